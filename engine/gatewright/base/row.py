@@ -70,6 +70,19 @@ class Row:
             return None
         return whole_number(self.raw[key], self.at(key), self.report, f"`{key}`", low, high)
 
+    def share(self, key: str) -> float | None:
+        """A number from 0 to 1, or None."""
+        value = self.raw.get(key)
+        if key not in self.raw:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.wrong(key, "a number", value)
+        elif not 0 <= value <= 1:
+            self.fault(key, "bad-value", f"`{key}` is a number from 0 to 1")
+        else:
+            return float(value)
+        return None
+
     def duration(self, key: str) -> float | None:
         """Seconds, or None."""
         return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None

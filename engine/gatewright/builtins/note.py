@@ -22,6 +22,7 @@ from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 MAX_NOTE_CHARS = 4_000
 """So that one note fits into a result as a whole."""
 _BY_WORDS = "; only words were compared, since no model for meanings is installed"
+_NEAREST = ", none for certain: nothing means the same, and these come nearest"
 _NOTHING_SAID = "; the conversation could not be searched"
 NoteId = Annotated[str, Field(min_length=1, max_length=64, description="The `note_id` of the note.")]
 Content = Annotated[
@@ -70,6 +71,7 @@ class MemorySearchTool(NoteTool):
         if not isinstance(found, dict) or not isinstance(hits := found["hits"], list):
             raise ToolFailure("the notes gave no list", code="bad-result")
         message = plural(len(hits), "result") if hits else "nothing fits"
+        message += "" if found["sure"] else _NEAREST
         message += "" if found["by_meaning"] else _BY_WORDS
         return done(message + (_NOTHING_SAID if said is None else ""), hits)
 

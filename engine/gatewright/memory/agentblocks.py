@@ -207,8 +207,9 @@ class AgentBlocks:
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> JsonValue:
-        """``hits``, the best first: kind, score, label (of what has none its id), times, content or a snippet, and what
-        else is known of a text.
+        """``hits``, the best first: kind, score, label (its id where it has none), times, what else is known, content.
+
+        Of a text that there is no room for, a snippet.
 
         ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: with whom the conversations were.

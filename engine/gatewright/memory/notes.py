@@ -12,6 +12,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
+from gatewright.policy.document import MemoryWeights
 from gatewright.record.database import Connection, Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 FOLDER = "notes"
 MAX_NOTES = 100_000
 """How many notes one user may have."""
-MEANING_WEIGHT = 0.7
-WORDS_WEIGHT = 1 - MEANING_WEIGHT
 _RANK_OFFSET = 60
 """Of reciprocal rank fusion (Cormack and others, 2009): how little the first places differ."""
 _CANDIDATES = 40
@@ -73,12 +73,13 @@ CREATE TABLE note (
 class NoteHit:
     """A note that was found, or with ``note_id`` "" something that was said.
 
-    ``score``: above 0, 1 for the first by everything that was asked.
+    ``score``: above 0, 1 for the first by everything that was asked. ``is_sure``: false of what is just nearest.
     """
 
     note_id: str
     content: str
     score: float
+    is_sure: bool = True
 
 
 @frozen
@@ -155,40 +156,47 @@ class NoteStore:
         """What is another value after each change of these notes, whoever makes it."""
         return self._database.mark()
 
-    def search(self, query: str, *, top_k: int, said: Sequence[str] = ()) -> list[NoteHit]:
+    def search(
+        self, query: str, *, top_k: int, said: Sequence[str] = (), weights: MemoryWeights | None = None
+    ) -> list[NoteHit]:
         """The notes that fit a query best, the best first: by meaning where a model is installed, and by words.
 
         ``said``: texts that are no notes and were found by words, the best first.
         """
-        found = self._found(query, top_k)
+        weights = weights or MemoryWeights()
+        found = self._found(query, top_k, weights)
         notes = {hit.content for hit in found}
-        weight = 1.0 if _embedder() is None else WORDS_WEIGHT
+        weight = 1.0 if _embedder() is None else weights.text
         others = [
             NoteHit("", text, _share(rank, weight))
             for rank, text in enumerate(dict.fromkeys(said))
-            if text not in notes
+            if text not in notes and weight
         ]
+        if others:
+            found = [hit for hit in found if hit.is_sure]
         return sorted([*found, *others], key=lambda hit: -hit.score)[:top_k]
 
-    def _found(self, query: str, top_k: int) -> list[NoteHit]:
+    def _found(self, query: str, top_k: int, weights: MemoryWeights) -> list[NoteHit]:
         embedder = _embedder()
         if embedder is not None:
             self._embed_missing(embedder)
         with self._database.reading() as connection:
             if connection is None:
                 return []
-            words = _by_words(connection, query)
+            words, is_sure = _by_words(connection, query), True
             if embedder is None:
                 scores = _fused((words, 1.0))
             else:
                 index = self._index = self._index or embedder.index()
                 (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
                 index.follow(connection, generation)
-                meaning = index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
-                scores = _fused((meaning, MEANING_WEIGHT), (words, WORDS_WEIGHT))
+                meaning, is_sure = index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
+                if words and weights.text:  # what is no more than the nearest has nothing to say beside them
+                    meaning, is_sure = (meaning if is_sure else []), True
+                scores = _fused((meaning, weights.vector), (words, weights.text))
             best = sorted(scores, key=lambda number: (-scores[number], -number))[:top_k]
             rows = {number: row for number in best if (row := _row(connection, number)) is not None}
-        return [NoteHit(row[0], row[1], round(scores[number], 4)) for number, row in rows.items()]
+        return [NoteHit(row[0], row[1], round(scores[number], 4), is_sure) for number, row in rows.items()]
 
     def _embed_missing(self, embedder: Embedder) -> None:
         """Work out the vectors of notes that were kept where there was no model: some of them at each search.
@@ -230,6 +238,13 @@ class NoteBook:
         self._keys = keys
         self._lock = fork_safe_lock()
         self._stores: OrderedDict[str, NoteStore] = OrderedDict()
+        self.weights = MemoryWeights()
+
+    def weighed(self, weights: MemoryWeights) -> NoteBook:
+        """The same notes, ranked by other weights."""
+        other = copy(self)
+        other.weights = weights
+        return other
 
     @staticmethod
     def why_absent() -> str | None:
@@ -314,18 +329,22 @@ class NoteBook:
     async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
         """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped.
 
+        ``sure``: false where nothing means something alike, and these are the nearest.
+
         ``said``: what of a conversation has words of the query, the best first, ranked among the notes.
         """
 
         def work() -> JsonValue:
             hits: list[JsonValue] = []
             words, room = query_words(query), _ROOM_CHARS
-            for hit in self.of(user_id).search(query, top_k=top_k, said=said):
+            found = self.of(user_id).search(query, top_k=top_k, said=said, weights=self.weights)
+            for hit in found:
                 source = "note" if hit.note_id else "conversation"
                 text = hit.content if len(hit.content) <= room else snippet(hit.content, words)
                 room -= len(text)
                 hits.append({"text": text, "source": source, "score": hit.score, "note_id": hit.note_id})
-            return {"hits": hits, "by_meaning": _embedder() is not None}
+            is_sure = all(hit.is_sure for hit in found)
+            return {"hits": hits, "by_meaning": _embedder() is not None, "sure": is_sure}
 
         return await aio.to_thread(work)
 
@@ -379,7 +398,7 @@ def _fused(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:
     """The score of each note: for each list its weight, the less the further behind the note stands in it."""
     scores: dict[int, float] = {}
     for numbers, weight in ranked:
-        for rank, number in enumerate(numbers):
+        for rank, number in enumerate(numbers if weight else ()):
             scores[number] = scores.get(number, 0.0) + _share(rank, weight)
     return scores
 

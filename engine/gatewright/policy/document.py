@@ -320,6 +320,14 @@ class Web:
     search: tuple[SearchProvider, ...] = (SearchProvider(SearchEngine.DUCKDUCKGO),)
 
 
+@frozen
+class MemoryWeights:
+    """``[workspace] memory``: how much a note counts by what it means, and by its words; 1 together."""
+
+    vector: float = 0.7
+    text: float = 0.3
+
+
 class ShellBackend(StrEnum):
     """Who runs shell commands: nobody, a shell for each command, or one that lives as long as a session."""
 
@@ -373,6 +381,7 @@ class Policy:
     shell: ShellSettings = field(default_factory=ShellSettings)
     endpoints: Endpoints = field(default_factory=Endpoints)
     compositions: tuple[Composition, ...] = ()
+    memory: MemoryWeights = field(default_factory=MemoryWeights)
     written: Written | None = field(default=None, compare=False, repr=False)
     """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
     undone; None: what was last saved.

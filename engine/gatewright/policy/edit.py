@@ -18,7 +18,17 @@ from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSetti
 
 T = TypeVar("T")
 Field = Literal[
-    "name", "description", "defaults", "default", "rules", "roots", "web", "shell", "endpoints", "compositions"
+    "name",
+    "description",
+    "defaults",
+    "default",
+    "rules",
+    "roots",
+    "web",
+    "shell",
+    "endpoints",
+    "compositions",
+    "memory",
 ]
 """What of a policy is edited as one: all but its agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)

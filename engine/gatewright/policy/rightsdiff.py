@@ -247,6 +247,7 @@ _OTHERS = {
     "shell": "[workspace] shell",
     "endpoints": "[workspace] endpoints",
     "compositions": "[[compositions]]",
+    "memory": "[workspace] memory",
 }
 
 

@@ -13,6 +13,7 @@ from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
     Defaults,
+    MemoryWeights,
     Policy,
     ShellSettings,
     Source,
@@ -114,6 +115,7 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         "what shell commands may start": policy.shell != ShellSettings(),
         "where messages may go": policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS),
         "what web tools may reach, and who is asked to search": policy.web != Web(),
+        "how notes are ranked": policy.memory != MemoryWeights(),
         "the capabilities": agent.capabilities,
     }
     yield from (words for words, is_lost in lost.items() if is_lost)

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Agent, Dialect, Policy, ShellSettings, Source, Web
+from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
@@ -256,6 +256,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds no catalogs and no compositions")
         if after.roots.folders or after.shell != ShellSettings() or after.endpoints != PATTERN_ENDPOINTS:
             raise NotSupported("a file in Pattern's shape holds no roots, no shell and no endpoints")
+        if after.memory != MemoryWeights():
+            raise NotSupported("a file in Pattern's shape says nothing of how notes are ranked")
         if after.web != Web():
             raise NotSupported("a file in Pattern's shape says nothing of the web")
         if agents[0].tools == ():

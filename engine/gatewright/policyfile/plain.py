@@ -15,6 +15,7 @@ from gatewright.policy.document import (
     Catalog,
     Confine,
     Defaults,
+    MemoryWeights,
     PermissionRule,
     Policy,
     Roots,
@@ -138,7 +139,7 @@ def plain_confine(confine: Confine) -> Plain:
 def plain_workspace(policy: Policy) -> Plain:
     """``[workspace]``, without the keys that say nothing."""
     keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
-    keys["endpoints"] = plain_endpoints(policy.endpoints)
+    keys |= {"endpoints": plain_endpoints(policy.endpoints), "memory": plain_memory(policy.memory)}
     return {key: value for key, value in keys.items() if value}
 
 
@@ -157,6 +158,11 @@ def plain_web(web: Web) -> Plain:
             search.append({"engine": str(one.engine), **more} if more else str(one.engine))
         data["search"] = search
     return data
+
+
+def plain_memory(memory: MemoryWeights) -> Plain:
+    """The value of ``memory`` in ``[workspace]``."""
+    return {} if memory == MemoryWeights() else {"vector": memory.vector, "text": memory.text}
 
 
 def plain_shell(shell: ShellSettings) -> Plain:

@@ -1,4 +1,4 @@
-"""Reading ``[workspace]``: roots, shell, web and endpoints. It does not look at folders."""
+"""Reading ``[workspace]``: roots, shell, web, endpoints and memory. It does not look at folders."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, tabl
 from gatewright.policy.document import (
     ROOT_NAMES,
     Confine,
+    MemoryWeights,
     Roots,
     SearchEngine,
     SearchProvider,
@@ -67,12 +68,19 @@ _WEB: dict[str, Shape] = {
         [str(SearchEngine.DUCKDUCKGO)],
     ),
 }
+_SHARE: Shape = {"type": "number", "minimum": 0, "maximum": 1}
+_MEMORY: dict[str, Shape] = {
+    "vector": told(_SHARE, "How much a note counts by what it means", MemoryWeights().vector),
+    "text": told(_SHARE, "How much it counts by its words: the rest of 1", MemoryWeights().text),
+}
 WORKSPACE: dict[str, Shape] = {
     "roots": told(table(_ROOTS), "Folders for the tools of files, relative to this file"),
     "shell": told(table(_SHELL), "What shell commands may start"),
     "web": told(table(_WEB), "What web tools may reach"),
     "endpoints": told(table(ENDPOINTS), "Where messages may go"),
+    "memory": told(table(_MEMORY), "How notes are ranked"),
 }
+_MARGIN = 1e-6
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
 
@@ -83,6 +91,7 @@ class WorkspaceKeys(TypedDict):
     web: Web
     shell: ShellSettings
     endpoints: Endpoints
+    memory: MemoryWeights
 
 
 def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
@@ -90,12 +99,27 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
     row = row or Row({}, (), Report())
     row.only(WORKSPACE, "`[workspace]`")
     roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
+    memory = row.table("memory")
     return WorkspaceKeys(
         roots=_roots(roots) if roots else Roots(),
         web=_web(web) if web else Web(),
         shell=_shell(shell) if shell else ShellSettings(),
         endpoints=read_endpoints(endpoints, agents) if endpoints else Endpoints(),
+        memory=_memory(memory) if memory else MemoryWeights(),
     )
+
+
+def _memory(row: Row) -> MemoryWeights:
+    """The weights; of one that is not given the rest of 1."""
+    row.only(_MEMORY, "`memory` of `[workspace]`")
+    vector, text = row.share("vector"), row.share("text")
+    if vector is None:
+        vector = MemoryWeights().vector if text is None else round(1 - text, 6)
+    text = round(1 - vector, 6) if text is None else text
+    if abs(vector + text - 1) > _MARGIN:
+        row.fault("text", "bad-value", f"`vector` and `text` are 1 together, and these are {vector + text:g}")
+        return MemoryWeights()
+    return MemoryWeights(vector, text)
 
 
 def _web(row: Row) -> Web:

@@ -302,4 +302,12 @@ def _ports(
 ) -> Ports:
     files = sources.pinned()
     roots = RootFolders(attachments.roots(), str(folder), files, protection, shelf.store.exclusive)
-    return Ports(files, roots, agent_blocks(shelf, files), notes, WebClient(policy.web), streams, str(folder))
+    return Ports(
+        files,
+        roots,
+        agent_blocks(shelf, files),
+        notes.weighed(policy.memory),
+        WebClient(policy.web),
+        streams,
+        str(folder),
+    )

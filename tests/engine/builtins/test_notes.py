@@ -123,6 +123,65 @@ async def test_note_is_found_by_what_it_means(bench: Bench) -> None:
     assert "only words" not in result["message"]
 
 
+NOTES = (
+    "Invoices are due on Friday",
+    "The dog sleeps in the kitchen",
+    "She plays the violin on Sundays",
+    "Banana bread: three ripe bananas, flour, butter",
+    "The car is at the garage until Thursday",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("bill", "Invoices"),
+        ("payment deadline", "Invoices"),
+        ("puppy", "The dog"),
+        ("musical instrument", "She plays"),
+    ],
+)
+async def test_hybrid_retrieval_finds_what_means_the_same_in_other_words(bench: Bench, query: str, text: str) -> None:
+    for note in NOTES:
+        await bench.save("ada", note)
+
+    found = await bench.found("ada", query)
+    assert any(hit.startswith(text) for hit in found), found
+    assert len(found) <= 3
+
+
+async def test_what_is_only_nearest_is_said_to_be_no_more_and_never_stands_beside_what_fits(bench: Bench) -> None:
+    for note in NOTES:
+        await bench.save("ada", note)
+    nearest = await bench.done("ada", "memory_search", query="bill")
+    await bench.save("ada", "The bill for the boat")
+    fits = await bench.done("ada", "memory_search", query="bill")
+
+    assert "none for certain" in nearest["message"]
+    assert "none for certain" not in fits["message"]
+    assert [hit["text"] for hit in fits["data"]] == ["The bill for the boat"]
+
+
+@pytest.mark.parametrize(
+    ("written", "vector"), [("", 0.7), ("vector = 0.4", 0.4), ("text = 0.1", 0.9), ("text = 1", 0.0)]
+)
+async def test_hybrid_retrieval_has_configurable_weights(tmp_path: Path, written: str, vector: float) -> None:
+    bench = Bench(tmp_path, f"{POLICY}\n[workspace]\nmemory = {{ {written} }}\n")
+    for note in NOTES:
+        await bench.save("ada", note)
+    by_meaning = (await bench.done("ada", "memory_search", query="puppy"))["data"]
+    by_both = (await bench.done("ada", "memory_search", query="dog"))["data"]
+    path = tmp_path / "ws" / "policy.toml"
+    path.write_text(f"{POLICY}\n[workspace]\nmemory = {{ vector = 1 }}\n", "utf-8")
+    bench.workspace.reload()
+    after = (await bench.done("ada", "memory_search", query="puppy"))["data"]
+    bench.workspace.close()
+
+    assert [hit["score"] for hit in by_meaning] == ([vector] if vector else [])
+    assert by_both[0]["score"] == 1.0
+    assert [hit["score"] for hit in after] == [1.0]
+
+
 @pytest.mark.usefixtures("by_words")
 async def test_without_the_extra_words_alone_are_compared_and_the_result_says_so(bench: Bench) -> None:
     await bench.save("ada", "Reset my password on the portal every month")

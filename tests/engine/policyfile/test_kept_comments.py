@@ -18,6 +18,7 @@ from gatewright.policy.capabilityedit import Granted
 from gatewright.policy.copyrights import Along, copy_rights
 from gatewright.policy.document import (
     Dialect,
+    MemoryWeights,
     PermissionRule,
     Policy,
     Roots,
@@ -354,6 +355,7 @@ def _field(draw: st.DrawFn, policy: Policy) -> Done:
         "web": draw(st.sampled_from([Web(), Web(allow_private=True)])),
         "shell": draw(st.sampled_from([ShellSettings(), ShellSettings(ShellBackend.HOST, ("ls", "git"), ("rm",))])),
         "endpoints": draw(st.sampled_from([Endpoints(user=True), Endpoints(discord=DiscordEndpoint("D_TOKEN"))])),
+        "memory": draw(st.sampled_from([MemoryWeights(), MemoryWeights(0.5, 0.5)])),
     }
     field = draw(st.sampled_from(list(values)))
     return Done(policyedit.set_field(policy, field, values[field]))

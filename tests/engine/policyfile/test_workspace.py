@@ -6,7 +6,16 @@ import pytest
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.problem import Severity
-from gatewright.policy.document import Policy, Roots, SearchEngine, SearchProvider, ShellBackend, ShellSettings, Web
+from gatewright.policy.document import (
+    MemoryWeights,
+    Policy,
+    Roots,
+    SearchEngine,
+    SearchProvider,
+    ShellBackend,
+    ShellSettings,
+    Web,
+)
 from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.tier import SafetyTier
@@ -254,6 +263,40 @@ def test_changed_endpoints_are_patched_and_rendered_to_the_same_policy(endpoints
         before = policy_of(text)
         after = replace(before, endpoints=endpoints)
         assert policy_of(patch_text(text, before, after)) == after == policy_of(render_policy(after))
+
+
+@pytest.mark.parametrize(
+    ("written", "weights"),
+    [
+        ("vector = 0.5, text = 0.5", MemoryWeights(0.5, 0.5)),
+        ("vector = 1", MemoryWeights(1.0, 0.0)),
+        ("text = 0.8", MemoryWeights(0.2, 0.8)),
+        ("", MemoryWeights()),
+    ],
+)
+def test_weights_of_memory_are_read_patched_and_rendered(written: str, weights: MemoryWeights) -> None:
+    text = f"{HEAD}[workspace]\nmemory = {{ {written} }} # ranking\n"
+    before = policy_of(text)
+    assert before.memory == weights
+    for memory in (MemoryWeights(), MemoryWeights(0.1, 0.9), weights):
+        after = replace(before, memory=memory)
+        assert policy_of(patch_text(text, before, after)) == after == policy_of(render_policy(after))
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("vector = 0.7, text = 0.7", "bad-value"),
+        ("vector = 2", "bad-value"),
+        ("text = -0.1", "bad-value"),
+        ('vector = "much"', "wrong-type"),
+        ("text = true", "wrong-type"),
+        ("meaning = 0.5", "unknown-key"),
+    ],
+)
+def test_weights_of_memory_that_are_none_are_an_error_at_their_place(written: str, code: str) -> None:
+    (problem,) = load(f"{HEAD}[workspace]\nmemory = {{ {written} }}\n").problems
+    assert (problem.code, problem.severity) == (code, Severity.ERROR)
 
 
 def test_pattern_s_agent_sends_to_its_user_and_its_shape_says_nothing_else_of_it() -> None:
