@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import tomlkit
-from tomlkit.items import SingleKey
+from tomlkit.container import Container
+from tomlkit.items import AoT, Array, InlineTable, Item, SingleKey, Table, Trivia, Whitespace
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.report import RawPath
@@ -28,43 +29,54 @@ from gatewright.policyfile.plain import (
 
 def key_text(key: str) -> str:
     """A key, quoted where it must be."""
-    return SingleKey(_encodable(key)).as_string()
-
-
-def dotted(path: RawPath) -> str:
-    """The dotted key of a path; positions in lists are left out, as headers do."""
-    return ".".join(key_text(part) for part in path if isinstance(part, str))
-
-
-def header(path: RawPath) -> str:
-    """``[path]``, or ``[[path]]`` when the path ends in a position."""
-    return f"[[{dotted(path)}]]" if path and isinstance(path[-1], int) else f"[{dotted(path)}]"
+    return _key(key).as_string()
 
 
 def literal(value: object) -> str:
     """A value on one line. Raises NotSupported for what TOML cannot say."""
+    return _item(value).as_string()
+
+
+def _item(value: object) -> Item:
     match value:
         case str():
-            return text_literal(value)
+            plain = "\\" in value and "'" not in value and not any(char < " " or char == "\x7f" for char in value)
+            return tomlkit.string(
+                _encodable(value), literal=plain
+            )  # single quotes where that avoids doubled backslashes
         case bool() | int() | float():
-            return tomlkit.item(value).as_string()
+            return tomlkit.item(value)
         case dict():
-            table = cast("Mapping[str, object]", value)
-            return (
-                "{ " + ", ".join(f"{key_text(key)} = {literal(one)}" for key, one in table.items()) + " }"
-                if table
-                else "{}"
-            )
+            return _inline(cast("Mapping[str, object]", value))
         case list() | tuple():
-            return f"[{', '.join(map(literal, cast('Iterable[object]', value)))}]"
+            row: list[Item] = []
+            for one in cast("Iterable[object]", value):
+                row += ([Whitespace(","), Whitespace(" ")] if row else []) + [_item(one)]
+            return Array(row, Trivia())
         case _:
             raise NotSupported(f"a policy file cannot hold a value of type `{type(value).__name__}`")
 
 
-def text_literal(text: str) -> str:
-    """Text in quotes; single ones where that avoids doubled backslashes."""
-    plain = "\\" in text and "'" not in text and not any(char < " " or char == "\x7f" for char in text)
-    return tomlkit.string(_encodable(text), literal=plain).as_string()
+def _inline(table: Mapping[str, object]) -> InlineTable:
+    """An inline table with a space inside each brace, as authors write it."""
+    made, last = _container(table), None
+    for _, last in made.body:
+        last.trivia.indent = " "
+    if last is not None:
+        last.trivia.trail = " "
+    return InlineTable(made, Trivia())
+
+
+def _container(data: Mapping[str, object]) -> Container:
+    """Keys and values as the parser leaves them: else each one that is appended looks through all of them."""
+    made = Container(parsed=True)
+    for key, value in data.items():
+        made.append(_key(key), _item(value))
+    return made
+
+
+def _key(key: str) -> SingleKey:
+    return SingleKey(_encodable(key))
 
 
 def _encodable(text: str) -> str:
@@ -81,13 +93,23 @@ def render_policy(policy: Policy) -> str:
 
 
 def block(path: RawPath, data: Mapping[str, object]) -> str:
-    """A header and its statements."""
-    return f"{header(path)}\n{statements(data)}"
+    """A table with its header: ``[path]``, or ``[[path]]`` when the path ends in a position.
+
+    Other positions in lists are left out, as headers do.
+    """
+    names, is_row = [part for part in path if isinstance(part, str)], isinstance(path[-1], int)
+    table = Table(_container(data), Trivia(), is_aot_element=is_row)
+    item: Item = AoT([table]) if is_row else table
+    for name in reversed(names[1:]):
+        above = tomlkit.table(is_super_table=True)
+        above.append(_key(name), item)
+        item = above
+    return tomlkit.document().append(_key(names[0]), item).as_string()
 
 
 def statements(data: Mapping[str, object]) -> str:
     """One ``key = value`` line per entry."""
-    return "".join(f"{key_text(key)} = {literal(value)}\n" for key, value in data.items())
+    return _container(data).as_string()
 
 
 def agent_blocks(agent: Agent, *, adjacent: bool = False) -> Iterator[str]:

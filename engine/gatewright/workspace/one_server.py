@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gatewright.adapters.package_runner import read_runner
 from gatewright.base.atomicfile import write_atomically
-from gatewright.base.errors import WorkspaceError
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.policy.document import Agent, Catalog, CatalogType, PlaceUse, Policy
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile import render_policy
 from gatewright.workspace.commandfiles import propose_places
 from gatewright.workspace.location import POLICY_NAME
 from gatewright.workspace.workspace import Workspace
 
 CATALOG = "server"
-_TEXT = """\
+_HEAD = """\
 # Made by `gatewright serve --agent {agent} -- COMMAND`. Everything that the server offers is shown and nothing is
 # enforced yet, but every call is recorded. Open it with `gatewright {folder}` to restrict it.
-gatewright = 1
-
-[agents.{key}]
-tools = {tools}
-approvals = {{ read_only = "allow", side_effecting = "allow", privileged = "allow" }}
-
-[[catalogs]]
-id = "{catalog}"
-type = "mcp"
-command = {command}
-args = {args}
-env = {env}
-places = {places}
 """
 
 
@@ -95,23 +84,13 @@ def _write(
     tools: Sequence[str],
     places: Sequence[str],
 ) -> None:
-    text = _TEXT.format(
-        agent=agent_id if agent_id.isprintable() else "A",
-        folder=path.parent,
-        key=_literal(agent_id),
-        tools=_literal(list(tools)),
-        catalog=CATALOG,
-        command=_literal(command[0]),
-        args=_literal(list(command[1:])),
-        env=_literal(list(env)),
-        places="{ " + ", ".join(f'{_literal(place)} = "write"' for place in places) + " }" if places else "{}",
-    )
+    agent = Agent(agent_id, tools=tuple(tools), approvals=dict.fromkeys(map(str, SafetyTier), Verdict.ALLOW))
+    uses = dict.fromkeys(places, PlaceUse.WRITE)
+    arguments, names = tuple(command[1:]), tuple(env)
+    server = Catalog(CATALOG, CatalogType.MCP, command=command[0], args=arguments, env=names, places=uses)
+    head = _HEAD.format(agent=agent_id if agent_id.isprintable() else "A", folder=path.parent)
     try:
-        write_atomically(path, text.encode())
-    except (OSError, UnicodeEncodeError) as error:
+        text = render_policy(Policy(agents={agent_id: agent}, catalogs=(server,)))
+        write_atomically(path, (head + text).encode())
+    except (OSError, NotSupported, UnicodeEncodeError) as error:
         raise WorkspaceError(f"a policy cannot be made at `{path}`: {error}; say another folder before `--`") from None
-
-
-def _literal(value: object) -> str:
-    """A text, or a list of texts, as TOML takes it, which is as JSON spells it."""
-    return json.dumps(value, ensure_ascii=False)

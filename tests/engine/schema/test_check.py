@@ -4,10 +4,13 @@ import json
 import time
 from typing import Any, cast
 
+import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError as OracleError
+from jsonschema.validators import validator_for
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.folder import folder_pattern
@@ -236,3 +239,34 @@ def test_paths_below_one_folder_are_asked_for_in_words() -> None:
     assert checker.is_valid({"path": "my notes/a+b/c/d.md"})
     (error,) = checker.errors({"path": "my notes/a+b/../c"})
     assert error.message == "only in `my notes/a+b/`"
+
+
+_NAMES = ("type", "enum", "required", "properties", "items", "minLength", "pattern", "anyOf", "not", "$ref", "if", "x")
+_DRAFTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-04/schema#",
+)
+_LIKE_SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-2, 3), st.sampled_from(["string", "object", "#", "[", ""])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(_NAMES), inner, max_size=4)),
+    max_leaves=8,
+)
+
+
+@given(body=st.dictionaries(st.sampled_from(_NAMES), _LIKE_SCHEMAS, max_size=5), draft=st.sampled_from(_DRAFTS))
+def test_what_the_engine_takes_for_a_schema_the_oracle_takes_too(body: dict[str, Any], draft: str) -> None:
+    schema = {"$schema": draft, **body}
+    validator: Any = validator_for(schema)
+    try:
+        validator.check_schema(schema)
+        is_schema = True
+    except OracleError:
+        is_schema = False
+    try:
+        taken = jsonschema_rs.meta.is_valid(schema)
+    except ValueError:
+        taken = False
+    assert taken <= is_schema
+    assert (not is_schema) <= bool(check_schema(schema))
