@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from importlib import import_module
 from typing import Any
+
+from pathspec import PathSpec
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules
@@ -75,12 +76,9 @@ def _rate(action: Any, count: int) -> Figure:
     return Figure(best, None, "paths/s")
 
 
-def _pathspec(paths: list[str]) -> Measured:
-    """It tells whether a path matches, not by which rule; that is less than a level."""
-    try:
-        spec: Any = import_module("pathspec").PathSpec.from_lines("gitignore", _PATTERNS)
-    except ImportError:
-        return Missing()
+def _pathspec(paths: list[str]) -> Figure:
+    """Its own patterns, which tell whether a path matches, not by which rule; that is less than a level."""
+    spec = PathSpec.from_lines("gitignore", _PATTERNS)
     return _rate(lambda: [spec.match_file(path) for path in paths], len(paths))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
@@ -65,53 +65,3 @@ def linear_test(pattern: str) -> Callable[[str], bool]:
         return not places or 0 in places
 
     return is_there
-
-
-class PatternSet:
-    """Patterns in RE2 syntax, over bytes, that are asked together which of them is the first to match a whole text.
-
-    A character stands for the byte of that value; ``.`` matches line breaks too. Raises ValueError for a pattern that
-    RE2 cannot do.
-    """
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._sets = _compile_sets(patterns)
-
-    def first(self, text: bytes) -> int:
-        """The index of the first pattern that matches the whole of ``text``, or the number of patterns.
-
-        Time is linear in the text. Raises RuntimeError where RE2 gives up for want of memory.
-        """
-        before = 0
-        for count, match in self._sets:
-            found = match(text)
-            if not found:
-                raise RuntimeError("RE2 ran out of its memory while it matched")
-            first = min(found)
-            if first < count:
-                return before + first
-            before += count
-        return before
-
-
-def _compile_sets(patterns: Sequence[str]) -> list[tuple[int, Callable[[bytes], list[int]]]]:
-    """Sets, in order, that each fit into RE2's memory.
-
-    Each ends with a pattern that matches everything: RE2 also answers with an empty list when it gave up.
-    """
-    options = _ENGINE.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.dot_nl = True
-    options.encoding = _ENGINE.Options.Encoding.LATIN1
-    together = _ENGINE.Set.FullMatchSet(options)
-    try:
-        for pattern in (*patterns, ".*"):
-            together.Add(pattern)
-        together.Compile()
-    except _ENGINE.error:
-        if len(patterns) < 2:
-            raise ValueError("a pattern is not one of RE2's, or too large for it") from None
-        half = len(patterns) // 2
-        return _compile_sets(patterns[:half]) + _compile_sets(patterns[half:])
-    return [(len(patterns), together.Match)]

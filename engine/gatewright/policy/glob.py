@@ -5,21 +5,22 @@ slashes, inner ``..``); an absolute path, or one that leaves the base, is outsid
 ``git check-ignore`` says: itself, or any folder above it. Case counts, whatever the file system says; symlinks are
 not looked at.
 
-All patterns are asked at once (``base.pattern.PatternSet``). pathspec has a matcher on RE2 as well; it would take
-patterns that outgrow RE2's memory for ones that do not match.
+pathspec asks all patterns at once (``base.firstmatch``), and, before them, whether the path is canonical.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gatewright.base.frozen import frozen
-from gatewright.base.pattern import PatternSet
+from gatewright.base.once import once
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
-from gatewright.policy.wildmatch import MAX_PATTERN, as_bytes, parse_git_pattern, path_regex
+from gatewright.policy.wildmatch import MAX_PATTERN, byte_text, parse_git_pattern, path_regex
 
 _DOTTED = frozenset({"", ".", ".."})
+_NOT_CANONICAL = r"^(?:/|\.\.?(?:/|$)|$)|//|/\.\.?(?:/|$)"
+"""A regular expression that is found in a path with such a part; one ``/`` at the end says folder."""
 
 
 @frozen
@@ -66,9 +67,6 @@ class PermissionRules:
                 raise ValueError(problem)
         self._none = len(self.rules)
         self._levels = (*(rule.permission for rule in self.rules), default)
-        both = [_regexes(rule.pattern) for rule in self.rules]
-        self._first_for_file = PatternSet([file for file, _ in both]).first
-        self._first_for_folder = PatternSet([folder for _, folder in both]).first
 
     def level(self, path: str) -> Permission:
         """The level of a path; none outside the base."""
@@ -92,23 +90,23 @@ class PermissionRules:
         """The deciding rules of many paths: the number of rules for the default, -1 outside."""
         return list(map(self._index, paths))
 
+    @once
+    def _first(self) -> Callable[[str], int]:
+        """The first pattern found in a path, behind ``_NOT_CANONICAL``; made when a path is first asked about."""
+        from gatewright.base.firstmatch import FirstMatch
+
+        regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]
+        return FirstMatch([_NOT_CANONICAL, *regexes]).first
+
     def _index(self, path: str) -> int:
         """The deciding rule, the number of rules for the default, -1 outside."""
-        if "//" in path or "/." in path or path.startswith((".", "/")):
-            canonical = _canonical(path)
-            if canonical is None:
-                return -1
-            path = canonical
-        text = as_bytes(path)
-        if text.endswith(b"/"):
-            return self._first_for_folder(text[:-1])
-        return self._first_for_file(text) if text else self._none
-
-
-def _regexes(pattern: str) -> tuple[str, str]:
-    """What matches a file, and a folder. The parts of a pattern take a thousand times its memory: none are kept."""
-    parts = parse_git_pattern(pattern)
-    return path_regex(parts, folder=False), path_regex(parts, folder=True)
+        found = self._first(path if path.isascii() else byte_text(path))
+        if found:
+            return found - 1
+        canonical = _canonical(path)
+        if canonical is None:
+            return -1
+        return self._first(byte_text(canonical)) - 1 if canonical else self._none
 
 
 def _canonical(path: str) -> str | None:

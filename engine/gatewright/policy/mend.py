@@ -11,7 +11,6 @@ from gatewright.base.problem import Address, Problem, Subject
 from gatewright.policy import capabilityedit, catalogedit, policyedit, rights, ruleedit, sourceedit
 from gatewright.policy.document import Catalog, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange, apply
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
 from gatewright.policy.shadow import shadowed
@@ -132,7 +131,7 @@ def _shadowed(policy: Policy, source_id: str, index: int) -> Iterator[Edit]:
     source = policy.source(source_id)
     if source is None:
         return
-    found = shadowed(PermissionRules(source.permission_rules))
+    found = shadowed(source.permission_rules)
     shadow = next((one for one in found if one.index == index), None)
     yield sourceedit.remove_rule(policy, source_id, index)
     if shadow is not None and not shadow.harmless:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.glob import PermissionRules
+from gatewright.policy.document import PermissionRule
 from gatewright.policy.wildmatch import GitPattern, Token, Wild, parse_git_pattern
 
 _MAX_STEPS = 300_000
@@ -22,6 +22,7 @@ _SLASH = ord("/")
 _NAMES = ("", "q", "zz.q")
 _FOLDERS = ("", "q/", "zz/q/")
 _BELOW = ("", "/", "/q", "/q/")
+_NO_NAMES = frozenset({"", ".", ".."})
 
 
 @frozen
@@ -36,29 +37,37 @@ class Shadow:
     harmless: bool
 
 
-def shadowed(rules: PermissionRules, *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
+def shadowed(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
     """The rules that can never decide, in order. ``max_steps``: how many all proofs together may take."""
-    patterns = [parse_git_pattern(rule.pattern) for rule in rules.rules]
+    patterns = [parse_git_pattern(rule.pattern) for rule in rules]
     machines, classes, budget = [_Machine(one) for one in patterns], _classes(patterns), _Budget(max_steps)
     found: list[Shadow] = []
     for index in range(1, len(patterns)):
-        if machines[index].is_long or _decides_a_sample(rules, patterns[index], index):
+        if machines[index].is_long or _decides_a_sample(machines, patterns[index], index):
             continue
         by = _hiders(machines, index, classes, budget)
         if by:
-            level = rules.rules[index].permission
-            found.append(Shadow(index, by, all(rules.rules[one].permission is level for one in by)))
+            level = rules[index].permission
+            found.append(Shadow(index, by, all(rules[one].permission is level for one in by)))
     return tuple(found)
 
 
-def _decides_a_sample(rules: PermissionRules, pattern: GitPattern, index: int) -> bool:
-    """Whether one of some words of the pattern is decided by it; that spares the proof in nearly every case."""
+def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: int) -> bool:
+    """Whether one of some words of the pattern is decided by it; that spares the proof in nearly every case.
+
+    No matcher is made for it: a policy is looked through at every start.
+    """
     draw = random.Random(index)
-    words: set[str] = set()
+    above = [one for one in machines[:index] if not one.is_long]
     for _ in range(_SAMPLES):
-        word = "".join(_piece(draw, token) for token in _whole(pattern))
-        words.add(bytes(map(ord, word + draw.choice(_BELOW))).decode("utf-8", "surrogateescape"))
-    return any(rules.explain(word).index == index for word in words)
+        word = "".join(_piece(draw, token) for token in _whole(pattern)) + draw.choice(_BELOW)
+        if not _NO_NAMES.isdisjoint(word.removesuffix("/").split("/")) or not machines[index].takes(word):
+            continue
+        taker = next((at for at, one in enumerate(above) if one.takes(word)), None)
+        if taker is None:
+            return True
+        above.insert(0, above.pop(taker))  # it is likely to take the next one, too
+    return False
 
 
 def _piece(draw: random.Random, token: Token) -> str:
@@ -131,6 +140,15 @@ class _Machine:
         if state & self.inside:
             return True
         return not folder and not self._folders_only and bool(state & self._matched)
+
+    def takes(self, word: str) -> bool:
+        """Whether a path matches, whose characters are bytes; a last ``/`` says folder."""
+        state = self.start
+        for char in word:
+            state = self.step(state, ord(char))
+            if not state or state & self.inside:
+                return bool(state)
+        return self.accepts(state, folder=word.endswith("/"))
 
     def step(self, state: int, code: int) -> int:
         """The state after one more byte."""

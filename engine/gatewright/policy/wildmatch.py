@@ -1,12 +1,15 @@
 """One gitignore pattern as git reads it (dir.c, wildmatch.c of git 2.39): its parts, and a regular expression for them.
 
-Text is matched byte by byte, as git does, so ``?`` and ``[^a]`` stand for one byte: a character of the parts and of the
-regular expression is a byte of UTF-8.
+Text is matched byte by byte, as git does, so ``?`` and ``[^a]`` stand for one byte: a character of the parts, of the
+regular expression and of the text that it is asked about (``byte_text``) is a byte of UTF-8. pathspec's own reading of
+a line is not git's (docs/architecture.md), and gives no parts, which rooms, Seatbelt and the search for rules that hide
+others need.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 
@@ -16,7 +19,9 @@ MAX_PATTERN = 4096
 _MAX_STEPS = 100
 """The most folders of a pattern that are told apart where it is asked what may match below one."""
 _SPECIAL = frozenset("*?[\\")
-_SLASH = ord("/")
+_SLASH_ALONE = frozenset({ord("/")})
+_NOTHING = r"[^\x00-\xff]"
+"""A regular expression that no byte matches."""
 _LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)
 """The spaces at the end of a line, unless they are escaped; or an escape, which is kept."""
 _CLASS = re.compile(r"\[:([^\]]*):\]")
@@ -50,9 +55,14 @@ def as_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
+def byte_text(text: str) -> str:
+    """The bytes of ``text``, each as the character of its value."""
+    return text if text.isascii() else as_bytes(text).decode("latin-1")
+
+
 def parse_git_pattern(written: str) -> GitPattern:
     """The parts of one line of an ignore file that names something, without ``!``."""
-    line = _LAST_SPACES.sub(r"\1", as_bytes(written.removesuffix("\r")).decode("latin-1"))
+    line = _LAST_SPACES.sub(r"\1", byte_text(written.removesuffix("\r")))
     body = line.removesuffix("/")
     return GitPattern(line != body, "/" not in body, _tokens(body.removeprefix("/")))
 
@@ -94,7 +104,7 @@ def _stars(body: str, at: int, *, start: int) -> tuple[Token, int]:
 
 @cache
 def _any_but_slash() -> frozenset[int]:
-    return frozenset(range(1, 256)) - {_SLASH}
+    return frozenset(range(1, 256)) - _SLASH_ALONE
 
 
 def _bracket(body: str, at: int) -> tuple[frozenset[int], int] | None:
@@ -150,32 +160,40 @@ _CLASSES = {
 }
 
 
-def path_regex(pattern: GitPattern, *, folder: bool) -> str:
-    """A regular expression that a whole path (its bytes, without a last ``/``) matches if the pattern covers it.
+def path_regex(pattern: GitPattern) -> str:
+    """A regular expression that is found in a canonical path (its bytes) if the pattern covers it.
 
-    The pattern covers what it names and whatever lies below. ``folder``: the path is that of a folder.
+    The pattern covers what it names and whatever lies below. The path of a folder ends with ``/``.
     """
     if pattern.tokens is None:
-        return r"[^\x00-\xff]"
+        return _NOTHING
+    words = [token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens]
+    if pattern.tokens and isinstance(pattern.tokens[-1], Wild) and _is_whole(pattern.tokens[:-1]):
+        words[-1] = f"[^/]{words[-1]}"  # without it `docs/*` would be found in `docs/`
     above = Wild.DEEP_FOLDERS.value if pattern.basename else ""
-    named = "".join(token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens)
-    return f"{above}{named}" + ("/.*" if pattern.folders_only and not folder else "(?:/.*)?")
+    return f"^{above}{''.join(words)}" + ("/" if pattern.folders_only else "(?:/|$)")
+
+
+def _is_whole(before: Sequence[Token]) -> bool:
+    """Tell whether a name begins behind these tokens."""
+    last = next((token for token in reversed(before) if token is not Wild.DEEP_FOLDERS), _SLASH_ALONE)
+    return last == _SLASH_ALONE
 
 
 def above_regex(pattern: GitPattern) -> str:
-    """A regular expression of the folders (their bytes) strictly below which the pattern may match something.
+    """A regular expression that is found in a folder (its bytes) if the pattern may match something strictly below it.
 
     It may match more folders than that, never fewer.
     """
     if pattern.tokens is None:
-        return r"[^\x00-\xff]"
+        return _NOTHING
     if pattern.basename:
-        return ".*"
+        return ""
     steps = [""]
     for token in pattern.tokens:
         if isinstance(token, Wild) and token is not Wild.STAR:
             return _nested([*steps[:-1], f"{steps[-1]}.*"])
-        if token == frozenset({_SLASH}):
+        if token == _SLASH_ALONE:
             if len(steps) == _MAX_STEPS:
                 return _nested([*steps, ".*"])
             steps.append("")
@@ -186,7 +204,7 @@ def above_regex(pattern: GitPattern) -> str:
 
 def _nested(steps: list[str]) -> str:
     """Nothing, the first step, or that and the second, and so on."""
-    return f"(?:{'(?:/'.join(steps)}{')?' * len(steps)}" if steps else ""
+    return f"^(?:{'(?:/'.join(steps)}{')?' * len(steps)}$" if steps else "^$"
 
 
 def literal_path(pattern: GitPattern) -> str | None:
@@ -203,7 +221,7 @@ def _byte_class(members: frozenset[int]) -> str:
     if len(members) == 1:
         return _escape(next(iter(members)))
     if not members:
-        return r"[^\x00-\xff]"
+        return _NOTHING
     codes = sorted(members)
     starts = [code for code in codes if code - 1 not in members]
     ends = [code for code in codes if code + 1 not in members]

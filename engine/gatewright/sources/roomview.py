@@ -10,12 +10,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.firstmatch import FirstMatch
 from gatewright.base.frozen import frozen
-from gatewright.base.pattern import PatternSet
 from gatewright.policy.confinement import Confinement, PlaceUse, Tree, View, view_of
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
-from gatewright.policy.wildmatch import above_regex, as_bytes, literal_path, parse_git_pattern
+from gatewright.policy.wildmatch import above_regex, byte_text, literal_path, parse_git_pattern
 from gatewright.sources.protection import is_below
 
 NOT_CONFINED = "not-confined"
@@ -51,7 +51,7 @@ class _RuledTree:
             one.basename or literal_path(one) is None for one in closing
         )
         self._levels = [*(rule.permission for rule in tree.rules), tree.default]
-        self._above: dict[PlaceUse, list[tuple[View, list[int], PatternSet]]] = {}
+        self._above: dict[PlaceUse, list[tuple[View, list[int], FirstMatch]]] = {}
 
     def relative(self, path: str) -> str:
         """The path from the base, which it lies in; empty for the base."""
@@ -68,7 +68,7 @@ class _RuledTree:
         """Tell whether all below a folder is seen alike: no rule before the one that covers it says otherwise."""
         index = self.rules.indexes([f"{relative}/"])[0] if relative else len(self.rules.rules)
         view = view_of(self._levels[index], use)
-        folder = as_bytes(relative)
+        folder = byte_text(relative)
         for other, numbers, above in self._classes(use):
             if other is view or not numbers or numbers[0] >= index:
                 continue
@@ -77,14 +77,14 @@ class _RuledTree:
                 return False
         return True
 
-    def _classes(self, use: PlaceUse) -> list[tuple[View, list[int], PatternSet]]:
+    def _classes(self, use: PlaceUse) -> list[tuple[View, list[int], FirstMatch]]:
         """The rules by what they come to: their numbers, and of which folders they may match something below."""
         found = self._above.get(use)
         if found is None:
-            found = list[tuple[View, list[int], PatternSet]]()
+            found = list[tuple[View, list[int], FirstMatch]]()
             for view in View:
                 numbers = [at for at, level in enumerate(self._levels[:-1]) if view_of(level, use) is view]
-                found.append((view, numbers, PatternSet([above_regex(self.parsed[at]) for at in numbers])))
+                found.append((view, numbers, FirstMatch([above_regex(self.parsed[at]) for at in numbers])))
             self._above[use] = found
         return found
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from gatewright.base.problem import Address, Problem, Severity, Subject
 from gatewright.base.report import shown
 from gatewright.policy.document import PermissionRule, Policy, Source
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.shadow import Shadow, shadowed
@@ -114,7 +113,7 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
 def _shadows(rules: tuple[PermissionRule, ...]) -> tuple[Shadow, ...]:
     if not 1 < len(rules) <= MAX_RULES:
         return ()
-    return shadowed(PermissionRules(rules), max_steps=_MAX_STEPS)
+    return shadowed(rules, max_steps=_MAX_STEPS)
 
 
 def _problem(loaded: LoadedPolicy, source: Source, shadow: Shadow) -> Problem:

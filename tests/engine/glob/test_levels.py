@@ -1,12 +1,20 @@
+import posixpath
 import string
+import time
 import tracemalloc
 from collections.abc import Iterable
+from itertools import accumulate
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
 from gatewright.policy.permission import Permission
+from gatewright.policy.wildmatch import MAX_PATTERN
+from tests.engine.glob.test_git_oracle import NAMES, PATTERNS
+from tests.support.patience import pace
 
 
 def rules(*rows: tuple[str, Permission], default: Permission = Permission.READ_ONLY) -> PermissionRules:
@@ -192,6 +200,40 @@ def test_many_levels_at_once_are_the_single_ones() -> None:
     paths = ["a.py", "src/a.c", "src/", "q/x/a.c", "q/x/y/a.c", "../a.py", "ünï/x/é.c"]
     assert found.levels(paths) == [found.level(path) for path in paths]
     assert found.level("ünï/x/é.c") is Permission.NONE
+
+
+@pytest.mark.parametrize("part", ["?", "[!a]", "[!é]", "*a", "*?", "*é", "**/", "**/a/", "a/**/", "?*b/**/", "é"])
+def test_the_longest_patterns_of_every_kind_are_answered_in_bounded_time(part: str) -> None:
+    pattern = part * (MAX_PATTERN // len(part))
+    asked = rules((pattern, Permission.NONE), ("last", Permission.APPEND), default=Permission.ADMIN)
+    began = time.process_time()
+    levels = asked.levels(
+        ["a" * 4000 + "b", "a/" * 2000 + "b", "é" * 2000, "a/b/" * 1000 + "c", "\udcff" * 4000, "last"]
+    )
+    assert time.process_time() - began < 10 * pace()
+    assert len(levels) == 6
+
+
+@given(
+    rows=st.lists(PATTERNS, max_size=5),
+    path=st.lists(st.sampled_from([*NAMES, ".", "..", "", ".git", "\n"]), max_size=5).map("/".join),
+)
+def test_a_path_is_outside_or_has_the_level_of_the_one_that_it_means(rows: list[str], path: str) -> None:
+    asked = rules(*((row, Permission.NONE) for row in rows if check_pattern(row) is None), default=Permission.ADMIN)
+    meant = posixpath.normpath(path)
+    folder = path.endswith(("/", "/.", "/.."))
+    if path.startswith("/") or meant == ".." or meant.startswith("../") or leaves(path):
+        assert asked.explain(path).outside
+    elif meant == ".":
+        assert asked.explain(path) == Explanation(Permission.ADMIN)
+    else:
+        assert asked.explain(path) == asked.explain(meant + "/" * folder)
+
+
+def leaves(path: str) -> bool:
+    """Whether a path is above its base on its way."""
+    steps = [-1 if part == ".." else 1 for part in path.split("/") if part not in {"", "."}]
+    return any(depth < 0 for depth in accumulate(steps))
 
 
 def test_patterns_with_many_stars_take_linear_time() -> None:

@@ -200,7 +200,7 @@ class FileCounts(QObject):
                         with contextlib.suppress(RuntimeError):  # the window is gone
                             loop.call_soon_threadsafe(self._tell, turn, seen)
 
-                shadows = shadowed(source.rules)
+                shadows = shadowed(source.rules.rules)
                 index = kept or file_index.walk(source, stop, progress, limit=MAX_COUNTED)
                 took = 0.0 if kept else time.monotonic() - began
                 rules = PermissionRules(source.rules.rules, source.rules.default)
