@@ -21,6 +21,8 @@ from gatewright.tools.signature import Binding, Function, bind, returned_schema
 from gatewright.tools.stream import check_yields, yields
 from gatewright.tools.tool import Tool
 
+Normalizer = Callable[[JsonValue | bytes], bytes]
+"""Gives the bytes that are hashed and kept for a result."""
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable[object] | AsyncIterator[object]])
 
 
@@ -38,6 +40,16 @@ class FunctionTool(Tool, abstract=True):
         self.check()
 
 
+class NormalizedTool(FunctionTool, abstract=True):
+    """One whose results are normalised by a function of its own."""
+
+    normalizer: Normalizer
+
+    def normalize(self, result: JsonValue | bytes) -> bytes:
+        """The bytes that the function makes of the result."""
+        return self.normalizer(result)
+
+
 @overload
 def tool(function: Function, /) -> FunctionTool: ...
 @overload
@@ -52,7 +64,7 @@ def tool(
     determinism: Determinism = Determinism.NON_DETERMINISTIC,
     resource_bounds: ResourceBounds | None = None,
     result_type: ResultType | None = None,
-    normalization: Normalization | None = None,
+    normalization: Normalization | Normalizer | None = None,
     output_schema: Schema | None = None,
     usage_rule: str | None = None,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
@@ -70,10 +82,10 @@ def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool |
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
     ``result_type``, ``normalization`` and ``output_schema`` come from the return annotation where it says them; a
-    function that yields is a stream. Undeclared, the tier is
-    the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. ``operations``: a function
-    that lists what the parameter ``operation_field`` may be (see `Tool.with_listed_operations`). Raises
-    RegistrationError for a function that cannot be one, naming the parameter.
+    function that yields is a stream. A function as ``normalization`` gives the bytes that stand for a result.
+    Undeclared, the tier is the strictest; ``required_capabilities`` undeclared are the kinds of its side effects.
+    ``operations``: a function that lists what the parameter ``operation_field`` may be (see
+    `Tool.with_listed_operations`). Raises RegistrationError for a function that cannot be one, naming the parameter.
     """
     if function is not None:
         return _tool(function, declared)
@@ -100,7 +112,10 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     plain = Normalization.BINARY if is_binary else Normalization.JSON
     output = None if kind is ResultType.STREAM else returned_schema(binding.returns)
     usual = {"normalization": plain, "output_schema": output}
-    return FunctionTool(function, binding, operations, **{**usual, **given, "result_type": kind})
+    made = FunctionTool
+    if callable(normalizer := given.get("normalization")):
+        made, given["normalizer"], given["normalization"] = NormalizedTool, normalizer, Normalization.CUSTOM
+    return made(function, binding, operations, **{**usual, **given, "result_type": kind})
 
 
 def _result_type(returns: Any, where: str) -> ResultType:

@@ -14,13 +14,12 @@ from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.output import joined_outputs
 from gatewright.schema.walk import Schema
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
 from gatewright.tools.model import model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
-from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
 from gatewright.tools.schemashape import InputShape
 from gatewright.tools.shape import PLAIN, MethodShape
 from gatewright.tools.stream import check_yields
@@ -48,12 +47,10 @@ class OperationMark:
 
 def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     """The schema of its results as its operations, or its method ``run``, say it; None where they do not."""
-    said = [spec.output_schema for spec in shape.operations]
-    known = [one for one in said if one is not None]
-    if known and len(known) == len(said):
-        return joined_outputs(known)
+    if (joined := joined_output(shape.operations)) is not None:
+        return joined
     own = declared.__dict__.get("run")
-    if known or own is None or declared.result_type is ResultType.STREAM:
+    if own is None or declared.result_type is ResultType.STREAM:
         return None
     from gatewright.tools.signature import returned, returned_schema
 

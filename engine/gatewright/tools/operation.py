@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from gatewright.base.frozen import frozen
@@ -10,6 +10,7 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.tier import SafetyTier
+from gatewright.schema.output import joined_outputs
 from gatewright.schema.walk import Schema
 from gatewright.tools.needs import judged_kinds
 from gatewright.tools.parameter import CommandParameter, FileParameter, Parameter, Role, required_kinds
@@ -87,6 +88,13 @@ class OperationSpec:
             takes_others=takes_others,
             deletes=deletes,
         )
+
+
+def joined_output(specs: Iterable[OperationSpec]) -> Schema | None:
+    """The schema of results of any of the operations; None where one of them says none."""
+    said = [spec.output_schema for spec in specs]
+    known = [one for one in said if one is not None]
+    return joined_outputs(known) if known and len(known) == len(said) else None
 
 
 def issues_of(

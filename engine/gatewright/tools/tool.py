@@ -2,6 +2,8 @@
 
 A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; what is wrong with it is raised
 when the class is defined. ``abstract=True`` leaves both to its own subclasses or to ``__init__``.
+
+It exceeds 450 lines because it is one class: the one face by which policy, gate and program know every tool.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from gatewright.schema import (
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.fieldpath import steps_of
-from gatewright.schema.output import joined_outputs, told_output
+from gatewright.schema.output import told_output
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
@@ -50,7 +52,7 @@ from gatewright.tools.define import check_declaration, check_examples, check_tex
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
-from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.port import WebPort
 from gatewright.tools.result import ForeignResult, checked_result, normalized, plain_result, unread
@@ -394,7 +396,6 @@ class Tool(Declaration):
         The pieces of a stream become one result. What has code of its own (a model, a list or mapping of another
         class) is read in a thread.
         """
-
         result = await self._shape.run(self, operation, arguments, context)
         if self.result_type is ResultType.STREAM and isinstance(result, AsyncGenerator):
             result = await collected(cast("AsyncGenerator[object]", result), self.normalization, context.on_piece)
@@ -427,15 +428,10 @@ class Tool(Declaration):
         return normalized(result)
 
     def told_output(self, shown: frozenset[str]) -> Schema | None:
-        """The schema of an object that every result of the ``shown`` operations is, without a word of the others.
-
-        None where there is none to tell.
-        """
+        """The schema of the object that a result of the ``shown`` operations is, without a word of others; or None."""
         if self.normalization is not Normalization.JSON:
             return None
-        own = [spec.output_schema for spec in self.operations if spec.name in shown]
-        said = [one for one in own if one is not None]
-        whole = joined_outputs(said) if said and len(said) == len(own) else self.output_schema
+        whole = joined_output(spec for spec in self.operations if spec.name in shown) or self.output_schema
         shape = self._shape
         hidden = shape.filtered(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
         schema = None if whole is None else told_output(whole, hidden)
@@ -443,18 +439,12 @@ class Tool(Declaration):
 
     def output_checker_of(self, operation: str) -> SchemaChecker | None:
         """The schema of the operation's results, compiled once; the tool's where it has none of its own."""
-        found = self._output_checkers.get(operation)
-        if found is None:
-            spec = next((one for one in self.operations if one.name == operation), None)
-            schema = None if spec is None else spec.output_schema
-            if schema is None:
-                return self.output_checker
-            found = self._output_checkers[operation] = SchemaChecker(schema)
-        return found
+        return self._output_checkers.get(operation) or self.output_checker
 
     @once
     def _output_checkers(self) -> dict[str, SchemaChecker]:
-        return {}
+        said = ((spec.name, spec.output_schema) for spec in self.operations)
+        return {name: SchemaChecker(schema) for name, schema in said if schema is not None}
 
     @once
     def output_checker(self) -> SchemaChecker | None:
@@ -467,9 +457,7 @@ class Tool(Declaration):
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
         try:
-            _ = self.output_checker
-            for spec in () if self._output_is_read else self.operations:
-                _ = self.output_checker_of(spec.name)
+            _ = self.output_checker, {} if self._output_is_read else self._output_checkers
         except SchemaError as error:
             raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         check_texts(self, self._shape)

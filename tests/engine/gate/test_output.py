@@ -196,6 +196,30 @@ async def test_custom_normalisation_is_what_is_shown_and_hashed(make_world: Make
     assert (outcome.output, outcome.data, outcome.output_hash) == ("1", b"1", hashlib.sha256(b"1").hexdigest())
 
 
+async def test_custom_normaliser_of_a_function_is_a_callable(make_world: MakeWorld) -> None:
+    def without_time(value: JsonValue | bytes) -> bytes:
+        return (
+            json.dumps({key: held for key, held in value.items() if key != "at"}).encode()
+            if isinstance(value, dict)
+            else b""
+        )
+
+    times = iter(("12:00", "12:01"))
+
+    @tool(safety_tier=SafetyTier.READ_ONLY, normalization=without_time, determinism=Determinism.DETERMINISTIC)
+    async def give() -> dict[str, object]:
+        """Give it."""
+        return {"at": next(times), "n": 1}
+
+    world = make_world(listing("give"), give)
+    first, second = await world.call("give", {}), await world.call("give", {})
+
+    assert first.raw != second.raw
+    assert (first.data, first.output_hash) == (second.data, second.output_hash)
+    assert first.output_hash == hashlib.sha256(b'{"n": 1}').hexdigest()
+    assert give.normalization is Normalization.CUSTOM
+
+
 def broken(_value: Any) -> Any:
     raise KeyError("at")
 
