@@ -14,6 +14,7 @@ from pydantic import Field
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import FILE_BLOCK, HELD, INFO, NOTED, Label, MemoryTool, noted
 from gatewright.builtins.result import (
+    TEXT,
     agreed,
     answer,
     done,
@@ -41,6 +42,7 @@ SourceId = Annotated[
     SourceParameter(),
     Field(description="A source: then the label may be the path of one of its files, or one of its keys, too."),
 ]
+_OF_SOURCE = fields({"source_id": TEXT, "label": TEXT, "content": TEXT})
 _NOTES: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
 
@@ -59,7 +61,7 @@ class BlockTool(MemoryTool):
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
     tool_rules = (ToolRule("block", ContinueLoop()),)
 
-    @operation(actions=(Action.READ,), output_schema=answer(either(HELD, fields(FILE_BLOCK))))
+    @operation(actions=(Action.READ,), output_schema=answer(either(HELD, fields(FILE_BLOCK), _OF_SOURCE)))
     async def load(self, context: ToolExecutionContext, label: Label, source_id: SourceId | None = None) -> JsonValue:
         """Bring what a block holds into your context; the block of a file takes the text from disk first."""
         if _is_file(label, source_id):
