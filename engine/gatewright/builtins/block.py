@@ -42,7 +42,8 @@ SourceId = Annotated[
     SourceParameter(),
     Field(description="A source: then the label may be the path of one of its files, or one of its keys, too."),
 ]
-_OF_SOURCE = fields({"source_id": TEXT, "label": TEXT, "content": TEXT})
+_OF_PROGRAM = fields({"source_id": TEXT, "label": TEXT, "content": TEXT})
+"""A text of a source that the program brings."""
 _NOTES: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
 
@@ -61,7 +62,7 @@ class BlockTool(MemoryTool):
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
     tool_rules = (ToolRule("block", ContinueLoop()),)
 
-    @operation(actions=(Action.READ,), output_schema=answer(either(HELD, fields(FILE_BLOCK), _OF_SOURCE)))
+    @operation(actions=(Action.READ,), output_schema=answer(either(HELD, fields(FILE_BLOCK), _OF_PROGRAM)))
     async def load(self, context: ToolExecutionContext, label: Label, source_id: SourceId | None = None) -> JsonValue:
         """Bring what a block holds into your context; the block of a file takes the text from disk first."""
         if _is_file(label, source_id):

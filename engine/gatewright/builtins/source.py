@@ -17,7 +17,7 @@ from gatewright.tools.decorator import operation
 
 SourceId = Annotated[str, Field(min_length=1, max_length=256, description="The id of the source.")]
 
-_STATE = fields({"source_id": TEXT, "type": TEXT, "state": TEXT}, {"subscribers": COUNT})
+_STATE = fields({"source_id": TEXT, "type": TEXT, "state": TEXT}, {"subscribers": COUNT, "problem": TEXT})
 
 
 class SourceTool(ObjectTool):

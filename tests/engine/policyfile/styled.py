@@ -22,10 +22,20 @@ from gatewright.policyfile.plain import (
     plain_source,
     plain_tool_settings,
 )
-from gatewright.policyfile.render import dotted, header, key_text, literal
+from gatewright.policyfile.render import key_text, literal
 
 Data = Mapping[str, object]
 Rows = Sequence[Data]
+
+
+def dotted(path: RawPath) -> str:
+    """The dotted key of a path; positions in lists are left out, as headers do."""
+    return ".".join(key_text(part) for part in path if isinstance(part, str))
+
+
+def header(path: RawPath) -> str:
+    """``[path]``, or ``[[path]]`` when the path ends in a position."""
+    return f"[[{dotted(path)}]]" if path and isinstance(path[-1], int) else f"[{dotted(path)}]"
 
 
 class Author:

@@ -485,7 +485,11 @@ def test_a_stream_that_fails_or_hangs_holds_nobody_up(workspace: Workspace) -> N
     assert stream is not None
     with stream.subscribe() as changes:
         assert pulled(changes, lambda batch: bool(batch.problem)).problem == "the source failed: RuntimeError"
-        assert stream.row()["problem"] == "the source failed: RuntimeError"
+        text = workspace.text()
+        after = text.replace('sources = ["orders"]', 'sources = ["later"]')
+        workspace.apply(workspace.edit_between("give", text, after))
+        told = called(workspace, "clerk", "source", op="status", source_id="later")
+        assert json.loads(told.output)["data"]["problem"] == "the source failed: RuntimeError"
         for _ in range(20):
             stream.pause()
             stream.resume()
