@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gatewright.adapters.openapi_tools import MAX_OPERATIONS, Imported, import_d
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Status
 from gatewright.policy.document import Catalog, CatalogType
+from gatewright.schema.walk import as_list, as_object
 from gatewright.tools import read_definitions
 from gatewright.tools.http_tool import HttpTool
 from tests.engine.adapters.test_http_tool import bench_of, made_tool
@@ -33,7 +35,7 @@ ID = {"name": "petId", "in": "path", "required": True, "schema": {"type": "strin
 
 def document(paths: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A document with these paths, or those of a small shop for pets."""
-    shop = {
+    shop: dict[str, Any] = {
         "/pets": {
             "get": {
                 "tags": ["Pets"],
@@ -310,8 +312,9 @@ def test_wrong_value_anywhere_is_a_fault_and_nothing_else(version: str) -> None:
             tools_of(Imported(found.tools, found.url or "http://x.example.com", {}, 0, (), 0))
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in rows:
+def _places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    table, rows = as_object(value), as_list(value)
+    held = table.items() if table is not None else enumerate(rows or ())
+    for name, one in held:
         yield (*path, name)
         yield from _places(one, (*path, name))
