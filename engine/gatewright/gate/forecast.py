@@ -13,6 +13,7 @@ from gatewright.gate.inforce import InForce
 from gatewright.gate.pipeline import Passage
 from gatewright.policy.composition import INPUT, STEPS, NoValue, Step, called_operations, filled, references_in
 from gatewright.policy.verdict import Verdict
+from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.composed import ComposedTool
 
 _NEEDS = "its arguments need results of earlier steps"
@@ -88,9 +89,10 @@ def _applies(tool: ComposedTool, number: int, step: Step, given: JsonValue) -> b
 
 def _is_about_input(when: Mapping[str, JsonValue]) -> bool:
     """Whether a condition looks at nothing but the input; one that may look further counts as doing so."""
-    properties, required = when.get("properties", {}), when.get("required", [])
-    is_plain = when.keys() <= {"properties", "required", "type"} and isinstance(properties, dict)
-    return is_plain and properties.keys() <= {INPUT} and isinstance(required, list) and set(required) <= {INPUT, STEPS}
+    properties, required = as_object(when.get("properties", {})), as_list(when.get("required", []))
+    if not when.keys() <= {"properties", "required", "type"} or properties is None or required is None:
+        return False
+    return properties.keys() <= {INPUT} and all(name in {INPUT, STEPS} for name in required)
 
 
 def _closed(state: CallState, force: InForce, step: Step) -> Verdict | None:
