@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -30,6 +31,34 @@ class LoopThread:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` gives or raises, awaited from any loop; whoever is cancelled here cancels it there."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
+
+    async def run_out(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same; whoever is cancelled here goes on once the work has ended there, which is cancelled, too."""
+        loop, done, tasks = self._running(), Future[T](), list[asyncio.Task[T]]()
+
+        def begin() -> None:
+            tasks.append(loop.create_task(work))
+            tasks[0].add_done_callback(end)
+
+        def end(task: asyncio.Task[T]) -> None:
+            if task.cancelled():
+                done.cancel()
+            elif (error := task.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(task.result())
+
+        loop.call_soon_threadsafe(begin)
+        waiting = asyncio.wrap_future(done)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not waiting.done():
+                loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 it is there by then
+                await asyncio.wait({waiting})
+                if not waiting.cancelled():
+                    waiting.exception()  # nobody asks any more
+            raise
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
         """The same for a caller without a loop. Raises TimeoutError, and the work is cancelled then."""

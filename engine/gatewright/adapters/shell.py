@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.confine import Confiner, Room
+from gatewright.adapters.kept_rooms import IDLE_S, KeptRooms
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
@@ -43,8 +44,6 @@ ENVIRONMENT = {
 }
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_SIDECARS = 16
-IDLE_S = 1800.0
-"""How long a sidecar that nobody uses is kept."""
 _DRAIN_S = 1.0
 _TAKEN = "enable -n printf test '['"
 """These would evaluate what an argument holds (`-v`); the programs of these names do not."""
@@ -88,10 +87,9 @@ class Shells:
         confinement: Callable[[str], Confinement | None],
         confiner: Callable[[], Confiner],
     ) -> None:
-        self._policy, self._confinement, self._confiner = policy, confinement, confiner
+        self._policy, self._confinement = policy, confinement
         self._sidecars: dict[tuple[str, str, str], _Sidecar] = {}
-        self._rooms: dict[str, _Kept] = {}
-        self._turn: dict[str, asyncio.Lock] = {}
+        self._rooms = KeptRooms(confiner)
 
     async def run(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
         """Execute a command that was judged: ``exit_code``, ``output`` (standard error in it).
@@ -111,30 +109,14 @@ class Shells:
         if confinement is None:
             launch = _Launch(None, folder, _limits(context.bounds))
         else:
-            launch = _Launch(await self._room(context.agent_id, confinement), confinement.folder, "")
+            launch = _Launch(await self._rooms.room(context.agent_id, confinement), confinement.folder, "")
         if self._policy().shell.backend is ShellBackend.SESSION:
             return await self._in_session(command, launch, context)
         return await _once(command, launch)
 
-    async def _room(self, agent_id: str, confinement: Confinement) -> Room:
-        """The room of an agent, made anew when something else is to hold; what runs in the former one ends with it."""
-        async with self._turn.setdefault(agent_id, asyncio.Lock()):
-            now = time.monotonic()
-            for key, one in [*self._rooms.items()]:
-                is_over = one.room.is_over or (
-                    one.room.confinement != confinement if key == agent_id else one.is_idle(now)
-                )
-                if is_over:
-                    await self._rooms.pop(key).room.close()
-            kept = self._rooms.get(agent_id)
-            if kept is None:
-                kept = self._rooms[agent_id] = _Kept(await self._confiner().room(confinement), now)
-            kept.used_s = now
-            return kept.room
-
     def close(self) -> None:
         """End every sidecar and every room; it waits for a few seconds at most."""
-        if self._sidecars or self._rooms:
+        if self._sidecars or self._rooms.rooms:
             with suppress(TimeoutError):
                 loop_thread().wait(self._end(), 5.0)
 
@@ -144,8 +126,7 @@ class Shells:
 
     async def _end(self) -> None:
         await self._end_where(lambda _: True)
-        while self._rooms:
-            await self._rooms.popitem()[1].room.close()
+        await self._rooms.close()
 
     async def _end_where(self, is_meant: Callable[[tuple[str, str, str]], bool]) -> None:
         ending = [self._sidecars.pop(key) for key in list(self._sidecars) if is_meant(key)]
@@ -163,17 +144,6 @@ class Shells:
             await held.end()
         sidecar = self._sidecars.setdefault(key, _Sidecar(launch))
         return await sidecar.run(command)
-
-
-class _Kept:
-    """A room, and when it was used last."""
-
-    def __init__(self, room: Room, used_s: float) -> None:
-        self.room, self.used_s = room, used_s
-
-    def is_idle(self, now: float) -> bool:
-        """Tell whether nobody used it for long, so that no shell of a session is in it any more."""
-        return now - self.used_s > 2 * IDLE_S
 
 
 def _limits(bounds: ResourceBounds) -> str:

@@ -98,7 +98,7 @@ def shell_confinement(
     """
     start = where.roots.get(SHARED)
     read = [path for path in (*([start] if start else []), *reads) if not any(covers(one, path) for one in writes)]
-    cpu_s, memory = exec_limits(agent)
+    cpu_s, memory = exec_limits(agent.capabilities)
     return Confinement(
         places=_places([*((path, PlaceUse.READ) for path in read), *((path, PlaceUse.WRITE) for path in writes)]),
         bounds=ProcessBounds(cpu_s=cpu_s, memory_bytes=memory),

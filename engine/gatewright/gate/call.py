@@ -121,7 +121,8 @@ class CallState:
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
-    stands for it. ``detail``: what went wrong in the execution, for the operator; ``misfit``: what of a result that was
+    stands for it. ``detail``: what went wrong in the execution, for the operator; ``ran_under``: what held for
+    whatever ran; ``misfit``: what of a result that was
     taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
     on to; ``onward``: addresses that no argument names and that the call came upon. ``step``: makes a call that belongs
     to this one, a composition's; ``within``: what this one belongs to.
@@ -169,6 +170,7 @@ class CallState:
     stopped: bool = True
     reused: bool = False
     detail: str = ""
+    ran_under: str = ""
     again: Again | None = None
     step: RunStep | None = None
     within: Within | None = None

@@ -65,6 +65,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=is_approved,
         progress=None if state.progress is None else partial(_tell_progress, state.progress, plan.scrub),
+        note=partial(setattr, state, "ran_under"),
         on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
     )
 

@@ -79,7 +79,7 @@ def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Ag
     needed = frozenset(kinds)
     cpu_s, memory = bounds.cpu_s, bounds.memory_bytes
     if CapabilityKind.EXEC in needed:
-        granted_cpu_s, granted_memory = exec_limits(agent)
+        granted_cpu_s, granted_memory = exec_limits(agent.capabilities)
         cpu_s, memory = _narrower(cpu_s, granted_cpu_s), _narrower(memory, granted_memory)
     if CapabilityKind.WASM_EXEC in needed:
         modules = [one for _, one in granted(agent, CapabilityKind.WASM_EXEC) if isinstance(one, WasmExec)]

@@ -36,9 +36,9 @@ def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
     return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
 
 
-def exec_limits(agent: Agent) -> tuple[float | None, int | None]:
-    """Seconds of a processor and bytes that each process of the agent may use up; None: not limited by its grants."""
-    held = [one for one in agent.capabilities if isinstance(one, Exec)]
+def exec_limits(capabilities: Iterable[Capability]) -> tuple[float | None, int | None]:
+    """Seconds of a processor and bytes that each process of an agent may use up; None: not limited by its grants."""
+    held = [one for one in capabilities if isinstance(one, Exec)]
     memory = widest([one.mem_limit for one in held])
     return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
 

@@ -120,6 +120,7 @@ class ToolExecutionContext:
     ``progress``: told by the tool how far it is, in the loop that it runs in; ``on_piece``: the pieces of a stream.
     ``again``: for a tool that comes upon another place on its way (a redirect); None: it may go nowhere else.
     ``step``: for a composition, which is made of calls of other tools.
+    ``note``: told by the tool what held for whatever ran, for the trace.
     """
 
     agent_id: str
@@ -142,6 +143,7 @@ class ToolExecutionContext:
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     again: Again | None = field(default=None, compare=False, repr=False)
+    note: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     step: RunStep | None = field(default=None, compare=False, repr=False)
 
     @property

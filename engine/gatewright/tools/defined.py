@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from types import MappingProxyType
+from typing import Required, TypedDict, Unpack
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.once import once
@@ -20,6 +21,19 @@ from gatewright.tools.schemashape import Runner, definition_shape, selected
 from gatewright.tools.tool import Tool
 
 _MOST_PATTERNS = 20
+
+
+class Given(TypedDict, total=False):
+    """The options of a `DefinedTool`."""
+
+    origin: Required[str]
+    trusted: bool
+    runner: Runner | None
+    listed_name: str
+    held: str
+    instructions: str
+    side_effects: frozenset[SideEffect]
+    capabilities: frozenset[CapabilityKind]
 
 
 class DefinedTool(Tool, abstract=True):
@@ -96,6 +110,18 @@ class DefinedTool(Tool, abstract=True):
         for pointer, why in _patterns(self.output_schema) if self.output_schema is not None else ():
             return f"holds a pattern that cannot be checked, at `{pointer}`: {why}; results are checked without it"
         return ""
+
+
+class RunTool(DefinedTool, abstract=True):
+    """A tool that is run here by its definition, which says what its results are and what a call may use."""
+
+    enforces_bounds = True
+
+    def __init__(self, definition: ToolDefinition, **given: Unpack[Given]) -> None:
+        super().__init__(definition, **given)
+        conduct = definition.conduct
+        self.result_type, self.normalization = conduct.result_type, conduct.normalization or self.normalization
+        self.determinism, self.resource_bounds = conduct.determinism, conduct.bounds
 
 
 def _patterns(schema: Schema) -> tuple[tuple[str, str], ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import cast
+from enum import StrEnum
+from typing import TypeVar, cast
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
@@ -14,6 +15,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.schema import check_schema
 from gatewright.schema.pattern import linear_part
 from gatewright.schema.walk import Schema, as_list, as_object
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.naming import check_tool_name, major_of
 
 EXTRAS = "gatewright"
@@ -26,7 +28,24 @@ MAX_CHARACTERS = 1024 * 1024
 _NAME = 128
 _SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
 _OUTPUT_KEYS = ("outputSchema", "output_schema")
-_EXTRA_KEYS = frozenset({"version", "safety_tier", "destroys", "operation_tiers", "operation_field", "operations"})
+_CONDUCT = ("result_type", "normalization", "determinism", "side_effects", "bounds")
+_EXTRA_KEYS = frozenset(
+    {"version", "safety_tier", "destroys", "operation_tiers", "operation_field", "operations", *_CONDUCT}
+)
+_NORMALIZATIONS = (Normalization.JSON, Normalization.BINARY)
+_BOUNDS = ("timeout_s", "memory_bytes", "cpu_s", "network_bytes")
+_T = TypeVar("_T", bound=StrEnum)
+
+
+@frozen
+class Conduct:
+    """What the definition of a tool that is run here says of its results and of a call; a stranger's says nothing."""
+
+    result_type: ResultType = ResultType.ANY
+    normalization: Normalization | None = None
+    determinism: Determinism = Determinism.NON_DETERMINISTIC
+    side_effects: frozenset[SideEffect] | None = None
+    bounds: ResourceBounds = ResourceBounds()
 
 
 @frozen
@@ -37,7 +56,7 @@ class ToolDefinition:
     ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
     ``output_fault``: why the output schema that was given cannot be used; then there is none.
     ``destroys``: what its hints say of that, None where they say nothing. ``run``: how it is executed, in words that
-    whoever executes it understands; None: nothing is said of that.
+    whoever executes it understands; None: nothing is said of that. ``conduct`` counts where the tool is run here.
     """
 
     name: str
@@ -52,6 +71,7 @@ class ToolDefinition:
     output_fault: str = ""
     destroys: bool | None = None
     run: Schema | None = field(default=None, hash=False)
+    conduct: Conduct = Conduct()
 
 
 @frozen
@@ -152,6 +172,7 @@ def _definition(row: Schema) -> ToolDefinition:
         output_fault,
         _destroys(said, as_object(row.get("annotations")) or {}),
         _run(row.get("run")),
+        _conduct(said),
     )
 
 
@@ -160,6 +181,48 @@ def _run(value: object) -> Schema | None:
     if value is not None and table is None:
         raise _SetAside("/run", "`run` must be a JSON object")
     return table
+
+
+def _conduct(said: Schema) -> Conduct:
+    effects = said.get("side_effects")
+    rows = as_list(effects)
+    if effects is not None and rows is None:
+        raise _extra("/side_effects", "`side_effects` must be a list")
+    result = _named(said, "result_type", ResultType) or ResultType.ANY
+    normal = _named(said, "normalization", _NORMALIZATIONS)
+    if result is ResultType.BINARY and normal is None:
+        normal = Normalization.BINARY
+    return Conduct(
+        result,
+        normal,
+        _named(said, "determinism", Determinism) or Determinism.NON_DETERMINISTIC,
+        None if rows is None else frozenset(_one_of("side_effects", row, SideEffect) for row in rows),
+        _bounds(said.get("bounds", {})),
+    )
+
+
+def _bounds(value: object) -> ResourceBounds:
+    table = as_object(value)
+    if table is None or not table.keys() <= set(_BOUNDS):
+        raise _extra("/bounds", f"`bounds` is an object of {', '.join(f'`{key}`' for key in _BOUNDS)}")
+    for key, number in table.items():
+        if isinstance(number, bool) or not isinstance(number, int if key.endswith("bytes") else int | float):
+            raise _extra(f"/bounds/{key}", f"`{key}` must be a {'whole ' if key.endswith('bytes') else ''}number")
+    try:
+        return ResourceBounds(**table)
+    except (RegistrationError, OverflowError):
+        raise _extra("/bounds", "`bounds` are positive numbers that a computer can hold") from None
+
+
+def _named(said: Schema, key: str, known: Iterable[_T]) -> _T | None:
+    return _one_of(key, said[key], known) if said.get(key) is not None else None
+
+
+def _one_of(key: str, value: object, known: Iterable[_T]) -> _T:
+    found = next((one for one in known if one.value == value), None)
+    if found is None:
+        raise _extra(f"/{key}", f"`{key}` is one of {', '.join(f'`{one}`' for one in known)}")
+    return found
 
 
 def _destroys(said: Schema, hints: Schema) -> bool | None:

@@ -65,7 +65,8 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
     ``trusted``: its hints are believed.
     """
     name, hints = str(definition.get("name", "")), as_object(definition.get("annotations")) or {}
-    said, by_name = _hinted(hints), _named(name)
+    written = read.safety_tier if read.run is not None else None
+    said, by_name = written or _hinted(hints), _named(name)
     if said is None:
         tier = SafetyTier.READ_ONLY if by_name is SafetyTier.READ_ONLY else SafetyTier.PRIVILEGED
         why = "no hints; " + (f"by its name it {_WORDS[by_name]}" if by_name else "its name does not say what it does")
@@ -88,7 +89,10 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
             tiers[one] = own if reads else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
     if tiers and read.run is not None and read.operation_tiers.keys() >= tiers.keys():
         tier, why = max(tiers.values(), key=_TIERS.index), "by the requests and the names of its operations"
-    return Proposal(tier, tiers, frozenset(_effects(name, definition, hints, tier, tiers)), why)
+    effects, declared = frozenset(_effects(name, definition, hints, tier, tiers)), read.conduct.side_effects
+    if declared is not None:
+        effects = declared if trusted else effects | declared
+    return Proposal(tier, tiers, effects, why)
 
 
 _WORDS = {

@@ -25,6 +25,7 @@ from gatewright.policyfile.known import CatalogFacts
 from gatewright.record.fork import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.composed import ComposedTool, compose
+from gatewright.tools.defined import RunTool
 from gatewright.tools.naming import check_tool_name
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
 """Makes what executes a tool of a catalog; None where nobody here does. Raises RegistrationError."""
+_KINDS: Mapping[CatalogType, type[DefinedTool]] = {CatalogType.MCP: ServerTool, CatalogType.HOST: DefinedTool}
 _UNCHECKED = "is neither shown nor checked"
 _TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
 
@@ -277,10 +279,8 @@ class CatalogBook:
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
         if accepted is not None:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
-        kind, own = DefinedTool, dict[str, str]()
-        if catalog.kind is CatalogType.MCP:
-            kind = ServerTool
-        elif catalog.kind is CatalogType.HTTP:
+        kind, own = _KINDS.get(catalog.kind, RunTool), dict[str, str]()
+        if catalog.kind is CatalogType.HTTP:
             from gatewright.tools.http_tool import HttpTool
 
             kind, own = HttpTool, {"url": catalog.url or ""}

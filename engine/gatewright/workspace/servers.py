@@ -119,6 +119,16 @@ class Servers:
         catalog = self._catalog(catalog_id)
         self._lent[catalog_id, _key_of(catalog)] = dict(values)
 
+    def variables(self, catalog: Catalog) -> dict[str, str]:
+        """The variables that a catalog names, with the values that they have now. Raises ServerFailed."""
+        lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
+        return {name: _variable(name, lent) for name in catalog.env}
+
+    def headers(self, catalog: Catalog) -> dict[str, str]:
+        """The headers of a catalog, with the values that they have now. Raises ServerFailed."""
+        lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
+        return {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
+
     async def install(
         self, catalog_id: str, *, scripts: bool = False, tell: Callable[[str], None] = lambda _: None
     ) -> Installed | None:
@@ -309,16 +319,14 @@ class Servers:
             raise ServerFailed(*NOT_TRUSTED)
         if catalog.waits_for_places:
             raise ServerFailed(*WAITS_FOR_PLACES)
-        lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         if catalog.url is not None:
-            headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
-            yield Endpoint(catalog.url, headers)
+            yield Endpoint(catalog.url, self.headers(catalog))
             return
         scripts = catalog.catalog_id in self._with_scripts
         installed, confinement = await self._install(catalog, server.tell, scripts=scripts), key[2]
         if installed is not None and installed.scripts:
             server.advice = scripts_advice(installed.scripts)
-        named = {name: _variable(name, lent) for name in catalog.env}
+        named = self.variables(catalog)
         secrets = tuple(value for name, value in named.items() if name not in PASSED_ON)
         words = (catalog.command or "", *catalog.args)
         if confinement is None:

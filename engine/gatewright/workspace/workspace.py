@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.confine import Confiner
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
+    from gatewright.adapters.tool_adapter import ToolAdapter
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.serving import ServingBook
     from gatewright.memory.blocks import BlockService
@@ -336,11 +337,19 @@ class Workspace:
             self.folder,
             lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy of then
             servers=lambda: self.servers,
-            adapters={CatalogType.HTTP: HttpAdapter},
+            adapters={CatalogType.HTTP: HttpAdapter, CatalogType.SUBPROCESS: self._subprocess_tools},
             pin=lambda catalog: self.pin(catalog.catalog_id),
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,
         )
+
+    def _subprocess_tools(self) -> ToolAdapter:
+        from gatewright.adapters.subprocess_tool import SubprocessTools
+
+        def variables(catalog: Catalog) -> Mapping[str, str]:  # servers are made by the first call
+            return self.servers.variables(catalog)
+
+        return SubprocessTools(self.folder, self.confinement, lambda: self.confiner, variables)
 
     @once
     def shells(self) -> Shells:

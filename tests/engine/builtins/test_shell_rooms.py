@@ -234,7 +234,7 @@ async def test_a_key_that_appears_while_a_command_runs_is_closed(bench: Bench) -
     for _ in range(20):
         (bench.folder / "docs/new").write_text(SECRET)
         (bench.folder / "docs/new").rename(bench.folder / "docs/late.key")
-    room = next(iter(bench.workspace.shells._rooms.values())).room  # pyright: ignore[reportPrivateUsage]
+    room = bench.workspace.shells._rooms.rooms[0]  # pyright: ignore[reportPrivateUsage]
     await room.check()
     (bench.folder / "tmp/go").touch()
     assert SECRET not in str(await task)

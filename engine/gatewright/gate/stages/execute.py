@@ -62,7 +62,7 @@ async def _run(state: CallState) -> StageResult:
         state.result, state.has_result = copied(kept.raw), True
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
-    return StageResult(note=state.detail or "executed")
+    return StageResult(note="; ".join(filter(None, (state.detail or "executed", state.ran_under))))
 
 
 def _results_of(state: CallState) -> PureResults | None:

@@ -1,0 +1,293 @@
+"""Tools that are a process for each call: JSON on its standard input, JSON on its standard output.
+
+The process gets `{"tool": NAME, "arguments": {...}}` and the end of its input, and answers with one JSON value; a
+stream with one on each line, a binary result as it is. It runs in a session of its own, with no variable but those that
+its catalog names, in a room of its agent (`confine`) unless the catalog says otherwise. What it may use up is bounded,
+and nothing of it outlives the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from gatewright.adapters.confine import Confiner, Room
+from gatewright.adapters.kept_rooms import KeptRooms
+from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.secret import Secrets
+from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
+from gatewright.base.thread import in_own_thread
+from gatewright.policy.confinement import Confinement, ProcessBounds
+from gatewright.policy.document import Catalog, PlaceUse
+from gatewright.policy.granted import exec_limits
+from gatewright.schema.walk import as_list, as_object
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResultType
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.result import MAX_RESULT_BYTES
+
+Take = Callable[[bytes], Awaitable[None]]
+"""Takes what a process wrote, piece by piece."""
+_KEYS = frozenset({"args"})
+_MOST_WORDS = 100
+_SAID_CHARS = 2_000
+_DRAIN_S = 1.0
+_LARGE = 64 * 1024
+"""What is longer is read as JSON in a thread."""
+_MOST_WAITING = 16
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_LIMITED = '{limits}exec "$@"'
+_FLOOD = "the tool ran, but answered more than anybody can read; do not make this call again"
+_NO_RESULT = "the tool ran, but what it answered is no JSON; do not make this call again"
+_FAILED = "the tool failed; do not make this call again as it is"
+
+
+class SubprocessTools:
+    """Those of one workspace, whose policy lies in ``folder``.
+
+    ``confinement``: what holds for the process of a catalog that serves an agent, None for nothing; ``confiner`` makes
+    rooms of it. ``variables``: those that a catalog names, with their values.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        confinement: Callable[[str, str], Confinement | None],
+        confiner: Callable[[], Confiner],
+        variables: Callable[[Catalog], Mapping[str, str]],
+    ) -> None:
+        self._folder, self._confinement, self._confiner, self._variables = folder, confinement, confiner, variables
+        self._rooms = KeptRooms(confiner)
+
+    def check(self, definition: ToolDefinition, /) -> None:
+        """``run`` may hold ``args``: words behind those of the catalog."""
+        _own_words(definition)
+        if definition.conduct.bounds.network_bytes is not None:
+            raise RegistrationError(f"tool `{definition.name}`: `network_bytes` cannot be held for a process")
+
+    async def run(
+        self,
+        catalog: Catalog,
+        definition: ToolDefinition,
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+        /,
+    ) -> object:
+        """Execute one call, as `ToolAdapter` says."""
+        call = _Call(catalog, definition, arguments, context, self._variables(catalog))
+        if definition.conduct.result_type is ResultType.STREAM:
+            return self._lines(call)
+        output = bytearray()
+
+        async def take(chunk: bytes) -> None:
+            output.extend(chunk)
+            if len(output) > MAX_RESULT_BYTES:
+                raise ToolFailure(_FLOOD, code="bad-result", detail=f"it wrote more than {MAX_RESULT_BYTES:,} bytes")
+
+        await loop_thread().run_out(self._exchange(call, take, lambda: bytes(output)))
+        return bytes(output) if definition.conduct.result_type is ResultType.BINARY else await _value(bytes(output))
+
+    def close(self) -> None:
+        """End every room; it waits for a few seconds at most."""
+        if self._rooms.rooms:
+            with suppress(TimeoutError):
+                loop_thread().wait(self._rooms.close(), 5.0)
+
+    async def _lines(self, call: _Call) -> AsyncGenerator[JsonValue]:
+        """The values of a stream, one for each line; whoever closes it ends the process."""
+        lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # of the loop in the thread
+        line = bytearray()
+
+        async def take(chunk: bytes) -> None:
+            *whole, rest = (bytes(line) + chunk).split(b"\n")
+            line[:] = rest
+            if len(line) > MAX_RESULT_BYTES:
+                raise ToolFailure(_FLOOD, code="bad-result", detail=f"a line has more than {MAX_RESULT_BYTES:,} bytes")
+            if whole:
+                await lines.put(whole)
+
+        async def produce() -> None:
+            try:
+                await self._exchange(call, take, bytes)
+                await lines.put([bytes(line)])
+            except ToolFailure:
+                await lines.put(None)
+                raise
+            await lines.put(None)
+
+        producing = asyncio.ensure_future(loop_thread().run_out(produce()))
+        try:
+            while (found := await loop_thread().run(lines.get())) is not None:
+                for one in found:
+                    if one.strip():
+                        yield await _value(one)
+            await producing
+        finally:
+            producing.cancel()
+            await asyncio.wait({producing})
+
+    async def _exchange(self, call: _Call, take: Take, said: Callable[[], bytes]) -> None:
+        """Start a process, give it the call and take what it writes; ``said``: all that it wrote, where that is kept.
+
+        Raises ToolFailure where it fails.
+        """
+        stderr = bytearray()
+        try:
+            async with self._process(call, stderr) as process:
+                giving = asyncio.create_task(_give(process, call.given))
+                reading = asyncio.create_task(_read(process, take))
+                ended = asyncio.create_task(process.has_ended.wait())
+                try:
+                    await asyncio.wait({ended, reading}, return_when=asyncio.FIRST_COMPLETED)
+                    if reading.done():
+                        await reading  # its failure ends the process
+                    await ended
+                    process.kill_group()  # what it left behind holds its output open
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(reading, _DRAIN_S)
+                finally:
+                    process.kill_group()
+                    for task in (giving, reading, ended):
+                        task.cancel()
+                    await asyncio.gather(giving, reading, ended, return_exceptions=True)
+                code, how = process.returncode, await process.how_it_ended()
+                why = process.why_ended
+        except (OSError, ValueError) as error:
+            raise WorkspaceError(f"`{call.words[0]}` cannot be started: {error}") from None
+        if code != 0:
+            detail = "; ".join(filter(None, (why or how, call.secrets.out_of(_text(stderr)))))
+            raise ToolFailure(_own_failure(said()) or _FAILED, detail=detail)
+
+    @asynccontextmanager
+    async def _process(self, call: _Call, stderr: bytearray) -> AsyncGenerator[ServerProcess]:
+        """The process of a call, in a room unless nothing is confined. Raises ToolFailure, OSError, ValueError."""
+        catalog, agent_id = call.catalog, call.context.agent_id
+        confinement = self._confinement(agent_id, catalog.catalog_id)
+        if confinement is None:
+            call.tell("not confined, as the policy says")
+            environment = {"PATH": os.environ.get("PATH", _PATH), "LANG": "C.UTF-8", **call.variables}
+            script = _LIMITED.format(limits=_ulimits(call.bounds))
+            words = ("/bin/sh", "-c", script, "sh", *call.words)
+            command = Command(words[0], words[1:], environment, self._folder / (catalog.cwd or "."))
+            async with ServerProcess(command, stderr, 0.0) as process:
+                yield process
+            return
+        confinement = replace(confinement, bounds=call.bounds)
+        is_kept = all(place.use is not PlaceUse.SNAPSHOT for place in confinement.places)
+        key = (agent_id, catalog.catalog_id, call.definition.name)
+        room = await (self._rooms.room(key, confinement) if is_kept else self._confiner().room(confinement))
+        try:
+            room.served.add(agent_id)
+            await room.check()
+            async with self._in_room(room, call, stderr) as process:
+                call.tell("; ".join(room.words))
+                yield process
+        finally:
+            if not is_kept:
+                await room.close()
+
+    @staticmethod
+    def _in_room(room: Room, call: _Call, stderr: bytearray) -> ServerProcess:
+        own = {name: value for name, value in call.variables.items() if name not in ("PATH", "HOME", "LANG")}
+        return room.process(Command(call.words[0], call.words[1:], own, room.start), stderr, 0.0)
+
+
+class _Call:
+    """One call of a tool: what is started for it, what it is given, and what it may use up."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        definition: ToolDefinition,
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+        variables: Mapping[str, str],
+    ) -> None:
+        self.catalog, self.definition, self.context, self.variables = catalog, definition, context, variables
+        self.words = (catalog.command or "", *catalog.args, *_own_words(definition))
+        self.given = json.dumps({"tool": definition.name, "arguments": arguments}, ensure_ascii=False).encode()
+        self.secrets = Secrets(variables.values())
+        granted_cpu_s, granted_bytes = exec_limits(context.capabilities)
+        cpu_s = _least(context.bounds.cpu_s, granted_cpu_s)
+        memory = _least(context.bounds.memory_bytes, granted_bytes)
+        self.bounds = ProcessBounds(cpu_s, None if memory is None else int(memory))
+
+    def tell(self, words: str) -> None:
+        """Say in the trace what holds for its process."""
+        cpu_s, memory = self.bounds.cpu_s, self.bounds.memory_bytes
+        limits = [f"{cpu_s:g} s of a processor"] if cpu_s is not None else []
+        limits += [f"{memory:,} bytes of memory for each process"] if memory is not None else []
+        if self.context.note is not None:
+            self.context.note("; ".join((words, *limits)))
+
+
+def _own_words(definition: ToolDefinition) -> tuple[str, ...]:
+    """The words that a definition adds to the command. Raises RegistrationError."""
+    run = definition.run or {}
+    if unknown := sorted(run.keys() - _KEYS):
+        raise RegistrationError(f"tool `{definition.name}`: `run` of a command has `args`, and no `{unknown[0][:80]}`")
+    words = as_list(run.get("args", []))
+    if (
+        words is None
+        or len(words) > _MOST_WORDS
+        or not all(isinstance(word, str) and "\0" not in word for word in words)
+    ):
+        raise RegistrationError(f"tool `{definition.name}`: `args` of `run` is a list of at most {_MOST_WORDS} texts")
+    return tuple(cast("list[str]", words))
+
+
+async def _give(process: ServerProcess, given: bytes) -> None:
+    with suppress(OSError):
+        await process.write(given)
+        process.end_input()
+
+
+async def _read(process: ServerProcess, take: Take) -> None:
+    async for chunk in process.chunks():
+        await take(chunk)
+
+
+async def _value(data: bytes) -> JsonValue:
+    """The JSON value that a process wrote. Raises ToolFailure."""
+    try:
+        return await in_own_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
+    except (ValueError, RecursionError) as error:
+        why = "nothing" if not data.strip() else f"{type(error).__name__}: {error}"
+        raise ToolFailure(_NO_RESULT, code="bad-result", detail=f"it wrote no JSON: {why}"[:_SAID_CHARS]) from None
+
+
+def _own_failure(data: bytes) -> str:
+    """The reason that a process wrote for the model, as `{"error": TEXT}`; empty where it wrote none."""
+    try:
+        said = (as_object(json.loads(data)) or {}).get("error") if len(data) <= _LARGE else None
+    except (ValueError, RecursionError):
+        return ""
+    return said[:_SAID_CHARS] if isinstance(said, str) else ""
+
+
+def _text(stderr: bytearray) -> str:
+    return printable(stderr[-_SAID_CHARS:].decode("utf-8", "replace").strip())
+
+
+def _least(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _ulimits(bounds: ProcessBounds) -> str:
+    """The commands that set the limits of a process in no room; how many processes there are is the user's business."""
+    limits = f"ulimit -n {bounds.files} || exit 126; " if bounds.files is not None else ""
+    if bounds.cpu_s is not None:
+        limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
+    if bounds.memory_bytes is not None:
+        limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
+    return limits
