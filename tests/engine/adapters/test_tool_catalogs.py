@@ -16,7 +16,7 @@ from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.cli.main import main
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
-from tests.engine.adapters.toolcatalog import ADD, KEYS, opened, write_manifest, write_policy
+from tests.engine.adapters.toolcatalog import ADD, KEYS, RUNS, opened, write_manifest, write_policy
 from tests.support.git_tools import LOG
 
 Opened = Any
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, kind: str) -> Path:
     folder.mkdir()
     (folder / "tool.py").write_text("", "utf-8")
     (folder / "tool.wasm").write_bytes(b"\0asm\1\0\0\0")
-    write_manifest(folder, [ADD])
+    write_manifest(folder, [{**ADD, "run": RUNS[kind]}])
     write_policy(folder, kind)
     return folder
 
@@ -83,15 +83,15 @@ def test_listed_tools_are_held_until_they_are_accepted(workspaces: Opened, folde
     ],
 )
 def test_whatever_a_manifest_says_otherwise_than_was_accepted_holds_the_tool(
-    workspaces: Opened, folder: Path, key: str, value: object
+    workspaces: Opened, folder: Path, kind: str, key: str, value: object
 ) -> None:
     first = workspaces()
     first.accept_tools("calc", None)
-    write_manifest(folder, [{**ADD, key: value}])
+    write_manifest(folder, [{**ADD, "run": RUNS[kind], key: value}])
     assert first.changed_outside()
     first.reload()
     assert names(first) == names(workspaces()) == []
-    write_manifest(folder, [ADD])
+    write_manifest(folder, [{**ADD, "run": RUNS[kind]}])
     first.reload()
     assert names(first) == ["sum"]
 
@@ -142,9 +142,11 @@ def test_opening_reads_no_manifest_outside_the_folder(tmp_path: Path, workspaces
     assert "missing-path" in codes(workspace)
 
 
-async def test_manifest_outside_is_read_once_it_is_trusted(tmp_path: Path, workspaces: Opened, folder: Path) -> None:
+async def test_manifest_outside_is_read_once_it_is_trusted(
+    tmp_path: Path, workspaces: Opened, folder: Path, kind: str
+) -> None:
     (folder / "tools.json").rename(tmp_path / "tools.json")
-    write_policy(folder, "subprocess", tools=[])
+    write_policy(folder, kind, tools=[])
     text = (folder / "policy.toml").read_text("utf-8")
     (folder / "policy.toml").write_text(text.replace('"tools.json"', '"../tools.json"'), "utf-8")
     workspace = workspaces(trust=False)

@@ -27,6 +27,8 @@ ADD: Mapping[str, Any] = {
     "annotations": {"readOnlyHint": True},
     "run": {"path": "/sum", "query": ["a", "b"]},
 }
+RUNS: Mapping[str, Mapping[str, Any]] = {"http": ADD["run"], "subprocess": {"args": ["sum"]}, "wasm": {}}
+"""How the tool of each type is executed."""
 
 
 def write_manifest(folder: Path, tools: object) -> None:
