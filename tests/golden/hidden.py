@@ -49,10 +49,14 @@ def hidden_from(gate: Gate, agent_id: str) -> Hidden:
     assert agent is not None
     every: set[str] = set()
     seen: set[str] = set()
+    of_tool: dict[str, set[str]] = {}
     for right in agent.rights.values():
-        every |= {right.facts.name, *(op.name for op in right.facts.operations)}
+        of_tool[right.facts.name] = operations = {op.name for op in right.facts.operations}
+        every |= {right.facts.name, *operations}
     for tool in gate.view(agent_id).tools("mcp"):
         seen |= {tool["name"], *_told(tool["inputSchema"])}
+        # a field of its results may be called as an operation of another tool is, never as one of its own
+        seen |= _told(tool.get("outputSchema")) - of_tool.get(tool["name"], set())
     return Hidden(frozenset(every - seen - {""}))
 
 

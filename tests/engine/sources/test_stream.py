@@ -62,7 +62,7 @@ class Bench:
     @property
     def stream(self) -> FolderStream:
         stream = self.workspace.streams.get("inbox")
-        assert stream is not None
+        assert isinstance(stream, FolderStream)
         return stream
 
     def subscribed(self) -> Subscription:
