@@ -19,6 +19,7 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.pin import Listing, Pin
 from gatewright.tools.schemashape import Runner
+from gatewright.workspace.commandfiles import shim_fault
 from gatewright.workspace.manifest import Manifest, read_listing
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
@@ -108,6 +109,9 @@ class CatalogTools:
                 raise WorkspaceError("; ".join(NOT_TRUSTED))
             if catalog.waits_for_places:
                 raise WorkspaceError("; ".join(WAITS_FOR_PLACES))
+            start = self._folder / (catalog.cwd or ".")
+            if catalog.is_confined and (fault := await in_own_thread(shim_fault, catalog.command or "", start)):
+                raise WorkspaceError("; ".join(fault))
             listing = await self._listing(catalog)
             await require_accepted(definition.name, catalog, listing, self._pin(catalog), self._record)
             return await adapter.run(catalog, definition, arguments, context)

@@ -66,8 +66,8 @@ class Desk:
                 found += [words] if self.token in words else []
         return found
 
-    def open(self, *, keys: str = "", more: str = "", trust: bool = True) -> Workspace:
-        command = f"command = {json.dumps(sys.executable)}\nargs = ['tool.py']\nplaces = {{ './tool.py' = 'read' }}\n"
+    def open(self, *, keys: str = "", more: str = "", trust: bool = True, program: str = sys.executable) -> Workspace:
+        command = f"command = {json.dumps(program)}\nargs = ['tool.py']\nplaces = {{ './tool.py' = 'read' }}\n"
         write_policy(self.folder, "subprocess", [*BOUNDS], keys=command + keys, more=more)
         self._held.append(opened(self.folder, trust=trust))
         self._held[-1].accept_tools("calc", None, needs_capabilities=False)
@@ -104,6 +104,17 @@ async def test_process_gets_the_call_and_its_answer_is_the_result(desk: Desk) ->
     assert (said["tool"], list(said["arguments"]), said["argv"]) == ("work", ["code"], [desk.token])
     assert "confined by bubblewrap" in told(outcome)
     assert "no network" in told(outcome)
+
+
+async def test_shim_of_a_version_manager_is_told_with_what_to_name_instead(desk: Desk) -> None:
+    shim = desk.folder.parent / "shims/python3"
+    shim.parent.mkdir()
+    shim.write_text('#!/usr/bin/env bash\n# asdf-plugin: x 1.2\nexec /opt/asdf/bin/asdf exec "python3" "$@"\n')
+    shim.chmod(0o755)
+    outcome = await run(desk.open(program=str(shim)), "answer(1)")
+    assert outcome.status == "failed"
+    assert "is a shim of asdf" in told(outcome)
+    assert "name that program with its path" in outcome.detail
 
 
 async def test_process_has_no_variable_that_its_catalog_does_not_name(
