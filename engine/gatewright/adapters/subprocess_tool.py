@@ -9,47 +9,33 @@ and nothing of it outlives the call.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.kept_rooms import KeptRooms
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.granted import exec_limits
-from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.result import MAX_RESULT_BYTES
 
-Take = Callable[[bytes], Awaitable[None]]
-"""Takes what a process wrote, piece by piece."""
-_KEYS = frozenset({"args"})
-_MOST_WORDS = 100
-_SAID_CHARS = 2_000
+_WHO = "command"
 _DRAIN_S = 1.0
-_LARGE = 64 * 1024
-"""What is longer is read as JSON in a thread."""
-_MOST_WAITING = 16
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _LIMITED = '{limits}exec "$@"'
-_FLOOD = "the tool ran, but answered more than anybody can read; do not make this call again"
-_NO_RESULT = "the tool ran, but what it answered is no JSON; do not make this call again"
-_FAILED = "the tool failed; do not make this call again as it is"
 
 
 class SubprocessTools:
@@ -71,7 +57,7 @@ class SubprocessTools:
 
     def check(self, definition: ToolDefinition, /) -> None:
         """``run`` may hold ``args``: words behind those of the catalog."""
-        _own_words(definition)
+        own_words(definition, _WHO)
         if definition.conduct.bounds.network_bytes is not None:
             raise RegistrationError(f"tool `{definition.name}`: `network_bytes` cannot be held for a process")
 
@@ -85,56 +71,13 @@ class SubprocessTools:
     ) -> object:
         """Execute one call, as `ToolAdapter` says."""
         call = _Call(catalog, definition, arguments, context, self._variables(catalog))
-        if definition.conduct.result_type is ResultType.STREAM:
-            return self._lines(call)
-        output = bytearray()
-
-        async def take(chunk: bytes) -> None:
-            output.extend(chunk)
-            if len(output) > MAX_RESULT_BYTES:
-                raise ToolFailure(_FLOOD, code="bad-result", detail=f"it wrote more than {MAX_RESULT_BYTES:,} bytes")
-
-        await loop_thread().run_out(self._exchange(call, take, lambda: bytes(output)))
-        return bytes(output) if definition.conduct.result_type is ResultType.BINARY else await _value(bytes(output))
+        return await answer(definition.conduct.result_type, partial(self._exchange, call))
 
     def close(self) -> None:
         """End every room; it waits for a few seconds at most."""
         if self._rooms.rooms:
             with suppress(TimeoutError):
                 loop_thread().wait(self._rooms.close(), 5.0)
-
-    async def _lines(self, call: _Call) -> AsyncGenerator[JsonValue]:
-        """The values of a stream, one for each line; whoever closes it ends the process."""
-        lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # of the loop in the thread
-        line = bytearray()
-
-        async def take(chunk: bytes) -> None:
-            *whole, rest = (bytes(line) + chunk).split(b"\n")
-            line[:] = rest
-            if len(line) > MAX_RESULT_BYTES:
-                raise ToolFailure(_FLOOD, code="bad-result", detail=f"a line has more than {MAX_RESULT_BYTES:,} bytes")
-            if whole:
-                await lines.put(whole)
-
-        async def produce() -> None:
-            try:
-                await self._exchange(call, take, bytes)
-                await lines.put([bytes(line)])
-            except ToolFailure:
-                await lines.put(None)
-                raise
-            await lines.put(None)
-
-        producing = asyncio.ensure_future(loop_thread().run_out(produce()))
-        try:
-            while (found := await loop_thread().run(lines.get())) is not None:
-                for one in found:
-                    if one.strip():
-                        yield await _value(one)
-            await producing
-        finally:
-            producing.cancel()
-            await asyncio.wait({producing})
 
     async def _exchange(self, call: _Call, take: Take, said: Callable[[], bytes]) -> None:
         """Start a process, give it the call and take what it writes; ``said``: all that it wrote, where that is kept.
@@ -166,7 +109,7 @@ class SubprocessTools:
             raise WorkspaceError(f"`{call.words[0]}` cannot be started: {error}") from None
         if code != 0:
             detail = "; ".join(filter(None, (why or how, call.secrets.out_of(_text(stderr)))))
-            raise ToolFailure(_own_failure(said()) or _FAILED, detail=detail)
+            raise ToolFailure(own_failure(said()) or FAILED, detail=detail)
 
     @asynccontextmanager
     async def _process(self, call: _Call, stderr: bytearray) -> AsyncGenerator[ServerProcess]:
@@ -214,8 +157,8 @@ class _Call:
         variables: Mapping[str, str],
     ) -> None:
         self.catalog, self.definition, self.context, self.variables = catalog, definition, context, variables
-        self.words = (catalog.command or "", *catalog.args, *_own_words(definition))
-        self.given = json.dumps({"tool": definition.name, "arguments": arguments}, ensure_ascii=False).encode()
+        self.words = (catalog.command or "", *catalog.args, *own_words(definition, _WHO))
+        self.given = given_text(definition, arguments)
         self.secrets = Secrets(variables.values())
         granted_cpu_s, granted_bytes = exec_limits(context.capabilities)
         cpu_s = _least(context.bounds.cpu_s, granted_cpu_s)
@@ -231,21 +174,6 @@ class _Call:
             self.context.note("; ".join((words, *limits)))
 
 
-def _own_words(definition: ToolDefinition) -> tuple[str, ...]:
-    """The words that a definition adds to the command. Raises RegistrationError."""
-    run = definition.run or {}
-    if unknown := sorted(run.keys() - _KEYS):
-        raise RegistrationError(f"tool `{definition.name}`: `run` of a command has `args`, and no `{unknown[0][:80]}`")
-    words = as_list(run.get("args", []))
-    if (
-        words is None
-        or len(words) > _MOST_WORDS
-        or not all(isinstance(word, str) and "\0" not in word for word in words)
-    ):
-        raise RegistrationError(f"tool `{definition.name}`: `args` of `run` is a list of at most {_MOST_WORDS} texts")
-    return tuple(cast("list[str]", words))
-
-
 async def _give(process: ServerProcess, given: bytes) -> None:
     with suppress(OSError):
         await process.write(given)
@@ -257,26 +185,8 @@ async def _read(process: ServerProcess, take: Take) -> None:
         await take(chunk)
 
 
-async def _value(data: bytes) -> JsonValue:
-    """The JSON value that a process wrote. Raises ToolFailure."""
-    try:
-        return await in_own_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
-    except (ValueError, RecursionError) as error:
-        why = "nothing" if not data.strip() else f"{type(error).__name__}: {error}"
-        raise ToolFailure(_NO_RESULT, code="bad-result", detail=f"it wrote no JSON: {why}"[:_SAID_CHARS]) from None
-
-
-def _own_failure(data: bytes) -> str:
-    """The reason that a process wrote for the model, as `{"error": TEXT}`; empty where it wrote none."""
-    try:
-        said = (as_object(json.loads(data)) or {}).get("error") if len(data) <= _LARGE else None
-    except (ValueError, RecursionError):
-        return ""
-    return said[:_SAID_CHARS] if isinstance(said, str) else ""
-
-
 def _text(stderr: bytearray) -> str:
-    return printable(stderr[-_SAID_CHARS:].decode("utf-8", "replace").strip())
+    return printable(stderr[-SAID_CHARS:].decode("utf-8", "replace").strip())
 
 
 def _least(*limits: float | None) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, Exec, kind_of
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, Exec, WasmExec, kind_of
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.verdict import Verdict
 
@@ -41,6 +41,12 @@ def exec_limits(capabilities: Iterable[Capability]) -> tuple[float | None, int |
     held = [one for one in capabilities if isinstance(one, Exec)]
     memory = widest([one.mem_limit for one in held])
     return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
+
+
+def wasm_fuel(capabilities: Iterable[Capability]) -> int | None:
+    """Units of fuel that each module of an agent may use up; None: not limited by its grants."""
+    fuel = widest([one.fuel for one in capabilities if isinstance(one, WasmExec)])
+    return None if fuel is None else int(fuel)
 
 
 def widest(limits: Sequence[float | None]) -> float | None:

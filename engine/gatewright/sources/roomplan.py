@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.policy.confinement import Confinement, PlaceUse
+from gatewright.policy.confinement import Confinement, PlaceUse, View
 from gatewright.record.fork import fork_safe_lock, renew_after_fork
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomcopy import Difference, PrivateCopy
@@ -36,6 +36,8 @@ _PSEUDO = frozenset(
 """File systems that are windows into the kernel."""
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.", "virtiofs", "ceph", "afs", "gfs", "ocfs", "lustre", "vboxsf", "vmhgfs")
 """Beginnings of names of file systems in which others change files without the kernel telling."""
+_PLAIN = frozenset({MountKind.READ, MountKind.WRITE, MountKind.OVERLAY})
+"""Mounts of the files as they are, but for the names that an overlay hides."""
 _INDEXES_KEPT = 16
 
 
@@ -73,6 +75,15 @@ class RoomPlanner:
         with self._lock:
             whiteouts = self._folders(self._home(confinement))
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
+
+    def whole(self, confinement: Confinement) -> dict[str, View]:
+        """The view that all in each place has, now and whatever appears there: for what no kernel confines.
+
+        Raises ToolFailure for a place where that is not one view.
+        """
+        with self._lock:
+            layout = self.layout(confinement)
+        return {place.path: _whole(layout, place.path) for place in confinement.places}
 
     def differences(self, plan: RoomPlan) -> list[Difference]:
         """The changes that processes made in the private copies of a plan, until its watch is closed."""
@@ -179,6 +190,15 @@ def _made(mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: 
     if sum(len(os.fsencode(path)) + 16 for path in (mount.path, whiteouts)) > _MAX_OPTIONS:
         raise refuse("the path of a place is too long for its names to be hidden")
     return Mount(mount.kind, mount.path, whiteouts)
+
+
+def _whole(layout: RoomLayout, place: str) -> View:
+    """The view of all that lies in a place. Raises ToolFailure."""
+    folder, mounts = layout.views.folder(place), [one for one in layout.mounts if is_below(one.path, place)]
+    is_one = folder.is_settled and folder.own is folder.generic and folder.own is not View.ABSENT
+    if not is_one or [(one.path, one.kind in _PLAIN) for one in mounts] != [(place, True)] or layout.nodes.get(place):
+        raise refuse(f"not all that lies in `{place}`, or may come to lie there, is to be seen alike")
+    return folder.own
 
 
 def _mount_points(confinement: Confinement) -> MountPoints:

@@ -18,6 +18,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.builtins import file_tool
 from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
+from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile import KnownTools
@@ -284,6 +285,9 @@ class CatalogBook:
             from gatewright.tools.http_tool import HttpTool
 
             kind, own = HttpTool, {"url": catalog.url or ""}
+        needed = accepted.capabilities if accepted else frozenset[CapabilityKind]()
+        if catalog.kind is CatalogType.WASM:
+            needed |= {CapabilityKind.WASM_EXEC}
         tool = kind(
             definition,
             **own,
@@ -294,7 +298,7 @@ class CatalogBook:
             held=entry.held,
             instructions=instructions,
             side_effects=accepted.side_effects if accepted else frozenset(),
-            capabilities=accepted.capabilities if accepted else frozenset(),
+            capabilities=needed,
         )
         tool.check()
         same = kept.tool if kept is not None and type(kept.tool) is kind else None

@@ -70,6 +70,17 @@ class Confinements:
         self._made[key] = policy, mark, fresh
         return fresh
 
+    def of_module(self, agent_id: str, catalog: Catalog) -> Confinement:
+        """All that exists for the module of a catalog when it serves the agent; it has no network.
+
+        Raises WorkspaceError for an agent that is not there.
+        """
+        policy = self._policy()
+        agent = policy.agents.get(agent_id)
+        if agent is None:
+            raise WorkspaceError(f"no agent `{agent_id}`")
+        return replace(self._server(policy, agent, catalog), hosts=(), environment={})
+
     def of_program(
         self, agent_id: str, words: Sequence[str], start: Path, places: Mapping[str, PlaceUse]
     ) -> Confinement:

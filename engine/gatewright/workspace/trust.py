@@ -8,6 +8,8 @@ what is in it is meant to change.
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +34,7 @@ WAITS_FOR_PLACES = (
 _HELD = "this tool is not the one that you were given any more; go on without it"
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
+_AT_ONCE = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 class TrustRecords:
@@ -58,11 +61,12 @@ class TrustRecords:
         """Remember it with this content. Raises WorkspaceError when the key folder cannot be written."""
         self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
-    def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
+    def trusts_server(self, policy_path: Path, catalog: Catalog, module: str | None = None) -> bool:
         """Tell whether exactly this definition of what runs a catalog's tools (its command, address or module, and what
-        is passed on) was trusted, and each place of it that lies outside.
+        is passed on) was trusted, and each place of it that lies outside. ``module``: the digest of the module that is
+        meant, for whoever has read it; None: that of its file.
         """
-        return self._read().keys() >= _records_of(policy_path, catalog)
+        return self._read().keys() >= _records_of(policy_path, catalog, module)
 
     def trust_server(self, policy_path: Path, catalog: Catalog) -> None:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
@@ -103,9 +107,9 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
 
 
-def _records_of(policy_path: Path, catalog: Catalog) -> set[str]:
+def _records_of(policy_path: Path, catalog: Catalog, module: str | None = None) -> set[str]:
     """The records of a catalog that is trusted: its definition, and each of its places that lies outside."""
-    return {server_digest(policy_path, catalog), *_outside(policy_path, catalog).values()}
+    return {server_digest(policy_path, catalog, module), *_outside(policy_path, catalog).values()}
 
 
 def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
@@ -135,20 +139,25 @@ async def require_accepted(
     raise ToolFailure(_HELD, code="held", detail=detail)
 
 
-def server_digest(policy_path: Path, catalog: Catalog) -> str:
-    """SHA-256 of what runs the tools of a catalog, as it is trusted for this policy file; 64 hexadecimal digits."""
+def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None) -> str:
+    """SHA-256 of what runs the tools of a catalog, as it is trusted for this policy file; 64 hexadecimal digits.
+
+    ``module``: the digest of its module where that is known.
+    """
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     free = [str(catalog.confine)] if catalog.confine is Confine.NONE else []
     listed = [str(catalog.kind), catalog.manifest] if catalog.kind.has_manifest else []
-    module = [catalog.module, module_digest(policy_path.parent / catalog.module)] if catalog.module else []
-    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free, *listed, *module])
+    content = module_digest(policy_path.parent / catalog.module) if catalog.module and module is None else module
+    run = [catalog.module, content] if catalog.module else []
+    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free, *listed, *run])
 
 
 def module_digest(path: Path) -> str:
     """SHA-256 of the module in a file, 64 hexadecimal digits; empty where there is none that can be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else ""
+        with open(path, "rb", opener=lambda name, _: os.open(name, _AT_ONCE)) as file:
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return hashlib.file_digest(file, "sha256").hexdigest() if is_file else ""
     except (OSError, ValueError):
         return ""
 

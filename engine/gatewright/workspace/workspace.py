@@ -77,12 +77,13 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.context import AgentContext
     from gatewright.memory.inbox import Inbox
-    from gatewright.policy.confinement import Confinement
+    from gatewright.policy.confinement import Confinement, View
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
+    from gatewright.sources.roomplan import RoomPlanner
     from gatewright.workspace.catalogtools import CatalogTools
     from gatewright.workspace.confining import Confinements
     from gatewright.workspace.copyreturns import CopyReturns
@@ -337,7 +338,11 @@ class Workspace:
             self.folder,
             lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy of then
             servers=lambda: self.servers,
-            adapters={CatalogType.HTTP: HttpAdapter, CatalogType.SUBPROCESS: self._subprocess_tools},
+            adapters={
+                CatalogType.HTTP: HttpAdapter,
+                CatalogType.SUBPROCESS: self._subprocess_tools,
+                CatalogType.WASM: self._wasm_tools,
+            },
             pin=lambda catalog: self.pin(catalog.catalog_id),
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,
@@ -350,6 +355,26 @@ class Workspace:
             return self.servers.variables(catalog)
 
         return SubprocessTools(self.folder, self.confinement, lambda: self.confiner, variables)
+
+    def _wasm_tools(self) -> ToolAdapter:
+        from gatewright.adapters.wasm_tool import WasmTools
+
+        def trusts(catalog: Catalog, module: str) -> bool:
+            return self._records.trusts_server(self.policy_path, catalog, module)
+
+        def confinement(agent_id: str, catalog: Catalog) -> Confinement:  # neither is there while the policy is read
+            return self._confinements.of_module(agent_id, catalog)
+
+        def views(confinement: Confinement) -> Mapping[str, View]:
+            return self._planner.whole(confinement)
+
+        return WasmTools(self.folder, trusts, confinement, views)
+
+    @once
+    def _planner(self) -> RoomPlanner:
+        from gatewright.sources.roomplan import RoomPlanner
+
+        return RoomPlanner(self._folders.state / "rooms")
 
     @once
     def shells(self) -> Shells:
@@ -365,7 +390,6 @@ class Workspace:
         from gatewright.adapters.host_proxy import HostProxy
         from gatewright.adapters.secret import Secrets
         from gatewright.gate.connection import ConnectionLog
-        from gatewright.sources.roomplan import RoomPlanner
 
         def proxy(confinement: Confinement) -> HostProxy:
             given = confinement.environment.values()
@@ -373,7 +397,7 @@ class Workspace:
             log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject, clean=secrets.out_of)
             return HostProxy(confinement.hosts, confinement.allow_private, log.tell, done=log.close)
 
-        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy, write_back=self._copy_returns.of_server)
+        return Confiner(self._planner, proxy, write_back=self._copy_returns.of_server)
 
     @once
     def _copy_returns(self) -> CopyReturns:

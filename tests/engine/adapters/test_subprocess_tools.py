@@ -242,6 +242,12 @@ async def test_process_that_leaves_a_child_behind_has_answered(desk: Desk) -> No
     assert desk.alive() == []
 
 
+@pytest.mark.parametrize("tool", ["work", "flow"])
+async def test_what_cannot_be_started_is_said_at_once(desk: Desk, tool: str) -> None:
+    outcome = await run(desk.open(keys="confine = 'none'\ncwd = 'gone'\n"), "answer(1)", tool)
+    assert outcome.code == "not-run", told(outcome)
+
+
 BREAKS_OUT = {
     "policy": "answer(os.path.exists('policy.toml'))",
     "home": "answer([one for one in os.listdir(os.path.expanduser('~')) if one])",

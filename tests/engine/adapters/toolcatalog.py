@@ -42,6 +42,8 @@ def write_policy(folder: Path, kind: str, tools: Sequence[str] = ("sum",), *, ke
     if kind == "http":
         more = f'capabilities = [{{ NetRead = {{ allowlist = ["*"] }} }}]\n{more}'
         own += "\n[workspace]\nweb = { allow_private = true }\n"
+    if kind == "wasm" and "capabilities" not in more:
+        more = f"capabilities = [{{ WasmExec = {{}} }}]\n{more}"
     (folder / "policy.toml").write_text(
         f"gatewright = 1\n\n[agents.a]\ntools = {json.dumps(list(tools))}\n{more}\n"
         f'[[catalogs]]\nid = "calc"\ntype = "{kind}"\nmanifest = "tools.json"\n{own}',

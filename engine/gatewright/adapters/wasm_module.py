@@ -1,0 +1,317 @@
+"""WASM modules that are WASI commands: compiled once for each content, and run in the thread of whoever asks.
+
+A run reaches its standard input and outputs and the folders that it is given, and nothing else: no network, no
+variables, no descriptor of ours. Fuel and memory are bounded by its store, its time by `WasmRun.stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import IO
+
+from wasmtime import (
+    Caller,
+    Config,
+    Engine,
+    ExitTrap,
+    Func,
+    FuncType,
+    Linker,
+    Memory,
+    Module,
+    Store,
+    Trap,
+    TrapCode,
+    ValType,
+    WasiConfig,
+    WasmtimeError,
+)
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.policy.document import PlaceUse
+from gatewright.record.fork import fork_safe_lock
+
+UNLIMITED_FUEL = 2**64 - 1
+_MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
+_WASI = "wasi_snapshot_preview1"
+_KEPT = 16
+"""The most modules that are kept compiled."""
+_MOST_TABLE = 1_000_000
+_MOST_WORDS = 300
+_SUBSCRIPTION, _EVENT = 48, struct.Struct("<QHB5xQH6x")
+_MOST_SUBSCRIPTIONS = 1_024
+_LONGEST_S = 1e6
+_INVALID, _FAULT, _INTERRUPTED = 28, 21, 27
+"""The errors of WASI: `inval`, `fault`, `intr`."""
+_slab = fork_safe_lock()
+"""Whoever makes or closes a linker with functions of ours: the library gives them numbers without a lock."""
+
+
+@frozen
+class Folder:
+    """A folder that a run is given to be read or written, under ``name``."""
+
+    path: str
+    name: str
+    use: PlaceUse
+
+
+@cache
+def _process() -> int:
+    """The process whose threads the runtime has."""
+    return os.getpid()
+
+
+class WasmModules:
+    """The compiled modules by the digest of what they were compiled of; the last ones are kept."""
+
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._kept: dict[str, CompiledModule] = {}
+
+    def compiled(self, digest: str, content: bytes) -> CompiledModule:
+        """The module of a content whose digest this is. Raises WorkspaceError for one that is no WASI command."""
+        if _process() != os.getpid():
+            raise WorkspaceError("a module cannot be run in a fork of a process that ran one")
+        with self._lock:
+            module = self._kept.pop(digest, None) or CompiledModule(content)
+            self._kept[digest] = module
+            while len(self._kept) > _KEPT:
+                self._kept.pop(next(iter(self._kept))).retire()
+        return module
+
+    def close(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            kept, self._kept = self._kept, {}
+        for module in kept.values():
+            module.retire()
+
+
+class CompiledModule:
+    """One module, with an engine for each run that there is at once: what ends a run ends all of its engine."""
+
+    def __init__(self, content: bytes) -> None:
+        if not content.startswith(_MAGIC):
+            is_component = content.startswith(_COMPONENT)
+            raise WorkspaceError("it is a component, no WASI command" if is_component else "it is no WASM module")
+        try:
+            engine = _new_engine()
+            module = Module(engine, content)
+            self._code = bytes(module.serialize())
+            _require_command(module)
+            self._idle = [_Ready(engine, module)]
+        except WasmtimeError as error:
+            raise WorkspaceError(f"it is no WASM module that can be run: {_short(str(error))}") from None
+        self._lock = fork_safe_lock()
+        self._is_over = False
+
+    def take(self) -> _Ready:
+        """An engine with the module that nobody else runs."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        engine = _new_engine()
+        return _Ready(engine, Module.deserialize(engine, self._code))
+
+    def give(self, ready: _Ready) -> None:
+        """Have it for the next run."""
+        with self._lock:
+            if not self._is_over:
+                self._idle.append(ready)
+                return
+        ready.close()
+
+    def retire(self) -> None:
+        """Close what is idle now, and whatever is given back."""
+        with self._lock:
+            idle, self._idle, self._is_over = self._idle, [], True
+        for ready in idle:
+            ready.close()
+
+
+class WasmRun:
+    """One run of a module: `run` goes through with it, in a thread that may wait, and `stop` ends it from any other.
+
+    ``words``: its name and arguments. ``streams``: its standard input, output and errors, which it closes at its end;
+    then ``ended`` is set.
+    """
+
+    def __init__(
+        self,
+        module: CompiledModule,
+        words: Sequence[str],
+        folders: Sequence[Folder],
+        streams: Sequence[IO[bytes]],
+        *,
+        fuel: int,
+        memory: int,
+    ) -> None:
+        self._module, self._words, self._folders = module, list(words), folders
+        self._fuel, self._memory, self._streams = fuel, memory, streams
+        self._lock = fork_safe_lock()
+        self._ready: _Ready | None = None
+        self._stopped = threading.Event()
+        self._why = ""
+        self.ended = threading.Event()
+
+    def stop(self, why: str = "it was ended") -> None:
+        """End it at once, wherever it is; one that has ended already stays as it is."""
+        with self._lock:
+            self._why = self._why or why
+            self._stopped.set()
+            if self._ready is not None:
+                self._ready.engine.increment_epoch()
+
+    def run(self) -> str:
+        """Run it to its end; why it failed, or nothing. Raises OSError where it cannot get its streams or folders."""
+        try:
+            ready = self._module.take()
+            try:
+                return self._outcome(ready)
+            finally:
+                with self._lock:  # a late stop must not end the next run
+                    self._ready = None
+                self._module.give(ready)
+        finally:
+            for stream in self._streams:
+                stream.close()
+            self.ended.set()
+
+    def _outcome(self, ready: _Ready) -> str:
+        store = Store(ready.engine)
+        try:
+            store.set_fuel(self._fuel)
+            store.set_limits(self._memory, _MOST_TABLE, instances=1, tables=16, memories=1)
+            ready.begin(self._stopped)
+            store.set_wasi(self._wasi())
+            with self._lock:
+                store.set_epoch_deadline(1)
+                if self._stopped.is_set():
+                    return self._why
+                self._ready = ready
+            instance = ready.linker.instantiate(store, ready.module)
+            start = instance.exports(store)["_start"]
+            if isinstance(start, Func):
+                start(store)
+            return self._why if self._stopped.is_set() else ""  # what waited may have come to its end for that
+        except ExitTrap as error:
+            return f"exit code {error.code}" if error.code else ""
+        except (Trap, WasmtimeError) as error:
+            return self._failure_of(error)
+        finally:
+            store.close()  # what it wrote to has its end only now
+
+    def _wasi(self) -> WasiConfig:
+        config = WasiConfig()
+        given, output, errors = (f"/dev/fd/{one.fileno()}" for one in self._streams)
+        try:
+            config.argv = self._words
+            config.stdin_file, config.stdout_file, config.stderr_file = given, output, errors
+            for folder in self._folders:
+                config.preopen_dir(folder.path, folder.name, folder.use is PlaceUse.WRITE)
+        except WasmtimeError as error:
+            raise OSError(f"its outputs or places cannot be opened: {_short(str(error))}") from None
+        return config
+
+    def _failure_of(self, error: Trap | WasmtimeError) -> str:
+        code = error.trap_code if isinstance(error, Trap) else None
+        if code is TrapCode.OUT_OF_FUEL:
+            return f"it used up its {self._fuel:,} units of fuel"
+        if code is TrapCode.INTERRUPT:
+            return self._why
+        return _short(str(error))
+
+
+class _Ready:
+    """An engine with the module compiled for it, and all that the module may import."""
+
+    def __init__(self, engine: Engine, module: Module) -> None:
+        self.engine, self.module = engine, module
+        self._stopped, self._began_ns = threading.Event(), 0
+        i32 = ValType.i32()
+        with _slab:
+            self.linker = Linker(engine)
+            self.linker.allow_shadowing = True
+            self.linker.define_wasi()
+            waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own waits as long as it is asked to
+            self.linker.define_func(_WASI, "poll_oneoff", waits, self._poll, access_caller=True)
+        self.linker.instantiate_pre(module)  # raises where it imports what is not there
+
+    def begin(self, stopped: threading.Event) -> None:
+        """Serve a run that ``stopped`` ends; its monotonic clock begins now."""
+        self._stopped, self._began_ns = stopped, time.monotonic_ns()
+
+    def close(self) -> None:
+        """Let go of it."""
+        with _slab:
+            self.linker.close()
+        self.module.close()
+        self.engine.close()
+
+    def _poll(self, caller: Caller, rows_at: int, events_at: int, count: int, stored_at: int) -> int:
+        """`poll_oneoff` of WASI, which `WasmRun.stop` ends: files are always ready, clocks are waited for.
+
+        It raises nothing: the library would raise it in whichever thread looks first.
+        """
+        try:
+            memory, count = caller.get("memory"), count & 0xFFFFFFFF
+            if not isinstance(memory, Memory) or not 0 < count <= _MOST_SUBSCRIPTIONS:
+                return _INVALID
+            start = rows_at & 0xFFFFFFFF
+            rows = bytes(memory.read(caller, start, start + count * _SUBSCRIPTION))
+            files, clocks = list[tuple[int, int]](), list[tuple[int, int]]()
+            for at in range(0, count * _SUBSCRIPTION, _SUBSCRIPTION):
+                user, kind = struct.unpack_from("<QB", rows, at)
+                if kind:
+                    files.append((user, kind))
+                else:
+                    clocks.append((self._wait_ns(*struct.unpack_from("<IxxxxQQH", rows, at + 16)), user))
+            found = files
+            if not files:
+                least = min(clocks)[0]
+                if self._stopped.wait(min(least / 1e9, _LONGEST_S)):
+                    return _INTERRUPTED
+                found = [(user, 0) for wait, user in clocks if wait <= least]
+            events = b"".join(_EVENT.pack(user, 0, kind, 1 if kind else 0, 0) for user, kind in found)
+            memory.write(caller, events, events_at & 0xFFFFFFFF)
+            memory.write(caller, struct.pack("<I", len(found)), stored_at & 0xFFFFFFFF)
+        except Exception:  # noqa: BLE001 addresses outside of its memory
+            return _FAULT
+        return 0
+
+    def _wait_ns(self, clock: int, timeout: int, _precision: int, flags: int) -> int:
+        """The nanoseconds until a clock (0: of the day, any other: of this run) shows a time, or for so long."""
+        now = time.time_ns() if clock == 0 else time.monotonic_ns() - self._began_ns
+        return max(0, timeout - now) if flags & 1 else timeout
+
+
+def _new_engine() -> Engine:
+    config = Config()
+    config.consume_fuel = True
+    config.epoch_interruption = True
+    config.wasm_threads = False  # shared memory is bounded by no store
+    config.wasm_multi_memory = False
+    config.wasm_gc = False
+    return Engine(config)
+
+
+def _require_command(module: Module) -> None:
+    """Raises WorkspaceError for a module that is no WASI command."""
+    exports = {one.name: one.type for one in module.exports}
+    start = exports.get("_start")
+    if not isinstance(start, FuncType) or start.params or start.results:
+        raise WorkspaceError("it is no WASI command: it exports no function `_start`")
+    if others := sorted({str(one.module) for one in module.imports} - {_WASI}):
+        raise WorkspaceError(f"it is no WASI command: it imports of `{others[0][:80]}`")
+
+
+def _short(text: str) -> str:
+    """The last of what an error says, which is the cause."""
+    return " ".join(text.rpartition("Caused by:")[2].split())[:_MOST_WORDS]
