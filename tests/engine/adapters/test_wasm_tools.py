@@ -28,6 +28,7 @@ IMPORTS: Mapping[str, str] = {
     "path_symlink": "i32 i32 i32 i32 i32",
     "path_create_directory": "i32 i32 i32",
     "fd_prestat_get": "i32 i32",
+    "fd_close": "i32",
     "poll_oneoff": "i32 i32 i32 i32",
     "environ_sizes_get": "i32 i32",
     "args_sizes_get": "i32 i32",
@@ -406,6 +407,13 @@ async def test_memory_ends_at_the_bound(desk: Desk, tool: str) -> None:
     assert "327,680 bytes of memory" in told(outcome)
 
 
+async def test_bound_beyond_all_memory_is_one_that_can_be_held(desk: Desk) -> None:
+    write_manifest(desk.folder, [definition("work", {"bounds": {"memory_bytes": 10**30}})])
+    outcome = await run(desk.open(saying("true"), tools=["work"]))
+    assert outcome.output == "true"
+    assert "4,294,967,296 bytes of memory" in told(outcome)
+
+
 def places(desk: Desk, **uses: str) -> str:
     """The keys of places, made with a file in each."""
     for name in uses:
@@ -454,6 +462,48 @@ async def test_place_is_changed_only_where_it_is_given_to_be(desk: Desk, use: st
     code, text = opening("seen.json", how=8, rights=64)  # from its beginning
     await run(desk.open(module(number(code), text), keys=keys))
     assert (desk.folder / "data" / "seen.json").read_text("utf-8") == ("" if use == "write" else '"inside"')
+
+
+async def test_files_that_are_open_end_at_their_bound(desk: Desk) -> None:
+    code, text = opening("seen.json")
+    first = f"(local.set $n (i32.add (local.get $n) (i32.const 1))) (br_if $again (i32.eqz {code}))"
+    body = f"(local $n i32) (loop $again {first}) " + number("(i32.div_u (local.get $n) (i32.const 10))")
+    outcome = await run(desk.open(module(body, text), keys=places(desk, data="read")))
+    assert outcome.output == "35", told(outcome)  # 257 and ten tens more
+    closing = f"(drop {code}) (drop (call $fd_close (i32.load (i32.const 32))))"
+    body = f"""(local $n i32) (loop $again {closing} (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $n) (i32.const 1000)))) {number(code)}"""
+    outcome = await run(desk.open(module(body, text), keys=places(desk, data="read")))
+    assert outcome.output == "10", told(outcome)
+
+
+async def test_pipe_in_a_place_is_not_waited_for(desk: Desk) -> None:
+    keys = places(desk, data="read")
+    os.mkfifo(desk.folder / "data" / "pipe")
+    (desk.folder / "data" / "link").symlink_to("pipe")
+    for path in ("pipe", "link", "./pipe"):
+        outcome = await run(desk.open(reading(path), keys=keys), "short")
+        assert outcome.output == "12", told(outcome)  # acces
+
+
+async def test_memory_is_as_it_was_after_a_file_was_opened(desk: Desk) -> None:
+    keys = places(desk, data="read")
+    code, text = opening("seen.json")
+    filled = "".join(f"(i32.store8 (i32.const {at}) (i32.const {48 + at % 10}))" for at in range(64))
+    body = f"{filled} (drop {code}) (call $fd_write_of_beginning)"
+    saying_it = """(func $fd_write_of_beginning
+        (i32.store (i32.const 1000) (i32.const 0)) (i32.store (i32.const 1004) (i32.const 64))
+        (drop (call $fd_write (i32.const 1) (i32.const 1000) (i32.const 1) (i32.const 1008))))"""
+    outcome = await run(desk.open(module(body, text, more=saying_it), keys=keys), "raw")
+    expected = bytes(48 + at % 10 for at in range(64))
+    assert outcome.data is not None
+    assert outcome.data[:32] + outcome.data[36:] == expected[:32] + expected[36:]  # the number of the file lies there
+
+
+async def test_module_with_places_but_without_a_memory_runs(desk: Desk) -> None:
+    content = bytes(wat2wasm('(module (func (export "_start") unreachable))'))
+    outcome = await run(desk.open(content, keys=places(desk, data="read")))
+    assert outcome.code == "tool-failed", told(outcome)
 
 
 CLOSED = {
