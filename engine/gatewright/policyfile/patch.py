@@ -239,6 +239,8 @@ class _Patch:
             if name not in new:
                 self._editor.remove(path, comments=True)
                 continue
+            if old.get(name) == new[name]:
+                continue
             after = plain_tool_settings(new[name])
             if name not in old:
                 self._editor.add_table(path[:1], name, after, [block(path, after)], None)

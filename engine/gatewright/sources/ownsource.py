@@ -70,7 +70,7 @@ class OwnSource:
         """The text of a key. Raises ToolFailure."""
         load = self._load
         if load is None:
-            raise ToolFailure("this source has no texts to load", code="no-texts")
+            raise ToolFailure("this source has no texts", code="no-texts")
         if not self._places.acquire(blocking=False):
             raise ToolFailure("the source has not answered yet what it was asked before", code="busy")
 

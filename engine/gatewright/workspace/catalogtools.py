@@ -109,11 +109,11 @@ class CatalogTools:
                 raise WorkspaceError("; ".join(NOT_TRUSTED))
             if catalog.waits_for_places:
                 raise WorkspaceError("; ".join(WAITS_FOR_PLACES))
+            listing = await self._listing(catalog)
+            await require_accepted(definition.name, catalog, listing, self._pin(catalog), self._record)
             start = self._folder / (catalog.cwd or ".")
             if catalog.is_confined and (fault := await in_own_thread(shim_fault, catalog.command or "", start)):
                 raise WorkspaceError("; ".join(fault))
-            listing = await self._listing(catalog)
-            await require_accepted(definition.name, catalog, listing, self._pin(catalog), self._record)
             return await adapter.run(catalog, definition, arguments, context)
         except WorkspaceError as error:
             detail = f"catalog `{catalog_id}`: {error}"

@@ -24,6 +24,8 @@ FILES = {
     "schema.json": '{"type": "object", "properties": {"op": {"enum": ["a", "b"]}}}',
     "claude_desktop_config.json": '{"mcpServers": {"git": {"command": "git-server"}}}',
     "plan.md": "Count the gulls.\n",
+    "api.yaml": "openapi: 3.0.3\ninfo: {title: Shop, version: '1'}\nservers: [{url: 'https://shop.example.com'}]\npaths:\n"
+    "  /orders: {get: {operationId: list, responses: {'200': {description: All}}}}\n",
 }
 
 

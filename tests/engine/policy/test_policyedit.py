@@ -314,7 +314,7 @@ def test_words_that_stand_in_files_and_logs_stay_as_they_are() -> None:
         *("mcp", "http", "subprocess", "wasm", "host"),
         *("disabled", "host", "session"),
         *("duckduckgo", "searxng", "google"),
-        *("file", "folder_changes"),
+        *("file", "folder_changes", "host"),
         *("gatewright", "pattern"),
         *("allow", "ask", "deny"),
         *("none", "read_only", "partner", "human", "append", "read_write", "admin"),

@@ -53,6 +53,8 @@ class Answers(QObject):
         self.context: ContextText | None = None
         self.is_late = False
         """Whether what is wanted has been waited for too long to show something else."""
+        self.is_under_way = False
+        """Whether the text is one of before, and another is to come."""
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self._patience.timeout.connect(self._lose_patience)
 
@@ -62,12 +64,13 @@ class Answers(QObject):
         if wanted is None:
             for name in ("preview", "preview.providers"):
                 tasks.cancel(name)
-            self.text, self._received, self.is_late = None, None, False
+            self.text, self._received, self.is_late, self.is_under_way = None, None, False, False
             self._patience.stop()
             self.changed.emit()
             self.received.emit(None)
             return
         self._patience.start()
+        self.is_under_way = True
         agent_id, tool, provider = wanted.agent_id, wanted.tool, wanted.provider
         derive = self._context.deriver.derive
         self._ask("preview", lambda: derive(preview, agent_id, tool, provider), self._take_text)
@@ -126,7 +129,7 @@ class Answers(QObject):
         self._context.tasks.start(answer(), name, replace=True)
 
     def _take_text(self, answer: Preview) -> None:
-        self.text, self.is_late = answer, False
+        self.text, self.is_late, self.is_under_way = answer, False, False
         self.changed.emit()
 
     def _take_comparison(self, answer: Comparison) -> None:

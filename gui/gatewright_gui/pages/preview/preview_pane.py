@@ -338,7 +338,10 @@ class PreviewPane(QWidget):
                 self.code.go_to_line(line)
 
     def _mark(self, tool: str | None, lines: Sequence[int]) -> None:
-        """The lines of the chosen operation; they are brought into view when it is another one."""
+        """The lines of the chosen operation; they are brought into view when it is another one, in a text of now."""
+        if self._answers.is_under_way:
+            self.code.mark_lines(dict.fromkeys(lines, "accent"))
+            return
         operation = self._context.selection.operation
         marked, self._marked = self._marked, (tool, operation, self.form.current)
         if marked == self._marked:
