@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from gatewright.base.frozen import frozen
-from gatewright.base.thread import in_own_thread
+from gatewright.base.thread import in_own_thread, unbroken
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 STDERR_BYTES = 64 * 1024
@@ -96,7 +96,10 @@ class ServerProcess:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Let it leave, ask it, then kill what is left of its group."""
+        """Let it leave, ask it, then kill what is left of its group; a cancellation waits for that."""
+        await unbroken(asyncio.ensure_future(self._end()))
+
+    async def _end(self) -> None:
         pid = self._process.pid
         self.end_input()
         if not await self._leaves():

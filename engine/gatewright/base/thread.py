@@ -1,4 +1,4 @@
-"""Work in a daemon thread of its own: nothing queues behind a slow one, and one that never ends can be left behind."""
+"""Work that goes on when nobody waits for it: in a daemon thread of its own, or until it has ended."""
 
 from __future__ import annotations
 
@@ -34,3 +34,16 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
     threading.Thread(target=work, name="gatewright-work", daemon=True).start()
     return future
+
+
+async def unbroken(future: aio.Future[T]) -> T:
+    """What ``future`` gives, waited for to its end; a cancellation is raised when it has ended, from its exception."""
+    cancelled = False
+    while not future.done():
+        try:
+            await aio.wait({future})
+        except aio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise aio.CancelledError from future.exception()
+    return future.result()

@@ -17,6 +17,7 @@ from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.thread import unbroken
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember
@@ -28,7 +29,6 @@ from gatewright.gate.decision import NO_FACTS, Decision
 from gatewright.gate.failure import read_error
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.pipeline import OnStage, Passage
-from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.policy.composition import MAX_DEPTH, MAX_STEPS

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
-from gatewright.base.thread import in_own_thread
-from gatewright.gate.recorder import unbroken
+from gatewright.base.thread import in_own_thread, unbroken
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from gatewright.base import aio
+from gatewright.base.thread import unbroken
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.record.fork import renew_after_fork
 
@@ -113,16 +114,3 @@ class _Batch:
                 written.set_result(None)
             else:
                 written.set_exception(failure)
-
-
-async def unbroken(future: aio.Future[T]) -> T:
-    """What ``future`` gives, waited for to its end; a cancellation is raised when it has ended, from its exception."""
-    cancelled = False
-    while not future.done():
-        try:
-            await aio.wait({future})
-        except aio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise aio.CancelledError from future.exception()
-    return future.result()

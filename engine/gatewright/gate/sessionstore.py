@@ -22,9 +22,9 @@ from gatewright.base import aio
 from gatewright.base.clock import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.base.thread import unbroken
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
-from gatewright.gate.recorder import unbroken
 from gatewright.gate.session import Session
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.home import Home

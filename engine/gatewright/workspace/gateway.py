@@ -17,8 +17,8 @@ from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.adapters.mcp_stdio import stdio_streams
 from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.base.thread import unbroken
 from gatewright.gate import Session
-from gatewright.gate.recorder import unbroken
 from gatewright.gate.serving import MOST_CLIENTS, ServingProcess
 
 if TYPE_CHECKING:

@@ -453,7 +453,7 @@ class Workspace:
 
         from gatewright.adapters.confined_program import run_in_room
         from gatewright.adapters.server_process import Command
-        from gatewright.gate.recorder import unbroken
+        from gatewright.base.thread import unbroken
         from gatewright.sources.writeback import GivenBack
 
         confinement, given_back = self._confinements.of_program(agent_id, words, start, places), list[GivenBack]()

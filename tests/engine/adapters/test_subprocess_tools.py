@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pytest
 
+from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.gate import Outcome
 from gatewright.workspace import Workspace
 from tests.engine.adapters.toolcatalog import opened, write_manifest, write_policy
@@ -104,6 +105,18 @@ async def test_process_gets_the_call_and_its_answer_is_the_result(desk: Desk) ->
     assert (said["tool"], list(said["arguments"]), said["argv"]) == ("work", ["code"], [desk.token])
     assert "confined by bubblewrap" in told(outcome)
     assert "no network" in told(outcome)
+
+
+async def test_process_is_ended_though_whoever_ends_it_is_cancelled() -> None:
+    stubborn = Command("/bin/sh", ("-c", "trap '' TERM; while :; do sleep 1; done"), {"PATH": os.environ["PATH"]})
+    process = ServerProcess(stubborn, bytearray(), 0.3)
+    await process.__aenter__()
+    ending = asyncio.ensure_future(process.__aexit__(None, None, None))
+    await asyncio.sleep(0.05)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert not is_alive(process.pid)
 
 
 async def test_shim_of_a_version_manager_is_told_with_what_to_name_instead(desk: Desk) -> None:

@@ -17,8 +17,9 @@ from pydantic import BaseModel, field_serializer
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.thread import unbroken
 from gatewright.gate import AuditUnavailable, Session, Status, reuse
-from gatewright.gate.recorder import Recorder, unbroken
+from gatewright.gate.recorder import Recorder
 from gatewright.gate.stages import execute
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext

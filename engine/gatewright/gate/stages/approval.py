@@ -13,13 +13,13 @@ from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.base.printable import printable
+from gatewright.base.thread import unbroken
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import dotted
 from gatewright.gate.grant import Grant, Subject, covers
-from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.rules import source_consents
 from gatewright.policy.verdict import Verdict
 
