@@ -10,7 +10,7 @@ from gatewright.adapters.confine import Confiner, Room
 from gatewright.policy.confinement import Confinement
 
 IDLE_S = 1800.0
-"""How long what nobody uses is kept; its room for twice as long, so that nothing is in it any more."""
+"""The time that a thing which nobody uses is kept; its room stays twice as long, until nothing is in it any more."""
 
 
 class KeptRooms:

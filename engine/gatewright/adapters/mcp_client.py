@@ -184,7 +184,7 @@ class McpServer:
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
         self.advice = ""
-        """What else may help where it fails; for ``target``."""
+        """Other advice for ``target`` where it fails."""
         renew_after_fork(self)
 
     def renew(self) -> None:

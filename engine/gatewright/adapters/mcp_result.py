@@ -1,4 +1,4 @@
-"""What an MCP client gets of an outcome: its text, its bytes as an image, a sound or a file, its structured content.
+"""The result of a call for an MCP client: its text, its bytes as an image, a sound or a file, its structured content.
 
 Where the tool is listed with an output schema, structured content that fits it comes with every result that is no
 error. What is longer than a result may be is cut within; what does not fit (any more) is an error that says so.

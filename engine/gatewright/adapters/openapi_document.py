@@ -30,12 +30,12 @@ _CORE_TAGS = (
     ("int", r"^[-+]?[0-9]{1,40}$", list("-+0123456789")),
     ("float", r"^[-+]?(?:\.[0-9]{1,40}|[0-9]{1,40}\.[0-9]{0,40})(?:[eE][-+]?[0-9]{1,3})?$", list("-+0123456789.")),
 )
-"""What YAML 1.2 takes for more than a text: no dates, no `on` and `no`."""
+"""The words that YAML 1.2 takes for more than a text: no dates, no `on` and `no`."""
 
 
 @frozen
 class Fault:
-    """What is wrong with a part of a document, and where that stands (RFC 6901)."""
+    """A fault of a part of a document, with its place (RFC 6901)."""
 
     pointer: str
     message: str
@@ -59,7 +59,7 @@ class Document:
 
     @property
     def title(self) -> str:
-        """What the document calls itself."""
+        """The name that the document gives itself."""
         title = (as_object(self.root.get("info")) or {}).get("title")
         return title if isinstance(title, str) else ""
 

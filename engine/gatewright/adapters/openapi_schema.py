@@ -9,7 +9,7 @@ from gatewright.adapters.openapi_document import Document, Faulty, step
 from gatewright.schema.walk import Schema, as_list, as_object
 
 MAX_NODES = 1_500
-"""Of the arguments of one operation."""
+"""A bound for the arguments of one operation."""
 MAX_DEPTH = 12
 MAX_TEXT = 400
 MAX_CHOICES = 300
@@ -118,7 +118,7 @@ def _as_json_schema(made: Schema, given: Schema) -> Schema:
 
 
 def _outline(given: Schema) -> Schema:
-    """What kind of value it is, and no more."""
+    """The kind of value alone."""
     kind = given.get("type")
     return {"type": kind} if isinstance(kind, str) else {}
 

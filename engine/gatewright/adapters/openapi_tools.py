@@ -190,7 +190,7 @@ class _Arguments:
         self._query[name] = argument if style == "repeat" else {"argument": argument, "style": style}
 
     def take_body(self, given: Schema, pointer: str, *, is_read: bool) -> None:
-        """What the request holds, as JSON or as a form. Raises Faulty."""
+        """The body of the request, as JSON or as a form. Raises Faulty."""
         if "requestBody" not in given:
             return
         body, place = self._document.resolved(given["requestBody"], f"{pointer}/requestBody")

@@ -95,7 +95,7 @@ class ScriptsNeeded(ServerFailed):
 
 
 def scripts_advice(packages: Iterable[str]) -> str:
-    """What to do where the install scripts of packages did not run and something fails."""
+    """Advice where the install scripts of packages did not run and something fails."""
     named = ", ".join(f"`{printable(name)}`" for name in [*packages][:8])
     return (
         f"the install scripts of {named} did not run: it may need them. Start it again in the window to allow them, or"

@@ -29,7 +29,7 @@ SAID_CHARS = 2_000
 FAILED = "the tool failed; do not make this call again as it is"
 _MOST_WORDS = 100
 _LARGE = 64 * 1024
-"""What is longer is read as JSON in a thread."""
+"""Longer answers are read as JSON in a thread."""
 _MOST_WAITING = 16
 _NOT_STARTED = "the tool could not be started; try again later or go on without it"
 _FLOOD = "the tool ran, but answered more than anybody can read; do not make this call again"

@@ -55,7 +55,7 @@ _FRONT = f"""(module
   (table (export "functions") 2 2 funcref)
   (func (export "path_open") {_OPENS} {_ALL} (call_indirect (type $opens) (i32.const 0)))
   (func (export "fd_close") (param i32) (result i32) (local.get 0) (call_indirect (type $closes) (i32.const 1))))"""
-"""What a module imports in place of two functions of WASI, before there is a memory that those could look into."""
+"""Imports of a module in place of two functions of WASI, before there is a memory that those could look into."""
 _WORDS = range(0, 64, 8)
 _KEPT_LOCALS = " ".join(f"(local $at{at} i64)" for at in _WORDS)
 _KEEP = " ".join(f"(local.set $at{at} (i64.load (i32.const {at})))" for at in _WORDS)

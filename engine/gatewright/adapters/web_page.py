@@ -1,4 +1,4 @@
-"""What a web server sent, as text that a model can read: HTML as Markdown, other texts in their encoding.
+"""The answer of a web server, as text that a model can read: HTML as Markdown, other texts in their encoding.
 
 Of a request of a tool it is the value that the server means: JSON, a text, or bytes.
 """

@@ -37,7 +37,7 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def unbroken(future: aio.Future[T]) -> T:
-    """What ``future`` gives, waited for to its end; a cancellation is raised when it has ended, from its exception."""
+    """Wait for ``future`` to its end and return its result; a cancellation is raised then, from its exception."""
     cancelled = False
     while not future.done():
         try:

@@ -40,16 +40,16 @@ _KNOWN = {
 _ARCHIVED = {"archived_at": TEXT}
 FILE_BLOCK = {"label": TEXT, "size": COUNT, "lines": COUNT, "unsaved": FLAG}
 EDITED = answer(fields({"label": TEXT, **_SIZE, **_STEPS, "changed": FLAG}))
-"""What an edit of a block answers."""
+"""The answer to an edit of a block."""
 NOTED = answer(fields({**_KNOWN, "changed": FLAG}, _ARCHIVED))
-"""What a change of what is known about a block answers."""
+"""The answer to a change of the facts about a block."""
 KNOWN = answer(fields(_KNOWN, _ARCHIVED))
 HELD = fields({**_KNOWN, "content": TEXT}, _ARCHIVED)
 INFO = either(fields(_KNOWN, _ARCHIVED), fields(FILE_BLOCK, {**_KNOWN, **_ARCHIVED}))
 _HIT = {"kind": TEXT, "score": NUMBER, "label": TEXT, "created_at": TEXT}
 _SAID = {"id": TEXT, "role": TEXT, "session": TEXT, "metadata": {"type": "object"}, "content": TEXT, "snippet": TEXT}
 FOUND = answer(fields({"hits": rows(fields(_HIT, {**_SAID, **_ARCHIVED}))}))
-"""What a search answers."""
+"""The answer to a search."""
 
 
 class MemoryTool(ObjectTool, abstract=True):

@@ -1,4 +1,4 @@
-"""What built-in tools have in common: texts and places of a call, their result (``{success, message, data?}``), its
+"""Common parts of the built-in tools: texts and places of a call, their result (``{success, message, data?}``), its
 schema.
 """
 

@@ -67,7 +67,7 @@ def _catalog(workspace: Workspace, made: Catalog, found: Imported) -> Catalog:
 
 
 def _variables(catalog_id: str, headers: Mapping[str, str]) -> dict[str, str]:
-    """For each header the environment variable that is to hold its value."""
+    """The environment variable of each header, which is to hold its value."""
     return {header: _variable(f"{catalog_id}_{header}") for header in headers}
 
 

@@ -76,7 +76,7 @@ def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator
 
 
 def _applies(tool: ComposedTool, number: int, step: Step, given: JsonValue) -> bool | None:
-    """Whether a step applies; None where its condition looks at results."""
+    """Tell whether a step applies; None where its condition looks at results."""
     if step.is_unconditional:
         return True
     if number and not (isinstance(step.when, bool) or _is_about_input(step.when or {})):
@@ -88,7 +88,7 @@ def _applies(tool: ComposedTool, number: int, step: Step, given: JsonValue) -> b
 
 
 def _is_about_input(when: Mapping[str, JsonValue]) -> bool:
-    """Whether a condition looks at nothing but the input; one that may look further counts as doing so."""
+    """Tell whether a condition looks at the input alone; one that may look further counts as doing so."""
     properties, required = as_object(when.get("properties", {})), as_list(when.get("required", []))
     if not when.keys() <= {"properties", "required", "type"} or properties is None or required is None:
         return False

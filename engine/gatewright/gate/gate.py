@@ -217,7 +217,7 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> tuple[StepForecast, ...]:
-        """What the gate would say to the steps of a composition, as far as that is known; without any effect.
+        """Decide the steps of a composition, as far as their values are known; without any effect.
 
         Empty for a call that is denied, and for one of any other tool. ``session``: as for `call`.
         """

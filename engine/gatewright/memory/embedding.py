@@ -32,7 +32,7 @@ _STORED = np.dtype("<f2")
 _ALIKE = 0.17
 """The cosine from which two texts mean something alike: of unrelated ones fewer than 1 in 100 reach it."""
 _NEAR = 0.09
-"""That from which they may: 7 in 100 unrelated ones do, so the nearest alone are given, where nothing is alike."""
+"""The likeness from which they may: 7 in 100 unrelated ones do, so only the nearest are given, if nothing is alike."""
 _NEAREST = 3
 
 

@@ -41,7 +41,7 @@ class Step:
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether it applies whatever the values are."""
+        """True where it applies whatever the values are."""
         return self.when is None or self.when is True or self.when == {}
 
 
@@ -148,7 +148,7 @@ def filled(
 
 
 def _at(value: JsonValue, path: Sequence[str]) -> object:
-    """What lies there, or `_MISSING`."""
+    """The value that lies there, or `_MISSING`."""
     for name in path:
         if isinstance(value, dict) and name in value:
             value = value[name]

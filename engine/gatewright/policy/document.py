@@ -84,7 +84,7 @@ class PermissionRule:
 
 
 class SourceType(StrEnum):
-    """What a source gives: files that agents work with, a stream of the changes below a folder, or what the program
+    """The kind of a source: files that agents work with, a stream of the changes below a folder, or what the program
     that opens the policy adds under that id: texts by key, a stream of its own, or both.
     """
 
@@ -233,7 +233,7 @@ class Catalog:
 
     @property
     def file(self) -> str:
-        """What says which tools count, relative to the policy file: the pin, or the manifest of what is not pinned."""
+        """The file of the tools that count, relative to the policy file: the pin, else the manifest."""
         return f"{PINS}/{self.catalog_id}.json" if self.kind.is_pinned else self.manifest
 
     @property
@@ -258,7 +258,7 @@ class Catalog:
 
     @property
     def runs(self) -> str:
-        """What runs its tools: a command as it is typed in a shell, an address, a module; empty for a manifest."""
+        """The program of its tools: a command as it is typed in a shell, an address, a module; empty for a manifest."""
         return self.url or self.module or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 

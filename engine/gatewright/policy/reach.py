@@ -121,7 +121,7 @@ class Reach:
         return [one for one in self._sources if op.labels or one.kind is SourceType.FILE]
 
     def _level(self, source: Source, facts: ToolFacts, op: OperationFacts) -> frozenset[Verdict]:
-        """What the levels of a source say to what the operation does."""
+        """The verdicts of the levels of a source on the operation."""
         levels = _levels(source, facts, op)
         key = source.source_id, op.actions, levels
         found = self._verdicts.get(key)

@@ -53,7 +53,7 @@ def shadowed(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) ->
 
 
 def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: int) -> bool:
-    """Whether one of some words of the pattern is decided by it; that spares the proof in nearly every case.
+    """Tell whether one of some words of the pattern is decided by it; that spares the proof in nearly every case.
 
     No matcher is made for it: a policy is looked through at every start.
     """
@@ -142,7 +142,7 @@ class _Machine:
         return not folder and not self._folders_only and bool(state & self._matched)
 
     def takes(self, word: str) -> bool:
-        """Whether a path matches, whose characters are bytes; a last ``/`` says folder."""
+        """Tell whether a path matches, whose characters are bytes; a last ``/`` says folder."""
         state = self.start
         for char in word:
             state = self.step(state, ord(char))

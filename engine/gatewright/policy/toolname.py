@@ -13,7 +13,7 @@ _DIGITS = 9
 
 
 def tool_name_fault(name: object) -> str:
-    """Why ``name`` is none that policies and protocols can write; empty where it is one."""
+    """The fault of a ``name`` that policies and protocols cannot write; empty where they can."""
     if isinstance(name, str) and _NAME.fullmatch(name):
         return ""
     return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"

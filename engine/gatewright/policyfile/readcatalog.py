@@ -86,7 +86,7 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 
 
 def catalog_shape() -> Shape:
-    """What an entry of ``[[catalogs]]`` looks like, of each type; of a server by command or by address."""
+    """The shape of an entry of ``[[catalogs]]``, of each type; of a server by command or by address."""
     server = KEYS_OF[CatalogType.MCP]
     by_command = {key: shape for key, shape in server.items() if key not in {"url", "headers_env"}}
     by_address = {key: server[key] for key in ("url", "headers_env")}

@@ -52,7 +52,7 @@ _INSIDE = ("$input.", "$steps.")
 
 
 def composition_shape() -> Shape:
-    """What an entry of ``[[compositions]]`` looks like."""
+    """The shape of an entry of ``[[compositions]]``."""
     return table(KEYS, "name", "steps")
 
 

@@ -18,7 +18,7 @@ _NARROWING = frozenset(
     "unevaluatedProperties",
     "unevaluatedItems",
 }
-"""Where a part that says less lets the whole say more, or a name cannot be left out by itself."""
+"""Places where a part that says less lets the whole say more, or a name cannot be left out by itself."""
 
 
 def joined_outputs(schemas: Iterable[Schema]) -> Schema:

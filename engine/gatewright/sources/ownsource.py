@@ -38,7 +38,7 @@ class OwnSource:
 
     @property
     def gives_texts(self) -> bool:
-        """Whether it has texts to load."""
+        """True where it has texts to load."""
         return self._load is not None
 
     def locate(self, key: str) -> Located | Refusal:

@@ -255,7 +255,7 @@ Tell = Callable[[str, ChangeKind], None]
 
 
 class StreamCode(Protocol):
-    """What a program's stream is made of."""
+    """The parts of a stream that a program writes."""
 
     def start(self, tell: Tell) -> None:
         """Begin to tell changes, from whichever thread."""

@@ -38,7 +38,7 @@ _ORDINALS = (
 
 @frozen
 class Reach:
-    """What the steps of a composition come to: the highest tier, all side effects, the time that they may take."""
+    """The sum of the steps of a composition: the highest tier, all side effects, the time that they may take."""
 
     tier: SafetyTier = SafetyTier.READ_ONLY
     destroys: bool = False
@@ -114,7 +114,7 @@ class ComposedTool(DefinedTool, abstract=True):
         return {**defaults, **arguments}  # pyright: ignore[reportReturnType]
 
     def applies(self, number: int, given: JsonValue, results: Sequence[JsonValue]) -> bool:
-        """Whether a step fits its condition. Raises SchemaError where that cannot be told."""
+        """Tell whether a step fits its condition. Raises SchemaError where that cannot be told."""
         condition = self._conditions[number]
         if isinstance(condition, SchemaChecker):
             return condition.holds({"input": given, "steps": list(results)})

@@ -39,7 +39,7 @@ _T = TypeVar("_T", bound=StrEnum)
 
 @frozen
 class Conduct:
-    """What the definition of a tool that is run here says of its results and of a call; a stranger's says nothing."""
+    """The words of a definition about results and a call of a tool that is run here; a stranger's has none."""
 
     result_type: ResultType = ResultType.ANY
     normalization: Normalization | None = None

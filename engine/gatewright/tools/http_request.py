@@ -61,7 +61,7 @@ class Style(StrEnum):
 
 @frozen
 class Field:
-    """What a server calls a value, and the argument that holds it."""
+    """The name of a value at the server, and the argument that holds it."""
 
     name: str
     argument: str

@@ -58,7 +58,7 @@ class HttpTool(DefinedTool, abstract=True):
         return (base,) if isinstance(base, UrlRefused) else tuple(replace(base, writes=one) for one in sorted(kinds))
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What is missing, and what cannot stand in an address."""
+        """Arguments that are missing, or cannot stand in an address."""
         requests = self._requests.of(operation)
         issues = tuple(requests[0].issues(arguments)) if len(requests) == 1 else ()
         return (*super().missing_arguments(operation, arguments), *issues)

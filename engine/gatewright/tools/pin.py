@@ -1,4 +1,4 @@
-"""What an MCP server or a manifest says the tools of a catalog are, and what of that the operator has accepted.
+"""The tools of a catalog as an MCP server or a manifest lists them, and those that the operator has accepted.
 
 A tool is held, so that no agent sees or calls it, until it was accepted, and again when its definition is another one
 than was accepted. What is said here is data: no server is asked, nothing is run.
@@ -34,7 +34,7 @@ MAX_TEXT = 64 * 1024
 MAX_NAME, MAX_SAID = 128, 400
 MAX_BYTES = 8 * 1024 * 1024
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "run")
-"""What of a definition may not change unseen; of its ``_meta`` what is ours too. ``run``: how it is executed."""
+"""Parts of a definition that may not change unseen; of its ``_meta`` what is ours too. ``run``: how it is executed."""
 KEPT = frozenset({*PINNED, "execution", "_meta"})
 _HEAD = "gatewright_pin"
 _OF_PACKAGE = ("package", "package_version")

@@ -1,4 +1,4 @@
-"""What tools ask of the web, as a Protocol."""
+"""The web as tools ask for it, a Protocol."""
 
 from __future__ import annotations
 

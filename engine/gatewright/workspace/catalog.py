@@ -396,7 +396,7 @@ def _count_names(
 
 
 def _counts(entry: Entry) -> bool:
-    """Whether it may keep a bare name from others: nobody can do so by listing a tool that was not accepted."""
+    """Tell whether it may keep a bare name from others: nobody can do so by listing a tool that was not accepted."""
     return not entry.held or entry.acceptance is not None
 
 

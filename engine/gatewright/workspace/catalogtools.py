@@ -120,7 +120,7 @@ class CatalogTools:
             raise ToolFailure(_NOT_RUN, code="not-run", detail=detail) from None
 
     async def _listing(self, catalog: Catalog) -> Listing:
-        """What the manifest lists now. Raises WorkspaceError."""
+        """Read what the manifest lists now. Raises WorkspaceError."""
         held = self._listed.get(catalog.catalog_id)
         before = held[1] if held is not None and held[0] == catalog else None
         if held is not None and before is not None and not before.is_rewritten():

@@ -75,8 +75,8 @@ def located(command: str, folder: Path) -> str | None:
 
 
 def shim_fault(command: str, folder: Path) -> tuple[str, str] | None:
-    """Why a command cannot be started confined, and what to do, where it is the shim of a version manager (pyenv, asdf,
-    mise, ...), which looks in the user's own files for the program that it starts then; None for any other.
+    """The fault of a command that cannot be started confined, and advice: it is the shim of a version manager (pyenv,
+    asdf, mise, ...), which looks in the user's own files for the program that it starts then; None for any other.
     """
     path = located(command, folder)
     manager = None if path is None else _manager_of(path)

@@ -41,7 +41,7 @@ def bound_paths(policy: Policy, folder: Path, place: Callable[[Address], Place |
 
 
 def _paths(policy: Policy) -> Iterator[tuple[str, str, Address]]:
-    """What may be a path, what it is of, and its address."""
+    """A text that may be a path, its owner, and its address."""
     for name, path in policy.roots.folders.items():
         yield path, f"the root `{name}`", ("workspace", "roots", name)
     for source in policy.sources:

@@ -1,4 +1,4 @@
-"""What one catalog says its tools are, read as data: the manifest of a program, or the pin of what was accepted.
+"""The tools of one catalog, read as data: the manifest of a program, or the pin of what was accepted.
 
 Where a manifest lists the tools of a pin, it is read with it: what it says otherwise than was accepted is held.
 """
@@ -213,7 +213,7 @@ def _missing(path: Path, message: str) -> Manifest:
 
 
 def _unread(path: Path, named: str, error: OSError | ValueError | WorkspaceError, ask: str = "") -> Manifest:
-    """What is there cannot be read, or says nothing; ``ask``: how to have it made anew."""
+    """A file that cannot be read, or says nothing; ``ask``: how to have it made anew."""
     if isinstance(error, WorkspaceError):
         return _failed(path, "bad-manifest", f"{error if named in str(error) else f'{named}: {error}'}{ask}")
     why = (error.strerror if isinstance(error, OSError) else None) or error

@@ -219,7 +219,7 @@ class ServerPins:
         return tuple(found)
 
     def pin(self, catalog_id: str) -> Pin | None:
-        """What was listed and what of it was accepted; None where it was never imported. Raises WorkspaceError."""
+        """The tools that were listed, and those accepted; None where it was never imported. Raises WorkspaceError."""
         return self._state().book.manifest(self.server(catalog_id)).pin
 
     def record(self, catalog_id: str, listing: Listing) -> Pin:

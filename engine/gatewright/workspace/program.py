@@ -1,4 +1,4 @@
-"""What the program itself brings to a workspace: its tools and sources, from the start and later.
+"""Things that the program itself brings to a workspace: its tools and sources, from the start and later.
 
 A policy may name every tool that the program ever brought; there are those that it has not withdrawn.
 """
@@ -26,7 +26,7 @@ Key = tuple[str, int]
 
 @frozen
 class LateTools:
-    """What came and went since the start, for another process: a manifest of what came, and the keys of what went."""
+    """Tools that came and went since the start, for another process: a manifest of these, the keys of those."""
 
     manifest: bytes = b""
     withdrawn: frozenset[Key] = frozenset()
@@ -147,7 +147,7 @@ class Program:
 
     @classmethod
     def of(cls, tools: Iterable[Tool] = (), sources: Iterable[BlockSource | StreamSource] = ()) -> Program:
-        """What it brings along. Raises AlreadyRegistered, RegistrationError."""
+        """Make it of the tools and sources of a start. Raises AlreadyRegistered, RegistrationError."""
         made = cls(ProgramTools(tools), ProgramSources())
         for source in sources:
             made.sources.add(source)

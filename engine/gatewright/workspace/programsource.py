@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ProgramSource(Protocol):
-    """What every source of a program has."""
+    """The part that every source of a program has."""
 
     @property
     def source_id(self) -> str:

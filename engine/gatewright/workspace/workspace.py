@@ -330,7 +330,7 @@ class Workspace:
 
     @once
     def catalog_tools(self) -> CatalogTools:
-        """What executes the tools of the catalogs; nothing of it starts before the first call."""
+        """The executor of the tools of the catalogs; nothing of it starts before the first call."""
         from gatewright.adapters.http_adapter import HttpAdapter
         from gatewright.workspace.catalogtools import CatalogTools
 
@@ -1110,7 +1110,7 @@ class Workspace:
         return self._pins.pin(catalog_id)
 
     def trusts_server(self, catalog_id: str) -> bool:
-        """Whether exactly the command, the address or the module of a catalog was trusted. Raises WorkspaceError."""
+        """Tell whether exactly the command, address or module of a catalog was trusted. Raises WorkspaceError."""
         return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
     def untrusted_places(self, catalog_id: str) -> tuple[str, ...]:
@@ -1151,7 +1151,7 @@ class Workspace:
         self._records.trust_endpoint(self.policy_path, self.policy, target)
 
     def server_digest(self, catalog_id: str) -> str:
-        """What is trusted of a catalog: the digest of what runs its tools. Raises WorkspaceError."""
+        """The part of a catalog that is trusted: the digest of what runs its tools. Raises WorkspaceError."""
         return server_digest(self.policy_path, self._pins.server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
