@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewright_gui.qt.language import VARIABLE, counted, current_catalog, tr
+from gatewright_gui.qt.language import counted, tr
 from gatewright_resources import access
+from tests.gui.dress import app_in
 from tests.translations import CODE, FOLDER, compile_catalog, gather, read, untranslated
 
 HOW = "run python -m tests.translations and translate what it lists"
@@ -61,12 +62,9 @@ SHOWN = frozenset({"spoken", "tip", "text", "title", "tooltip", "action", "other
 
 
 @pytest.fixture
-def german(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(VARIABLE, "de_AT")
-    current_catalog.cache_clear()
-    yield
-    monkeypatch.delenv(VARIABLE)
-    current_catalog.cache_clear()
+def german() -> Iterator[None]:
+    with app_in("de_AT"):
+        yield
 
 
 def _fields(text: str) -> list[str]:

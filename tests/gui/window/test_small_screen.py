@@ -8,13 +8,12 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QToolButton,
 
 from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.qt.language import VARIABLE, current_catalog
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.settings import TEXT_FACTORS, TextSize
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
 from gatewright_resources.access import languages
-from tests.gui.dress import dressed
+from tests.gui.dress import app_in, dressed
 from tests.gui.session.opened import agents_page, settled
 
 SCREEN = QSize(853, 533)
@@ -22,12 +21,10 @@ SENSIBLE_NAME = 200
 
 
 @pytest.fixture(params=["en", *languages()])
-def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def language(request: pytest.FixtureRequest) -> Iterator[str]:
     """The app speaks each of its languages."""
-    monkeypatch.setenv(VARIABLE, request.param)
-    current_catalog.cache_clear()
-    yield request.param
-    current_catalog.cache_clear()
+    with app_in(request.param):
+        yield request.param
 
 
 @pytest.fixture(params=TEXT_FACTORS)
