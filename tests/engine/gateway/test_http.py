@@ -194,14 +194,18 @@ def test_half_sent_requests_of_one_token_are_bounded_and_hold_up_nobody_else(pla
                 connection.sendall(sent.encode())
 
         half_open(100, "POST /mcp HTTP/1.1\r\nhost: ")  # nobody knows who that is
-        # more than are taken: a whole request that comes first takes the place of one of them
-        half_open(MOST_REQUESTS + 20, f"{head}content-length: 100\r\n\r\n{{")
+        begun = f"{head}content-length: 100\r\n\r\n{{"
+        half_open(MOST_REQUESTS, begun)
         with httpx2.Client(timeout=30) as http:
 
             def status(of: str) -> int:
                 return http.post(gate.url, headers={**JSON, "authorization": f"Bearer {of}"}, content=HELLO).status_code
 
-            pause_until(lambda: status(token) == 429, "all of them to reach the gateway")
+            def is_full() -> bool:
+                half_open(1, begun)  # those that came while a whole request was under way were refused
+                return status(token) == 429
+
+            pause_until(is_full, "all of them to reach the gateway")
             assert status(other) == 200
             stack.close()
             pause_until(lambda: status(token) == 200, "the gateway to see that they are gone")
