@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.loop_thread import LoopThread, loop_thread
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
@@ -19,10 +19,11 @@ from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.result import MAX_RESULT_BYTES
 
+T = TypeVar("T")
 Take = Callable[[bytes], Awaitable[None]]
 """Takes what a tool wrote, piece by piece."""
 Exchange = Callable[[Take, Callable[[], bytes]], Coroutine[Any, Any, None]]
-"""Executes one call in the loop of the thread, and gives what it writes to the first argument; the second: all that it
+"""Executes one call, and gives what it writes to the first argument; the second: all that it
 wrote, where that is kept. Raises ToolFailure where it fails."""
 SAID_CHARS = 2_000
 """The most that is kept of what a tool says of its failure."""
@@ -60,13 +61,15 @@ def own_words(definition: ToolDefinition, who: str, *others: str) -> tuple[str, 
     return tuple(cast("list[str]", words))
 
 
-async def answer(kind: ResultType, exchange: Exchange) -> object:
+async def answer(kind: ResultType, exchange: Exchange, *, apart: bool = True) -> object:
     """The result of one call: a JSON value, bytes, or (of a stream) what yields its pieces. Raises ToolFailure.
 
-    Whoever cancels it goes on once the exchange has ended.
+    Whoever cancels it goes on once the exchange has ended. ``apart``: the exchange runs in the loop of the thread, as
+    processes want to; else in the caller's.
     """
+    there = loop_thread() if apart else _Here()
     if kind is ResultType.STREAM:
-        return _lines(exchange)
+        return _lines(exchange, there)
     output = bytearray()
 
     async def take(chunk: bytes) -> None:
@@ -74,7 +77,7 @@ async def answer(kind: ResultType, exchange: Exchange) -> object:
         if len(output) > MAX_RESULT_BYTES:
             raise ToolFailure(_FLOOD, code="bad-result", detail=f"it wrote more than {MAX_RESULT_BYTES:,} bytes")
 
-    await loop_thread().run_out(exchange(take, lambda: bytes(output)))
+    await there.run_out(exchange(take, lambda: bytes(output)))
     return bytes(output) if kind is ResultType.BINARY else await _value(bytes(output))
 
 
@@ -87,14 +90,26 @@ def own_failure(data: bytes) -> str:
     return said[:SAID_CHARS] if isinstance(said, str) else ""
 
 
-async def _lines(exchange: Exchange) -> AsyncGenerator[JsonValue]:
+class _Here:
+    """Awaits work in the caller's loop, as `LoopThread` does in its own."""
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return await work
+
+    run_out = run
+
+
+async def _lines(exchange: Exchange, there: LoopThread | _Here) -> AsyncGenerator[JsonValue]:
     """The values of a stream, one for each line; whoever closes it ends the exchange."""
-    lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # of the loop in the thread
+    lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # of the loop there
     line = bytearray()
 
     async def take(chunk: bytes) -> None:
-        *whole, rest = (bytes(line) + chunk).split(b"\n")
-        line[:] = rest
+        first, *others = chunk.split(b"\n")
+        line.extend(first)
+        whole = list[bytes]()
+        if others:
+            whole, line[:] = [bytes(line), *others[:-1]], others[-1]
         if len(line) > MAX_RESULT_BYTES:
             raise ToolFailure(_FLOOD, code="bad-result", detail=f"a line has more than {MAX_RESULT_BYTES:,} bytes")
         if whole:
@@ -112,9 +127,9 @@ async def _lines(exchange: Exchange) -> AsyncGenerator[JsonValue]:
             raise ToolFailure(_NOT_STARTED, code="not-run", detail=str(error)) from None
         await lines.put(None)
 
-    producing = asyncio.ensure_future(loop_thread().run_out(produce()))
+    producing = asyncio.ensure_future(there.run_out(produce()))
     try:
-        while (found := await loop_thread().run(lines.get())) is not None:
+        while (found := await there.run(lines.get())) is not None:
             for one in found:
                 if one.strip():
                     yield await _value(one)

@@ -1,18 +1,19 @@
 """WASM modules that are WASI commands: compiled once for each content, and run in the thread of whoever asks.
 
-A run reaches its standard input and outputs and the folders that it is given, and nothing else: no network, no
-variables, no descriptor of ours. Fuel and memory are bounded by its store, its time by `WasmRun.stop`.
+A run reads its standard input, hands what it writes to us, and reaches the folders that it is given, and nothing else:
+no network, no variables, no descriptor of ours. Fuel and memory are bounded by its store, its time by `WasmRun.stop`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import IO
 
 from wasmtime import (
     Caller,
@@ -39,7 +40,6 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.document import PlaceUse
 from gatewright.record.fork import fork_safe_lock
 
-UNLIMITED_FUEL = 2**64 - 1
 _MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
 _WASI = "wasi_snapshot_preview1"
 _KEPT = 16
@@ -95,8 +95,6 @@ _MOST_SUBSCRIPTIONS = 1_024
 _LONGEST_S = 1e6
 _INVALID, _FAULT, _INTERRUPTED = 28, 21, 27
 """The errors of WASI: `inval`, `fault`, `intr`."""
-_slab = fork_safe_lock()
-"""Whoever makes or closes a linker with functions of ours: the library gives them numbers without a lock."""
 
 
 @frozen
@@ -115,19 +113,27 @@ def _process() -> int:
 
 
 class WasmModules:
-    """The compiled modules by the digest of what they were compiled of; the last ones are kept."""
+    """The compiled modules by the digest of what they were compiled of; the last ones are kept.
+
+    ``fuel``: what is compiled counts it, which makes it slower.
+    """
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
-        self._kept: dict[str, CompiledModule] = {}
+        self._kept: dict[tuple[str, bool], CompiledModule] = {}
 
-    def compiled(self, digest: str, content: bytes) -> CompiledModule:
+    def kept(self, digest: str, *, fuel: bool) -> CompiledModule | None:
+        """The module with this digest, where it is compiled."""
+        with self._lock:
+            return self._kept.get((digest, fuel)) if _process() == os.getpid() else None
+
+    def compiled(self, digest: str, content: bytes, *, fuel: bool) -> CompiledModule:
         """The module of a content whose digest this is. Raises WorkspaceError for one that is no WASI command."""
         if _process() != os.getpid():
             raise WorkspaceError("a module cannot be run in a fork of a process that ran one")
         with self._lock:
-            module = self._kept.pop(digest, None) or CompiledModule(content)
-            self._kept[digest] = module
+            module = self._kept.pop((digest, fuel), None) or CompiledModule(content, fuel=fuel)
+            self._kept[digest, fuel] = module
             while len(self._kept) > _KEPT:
                 self._kept.pop(next(iter(self._kept))).retire()
         return module
@@ -143,12 +149,13 @@ class WasmModules:
 class CompiledModule:
     """One module, with an engine for each run that there is at once: what ends a run ends all of its engine."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, *, fuel: bool) -> None:
+        self._counts_fuel = fuel
         if not content.startswith(_MAGIC):
             is_component = content.startswith(_COMPONENT)
             raise WorkspaceError("it is a component, no WASI command" if is_component else "it is no WASM module")
         try:
-            engine = _new_engine()
+            engine = _new_engine(fuel=fuel)
             module = Module(engine, content)
             self._code = bytes(module.serialize())
             _require_command(module)
@@ -163,7 +170,7 @@ class CompiledModule:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        engine = _new_engine()
+        engine = _new_engine(fuel=self._counts_fuel)
         return _Ready(engine, Module.deserialize(engine, self._code))
 
     def give(self, ready: _Ready) -> None:
@@ -185,27 +192,26 @@ class CompiledModule:
 class WasmRun:
     """One run of a module: `run` goes through with it, in a thread that may wait, and `stop` ends it from any other.
 
-    ``words``: its name and arguments. ``streams``: its standard input, output and errors, which it closes at its end;
-    then ``ended`` is set.
+    ``words``: its name and arguments. ``given``: its standard input. ``output`` and ``errors`` take what it writes, in
+    the thread of the run; one that raises refuses it. ``fuel``: None for no bound; else the module counts it.
     """
 
     def __init__(
         self,
-        module: CompiledModule,
         words: Sequence[str],
-        folders: Sequence[Folder],
-        streams: Sequence[IO[bytes]],
+        given: bytes,
+        output: Callable[[bytes], None],
+        errors: Callable[[bytes], None],
         *,
-        fuel: int,
+        fuel: int | None,
         memory: int,
     ) -> None:
-        self._module, self._words, self._folders = module, list(words), folders
-        self._fuel, self._memory, self._streams = fuel, memory, streams
+        self._words, self._given, self._output, self._errors = list(words), given, output, errors
+        self._fuel, self._memory = fuel, memory
         self._lock = fork_safe_lock()
         self._ready: _Ready | None = None
         self._stopped = threading.Event()
         self._why = ""
-        self.ended = threading.Event()
 
     def stop(self, why: str = "it was ended") -> None:
         """End it at once, wherever it is; one that has ended already stays as it is."""
@@ -215,56 +221,68 @@ class WasmRun:
             if self._ready is not None:
                 self._ready.engine.increment_epoch()
 
-    def run(self) -> str:
-        """Run it to its end; why it failed, or nothing. Raises OSError where it cannot get its streams or folders."""
+    def run(self, module: CompiledModule, folders: Sequence[Folder]) -> str:
+        """Run a module to its end; why it failed, or nothing. Raises OSError where its input or folders do not open."""
+        ready = module.take()
         try:
-            ready = self._module.take()
+            return self._outcome(ready, folders)
+        finally:
+            with self._lock:  # a late stop must not end the next run
+                self._ready = None
+            module.give(ready)
+
+    def _outcome(self, ready: _Ready, folders: Sequence[Folder]) -> str:
+        with tempfile.TemporaryFile(buffering=0) as given:
+            given.write(self._given)
+            given.seek(0)
+            store = Store(ready.engine)
             try:
-                return self._outcome(ready)
+                if self._fuel is not None:
+                    store.set_fuel(self._fuel)
+                store.set_limits(self._memory, _MOST_TABLE, instances=3, tables=16, memories=1)
+                ready.begin(self._stopped)
+                store.set_wasi(self._wasi(given.fileno(), folders))
+                with self._lock:
+                    store.set_epoch_deadline(1)
+                    if self._stopped.is_set():
+                        return self._why
+                    self._ready = ready
+                instance = ready.instance(store, counts=bool(folders))
+                start = instance.exports(store)["_start"]
+                if isinstance(start, Func):
+                    start(store)
+                return self._why if self._stopped.is_set() else ""  # what waited may have come to its end for that
+            except ExitTrap as error:
+                return f"exit code {error.code}" if error.code else ""
+            except (Trap, WasmtimeError) as error:
+                return self._failure_of(error)
             finally:
-                with self._lock:  # a late stop must not end the next run
-                    self._ready = None
-                self._module.give(ready)
-        finally:
-            for stream in self._streams:
-                stream.close()
-            self.ended.set()
+                store.close()
 
-    def _outcome(self, ready: _Ready) -> str:
-        store = Store(ready.engine)
-        try:
-            store.set_fuel(self._fuel)
-            store.set_limits(self._memory, _MOST_TABLE, instances=3, tables=16, memories=1)
-            ready.begin(self._stopped)
-            store.set_wasi(self._wasi())
-            with self._lock:
-                store.set_epoch_deadline(1)
-                if self._stopped.is_set():
-                    return self._why
-                self._ready = ready
-            instance = ready.instance(store, counts=bool(self._folders))
-            start = instance.exports(store)["_start"]
-            if isinstance(start, Func):
-                start(store)
-            return self._why if self._stopped.is_set() else ""  # what waited may have come to its end for that
-        except ExitTrap as error:
-            return f"exit code {error.code}" if error.code else ""
-        except (Trap, WasmtimeError) as error:
-            return self._failure_of(error)
-        finally:
-            store.close()  # what it wrote to has its end only now
-
-    def _wasi(self) -> WasiConfig:
+    def _wasi(self, given: int, folders: Sequence[Folder]) -> WasiConfig:
         config = WasiConfig()
-        given, output, errors = (f"/dev/fd/{one.fileno()}" for one in self._streams)
         try:
             config.argv = self._words
-            config.stdin_file, config.stdout_file, config.stderr_file = given, output, errors
-            for folder in self._folders:
+            config.stdin_file = f"/dev/fd/{given}"
+            config.stdout_custom, config.stderr_custom = self._taking(self._output), self._taking(self._errors)
+            for folder in folders:
                 config.preopen_dir(folder.path, folder.name, folder.use is PlaceUse.WRITE)
         except WasmtimeError as error:
-            raise OSError(f"its outputs or places cannot be opened: {_short(str(error))}") from None
+            raise OSError(f"its input or places cannot be opened: {_short(str(error))}") from None
         return config
+
+    def _taking(self, take: Callable[[bytes], None]) -> Callable[[bytes], int]:
+        """Give what is written to ``take``; where that raises, the module is refused it and the run ends."""
+
+        def write(data: bytes) -> int:
+            try:
+                take(data)
+            except BaseException:  # noqa: BLE001 the runtime would print it; whoever takes it knows what it raised
+                self.stop("nobody takes what it writes")
+                return -errno.EPIPE
+            return len(data)
+
+        return write
 
     def _failure_of(self, error: Trap | WasmtimeError) -> str:
         code = error.trap_code if isinstance(error, Trap) else None
@@ -307,11 +325,10 @@ class _Ready:
     def _new_linker(self) -> Linker:
         i32 = ValType.i32()
         waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own waits as long as it is asked to
-        with _slab:
-            linker = Linker(self.engine)
-            linker.allow_shadowing = True
-            linker.define_wasi()
-            linker.define_func(_WASI, "poll_oneoff", waits, self._poll, access_caller=True)
+        linker = Linker(self.engine)
+        linker.allow_shadowing = True
+        linker.define_wasi()
+        linker.define_func(_WASI, "poll_oneoff", waits, self._poll, access_caller=True)
         return linker
 
     def begin(self, stopped: threading.Event) -> None:
@@ -321,10 +338,9 @@ class _Ready:
     def close(self) -> None:
         """Let go of it."""
         linker, front, inner, count = self._counting or (None, None, None, None)
-        with _slab:
-            for one in (self._linker, linker, inner, front, count):
-                if one is not None:
-                    one.close()
+        for one in (self._linker, linker, inner, front, count):
+            if one is not None:
+                one.close()
         self.module.close()
         self.engine.close()
 
@@ -365,9 +381,9 @@ class _Ready:
         return max(0, timeout - now) if flags & 1 else timeout
 
 
-def _new_engine() -> Engine:
+def _new_engine(*, fuel: bool) -> Engine:
     config = Config()
-    config.consume_fuel = True
+    config.consume_fuel = fuel
     config.epoch_interruption = True
     config.wasm_threads = False  # shared memory is bounded by no store
     config.wasm_multi_memory = False

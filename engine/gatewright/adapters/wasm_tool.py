@@ -1,9 +1,9 @@
 """Tools that a WASM module runs, a WASI command that is started anew for each call.
 
-It gets the call on its standard input and answers on its standard output as a process does (`subprocess_tool`), in a
-thread of its own. It reaches the places of its catalog and nothing else, and a place is opened only where WASI can hold
-what the policy says of it: all that lies there is to be read, or all of it to be changed. What runs is what was trusted
-by its digest: the bytes that are compiled are those that were looked at.
+It gets the call on its standard input and answers on its standard output as a process does (`subprocess_tool`), all of
+it in one thread of its own. It reaches the places of its catalog and nothing else, and a place is opened only where
+WASI can hold what the policy says of it: all that lies there is to be read, or all of it to be changed. What runs is
+what was trusted by its digest: the bytes that are compiled are those that were looked at.
 """
 
 from __future__ import annotations
@@ -13,38 +13,40 @@ import atexit
 import hashlib
 import os
 import stat
-import tempfile
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread
+from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.policy.confinement import Confinement, View
 from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.granted import wasm_fuel
 from gatewright.record.fork import fork_safe_lock, renew_after_fork
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
-    from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules, WasmRun
+    from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules
 
 MAX_MODULE_BYTES = 64 * 1024 * 1024
 USUAL_MEMORY = 256 * 1024 * 1024
 """The memory of a module that nothing else bounds."""
 _MOST_MEMORY = 4 * 1024**3
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-_CHUNK = 64 * 1024
-_DRAIN_S = 1.0
+_KEPT_BYTES = 64 * 1024
 _END_S = 5.0
 _WHO, _FUEL = "module", "fuel"
+_FileState = tuple[int, int, int, int, int]
 _CHANGED = "its module is not the one that was trusted"
 
 
@@ -64,7 +66,9 @@ class WasmTools:
     ) -> None:
         self._folder, self._trusts, self._confinement, self._views = folder, trusts, confinement, views
         self._lock = fork_safe_lock()
-        self._running: set[WasmRun] = set()
+        self._running: set[_Running] = set()
+        self._known: dict[Path, tuple[_FileState, str]] = {}
+        """The digest of each module that was looked at, as its file was then."""
         atexit.register(self.close)  # nothing of it may run while the interpreter ends
         renew_after_fork(self)
 
@@ -88,10 +92,9 @@ class WasmTools:
         /,
     ) -> object:
         """Execute one call, as `ToolAdapter` says."""
-        module = await in_own_thread(self._compiled, catalog)
-        folders = await in_own_thread(self._folders, catalog, context.agent_id) if catalog.places else ()
-        call = _Call(catalog, definition, arguments, context, module, folders)
-        return await answer(definition.conduct.result_type, partial(self._exchange, call))
+        call = _Call(catalog, definition, arguments, context)
+        kind = definition.conduct.result_type
+        return await answer(kind, partial(self._exchange, call, kind is ResultType.STREAM), apart=False)
 
     def close(self) -> None:
         """End every run; it waits for a few seconds at most."""
@@ -111,21 +114,27 @@ class WasmTools:
 
         return WasmModules()
 
-    def _compiled(self, catalog: Catalog) -> CompiledModule:
+    def _compiled(self, catalog: Catalog, *, fuel: bool) -> CompiledModule:
         """The module of a catalog, which was trusted as it is. Raises WorkspaceError."""
         path = self._folder / catalog.module
         try:
-            content = _content(path)
+            state = _state(path)
+            before, digest = self._known.get(path, (None, ""))
+            module = self._modules.kept(digest, fuel=fuel) if before == state else None
+            content = b"" if module is not None else _content(path)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise WorkspaceError(f"its module `{catalog.module}` cannot be read: {why}") from None
-        digest = hashlib.sha256(content).hexdigest()
+        if module is None:
+            digest = hashlib.sha256(content).hexdigest()
         if not self._trusts(catalog, digest):
             raise WorkspaceError(_CHANGED)
         try:
-            return self._modules.compiled(digest, content)
+            module = module or self._modules.compiled(digest, content, fuel=fuel)
         except WorkspaceError as error:
             raise WorkspaceError(f"its module `{catalog.module}` cannot be run: {error}") from None
+        self._known[path] = state, digest
+        return module
 
     def _folders(self, catalog: Catalog, agent_id: str) -> tuple[Folder, ...]:
         """The places of a catalog as a module gets them. Raises WorkspaceError for one that WASI could not hold."""
@@ -150,54 +159,109 @@ class WasmTools:
             found += [Folder(place.path, name, use) for name in names]
         return tuple(found)
 
-    async def _exchange(self, call: _Call, take: Take, said: Callable[[], bytes]) -> None:
+    async def _exchange(self, call: _Call, at_once: bool, take: Take, said: Callable[[], bytes]) -> None:
         """Run the module, and take what it writes; ``said``: all that it wrote, where that is kept."""
-        errors = bytearray()
-
-        async def keep(chunk: bytes) -> None:
-            errors.extend(chunk)
-            del errors[:-SAID_CHARS]
-
-        with self._started(call) as (run, output, stderr):
-            running = in_own_thread(run.run)
-            reading = [asyncio.create_task(_read(output, take)), asyncio.create_task(_read(stderr, keep))]
+        run = _Running(call, _Output(asyncio.get_running_loop(), take, 0 if at_once else _KEPT_BYTES))
+        with self._lock:
+            self._running.add(run)
+        try:
+            working = in_own_thread(self._go_through, call, run)
             try:
                 with call.timer(run):
-                    await asyncio.wait({running, reading[0]}, return_when=asyncio.FIRST_COMPLETED)
-                    if reading[0].done():
-                        await reading[0]  # its failure ends the run
-                    await asyncio.wait({running})
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.gather(*reading), _DRAIN_S)
+                    await asyncio.wait({working})
             finally:
                 run.stop()
-                for task in reading:
-                    task.cancel()
-                await asyncio.gather(*reading, return_exceptions=True)
-                await asyncio.wait({running})
-        try:
-            failure = running.result()
+                if not working.done():
+                    with suppress(Exception):
+                        await unbroken(working)
+            failure = working.result()
         except OSError as error:
             raise WorkspaceError(f"its module cannot be started: {error}") from None
+        finally:
+            with self._lock:
+                self._running.discard(run)
+        await run.output.finish()
         if failure:
-            text = printable(errors.decode("utf-8", "replace").strip())
+            text = printable(run.errors.decode("utf-8", "replace").strip())
             raise ToolFailure(own_failure(said()) or FAILED, detail="; ".join(filter(None, (failure, text))))
 
-    @contextmanager
-    def _started(self, call: _Call) -> Generator[tuple[WasmRun, IO[bytes], IO[bytes]]]:
-        """The run of a call, with what is read of its output and its errors. Raises WorkspaceError."""
-        with ExitStack() as held:
-            try:
-                run, output, errors = call.opened(held)
-            except OSError as error:
-                raise WorkspaceError(f"its module cannot be started: {error.strerror}") from None
-            with self._lock:
-                self._running.add(run)
-            try:
-                yield run, output, errors
-            finally:
-                with self._lock:
-                    self._running.discard(run)
+    def _go_through(self, call: _Call, run: _Running) -> str:
+        """Run the module of a call to its end; why it failed, or nothing. Raises WorkspaceError, OSError."""
+        try:
+            module = self._compiled(call.catalog, fuel=call.fuel is not None)
+            folders = self._folders(call.catalog, call.context.agent_id) if call.catalog.places else ()
+            call.tell(folders)
+            return run.work.run(module, folders)
+        finally:
+            run.ended.set()
+
+
+class _Running:
+    """One run under way: `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of what it said."""
+
+    def __init__(self, call: _Call, output: _Output) -> None:
+        from gatewright.adapters.wasm_module import WasmRun
+
+        self.output, self.errors, self.ended = output, bytearray(), threading.Event()
+        streams = call.given, output.write, self._complain
+        self.work = WasmRun(call.words, *streams, fuel=call.fuel, memory=call.memory)
+
+    def stop(self, why: str = "it was ended") -> None:
+        """End it at once, wherever it is; one that has ended already stays as it is."""
+        self.work.stop(why)
+        self.output.stop()
+
+    def _complain(self, chunk: bytes) -> None:
+        self.errors += chunk
+        del self.errors[:-SAID_CHARS]
+
+
+class _Output:
+    """Carries what a module writes from its thread to a loop: in pieces of more than ``most`` bytes, the rest at last.
+
+    The module waits while nobody takes a piece.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Take, most: int) -> None:
+        self._loop, self._take, self._most = loop, take, most
+        self._kept, self._lock = bytearray(), fork_safe_lock()
+        self._waiting: Future[None] | None = None
+        self._failure: ToolFailure | None = None
+        self._is_over = False
+
+    def write(self, chunk: bytes) -> None:
+        """Take a piece, in the thread of the module. Raises ToolFailure, CancelledError where nobody takes it."""
+        self._kept += chunk
+        if len(self._kept) <= self._most:
+            return
+        piece = bytes(self._kept)
+        self._kept.clear()
+        with self._lock:
+            if self._is_over:
+                raise CancelledError
+            self._waiting = asyncio.run_coroutine_threadsafe(self._given(piece), self._loop)
+        try:
+            self._waiting.result()
+        except ToolFailure as error:
+            self._failure = error
+            raise
+
+    def stop(self) -> None:
+        """Have nobody wait any more."""
+        with self._lock:
+            self._is_over = True
+            if self._waiting is not None:
+                self._waiting.cancel()
+
+    async def finish(self) -> None:
+        """Hand over the rest, in the loop. Raises the ToolFailure for which something was not taken."""
+        if self._failure is not None:
+            raise self._failure
+        if self._kept:
+            await self._take(bytes(self._kept))
+
+    async def _given(self, piece: bytes) -> None:
+        await self._take(piece)
 
 
 class _Call:
@@ -209,34 +273,18 @@ class _Call:
         definition: ToolDefinition,
         arguments: Mapping[str, JsonValue],
         context: ToolExecutionContext,
-        module: CompiledModule,
-        folders: tuple[Folder, ...],
     ) -> None:
-        self._context, self._module, self._folders = context, module, folders
-        self._words = (Path(catalog.module).name, *own_words(definition, _WHO, _FUEL))
-        self._given = given_text(definition, arguments)
+        self.catalog, self.context = catalog, context
+        self.words = (Path(catalog.module).name, *own_words(definition, _WHO, _FUEL))
+        self.given = given_text(definition, arguments)
         limits = [one for one in (wasm_fuel(context.capabilities), _own_fuel(definition)) if one is not None]
-        self._fuel = min(limits, default=None)
-        self._memory = min(context.bounds.memory_bytes or USUAL_MEMORY, _MOST_MEMORY)
-
-    def opened(self, held: ExitStack) -> tuple[WasmRun, IO[bytes], IO[bytes]]:
-        """Its run, and what is read of its output and its errors, which are closed with ``held``. Raises OSError."""
-        from gatewright.adapters.wasm_module import UNLIMITED_FUEL, WasmRun
-
-        given = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        given.write(self._given)
-        given.seek(0)
-        (output, written), (errors, complained) = _pipe(held), _pipe(held)
-        if self._context.note is not None:
-            self._context.note(self._words_of_bounds())
-        fuel, streams = self._fuel or UNLIMITED_FUEL, (given, written, complained)
-        run = WasmRun(self._module, self._words, self._folders, streams, fuel=fuel, memory=self._memory)
-        return run, output, errors
+        self.fuel = min(limits, default=None)
+        self.memory = min(context.bounds.memory_bytes or USUAL_MEMORY, _MOST_MEMORY)
 
     @contextmanager
-    def timer(self, run: WasmRun) -> Generator[None]:
+    def timer(self, run: _Running) -> Generator[None]:
         """End the run when its time of a processor is over: it is one thread, and can have used no more than passed."""
-        cpu_s = self._context.bounds.cpu_s
+        cpu_s = self.context.bounds.cpu_s
         if cpu_s is None:
             yield
             return
@@ -246,12 +294,15 @@ class _Call:
         finally:
             handle.cancel()
 
-    def _words_of_bounds(self) -> str:
-        places = ", ".join(dict.fromkeys(f"{one.path} ({one.use})" for one in self._folders))
+    def tell(self, folders: Sequence[Folder]) -> None:
+        """Say in the trace what holds for its module."""
+        if self.context.note is None:
+            return
+        places = ", ".join(dict.fromkeys(f"{one.path} ({one.use})" for one in folders))
         words = ["run as a WASM module", f"places: {places or 'none'}", "no network", "no variables"]
-        words += [f"{self._fuel:,} units of fuel"] if self._fuel is not None else []
-        words += [f"{cpu_s:g} s of a processor"] if (cpu_s := self._context.bounds.cpu_s) is not None else []
-        return "; ".join((*words, f"{self._memory:,} bytes of memory"))
+        words += [f"{self.fuel:,} units of fuel"] if self.fuel is not None else []
+        words += [f"{cpu_s:g} s of a processor"] if (cpu_s := self.context.bounds.cpu_s) is not None else []
+        self.context.note("; ".join((*words, f"{self.memory:,} bytes of memory")))
 
 
 def _own_fuel(definition: ToolDefinition) -> int | None:
@@ -262,6 +313,12 @@ def _own_fuel(definition: ToolDefinition) -> int | None:
     if not isinstance(fuel, int) or isinstance(fuel, bool) or not 0 < fuel < 2**63:
         raise RegistrationError(f"tool `{definition.name}`: `fuel` of `run` is a whole number, at least 1")
     return fuel
+
+
+def _state(path: Path) -> _FileState:
+    """Values that change when the file is written. Raises OSError."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _content(path: Path) -> bytes:
@@ -278,22 +335,3 @@ def _content(path: Path) -> bytes:
 
 def _no_place(path: str, why: str) -> WorkspaceError:
     return WorkspaceError(f"a module cannot be given its place `{path}` {why}")
-
-
-def _pipe(held: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
-    """Both ends of a pipe: what is read of it, and what is written to it."""
-    read, write = os.pipe()
-    return held.enter_context(os.fdopen(read, "rb", 0)), held.enter_context(os.fdopen(write, "wb", 0))
-
-
-async def _read(file: IO[bytes], take: Take) -> None:
-    """Take what is written to a pipe until its end, or until nobody wants more: then it can be written to no more."""
-    reader = asyncio.StreamReader(limit=_CHUNK)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), file
-    )
-    try:
-        while chunk := await reader.read(_CHUNK):
-            await take(chunk)
-    finally:
-        transport.close()

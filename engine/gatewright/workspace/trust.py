@@ -43,6 +43,8 @@ class TrustRecords:
     def __init__(self, key_folder: Path) -> None:
         self._keys = PrivateFolder(key_folder)
         self._path = key_folder / _FILE
+        self._known: tuple[tuple[int, ...], dict[str, str]] | None = None
+        """The file as it was read last; each call of a catalog's tool asks."""
 
     def trusts_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> bool:
         """Whether exactly this folder of a source or root of this policy was trusted."""
@@ -94,13 +96,22 @@ class TrustRecords:
 
     def _read(self) -> dict[str, str]:
         """What was trusted, each with the digest of its content, empty where that does not matter."""
+        known = self._known
         try:
+            facts = self._keys.look(_FILE)
+            if facts is None:
+                return {}
+            state = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+            if known is not None and known[0] == state:
+                return known[1]
             lines = self._keys.read(_FILE, _MOST_BYTES).decode("ascii").splitlines()
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError) as error:
             raise WorkspaceError(f"cannot read the trust file `{self._path}`: {error}") from None
-        return {name: content for name, _, content in (line.partition(" ") for line in lines)}
+        found = {name: content for name, _, content in (line.partition(" ") for line in lines)}
+        self._known = state, found
+        return found
 
 
 def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
