@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tests.bench.adapters import adapters
 from tests.bench.agentspage import agents_page, one_tick
 from tests.bench.arguments import argument_check
 from tests.bench.auditlist import audit_list
@@ -46,6 +47,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "note search": note_search,
     "rooms": rooms,
     "confined start": confined_start,
+    "adapters": adapters,
     "agents page": agents_page,
     "one tick": one_tick,
     "start": start,
