@@ -1,6 +1,6 @@
 """The pages of the documentation that the engine's own tables write: the reference of the policy, and the commands.
 
-mkdocs calls `on_files` (mkdocs.yml, `hooks`).
+ProperDocs calls `on_files` (`hooks` of mkdocs.yml).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File
+from properdocs.structure.files import File
 
 from gatewright.base.shape import DURATION, SIZE
 from gatewright.cli.example import EXAMPLES, EXITS, line_of
@@ -23,8 +23,8 @@ from gatewright.policyfile import policy_schema
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
+    from properdocs.config.defaults import ProperDocsConfig
+    from properdocs.structure.files import Files
 
 _ABOUT = f"""\
 `gatewright` alone opens the app; `python -m gatewright` is the same. Every command but `gui` takes `--json`, all take
@@ -38,7 +38,7 @@ pipe or a file.
 _TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "table", "array": "list"}
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: Files, config: ProperDocsConfig) -> Files:
     """Add the pages to those of the folder."""
     files.append(File.generated(config, "reference.md", content="\n".join(_reference())))
     files.append(File.generated(config, "commands.md", content="\n".join(_commands())))

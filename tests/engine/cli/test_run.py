@@ -127,7 +127,7 @@ PROJECT = {
     "pkg/closed.py": f"import os\n\nnumber = {KEY}\n",
     "page/index.md": "# A page that all may read\n",
     "page/closed.md": f"# {KEY}\n",
-    "mkdocs.yml": "site_name: Site\ndocs_dir: page\nsite_dir: ../out/site\n",
+    "mkdocs.yml": "site_name: Site\ntheme: readthedocs\ndocs_dir: page\nsite_dir: ../out/site\n",
     "sum.mjs": "import fs from 'fs'\nconsole.log(1 + 2, fs.readdirSync('page').length)\n",
     "read.mjs": "import fs from 'fs'\nconsole.log(fs.readFileSync('page/closed.md', 'utf8'))\n",
     "package.json": '{ "name": "site", "version": "1.0.0", "files": ["page", "pkg"] }\n',
@@ -135,7 +135,7 @@ PROJECT = {
 REAL_WORK = (
     ((str(TOOLS / "ruff"), "check", "--no-cache", "pkg"), "`os` imported but unused", ("pkg/closed.py",)),
     ((str(TOOLS / "basedpyright"), "pkg/work.py"), "is not assignable to declared type", ("pkg/closed.py",)),
-    ((str(TOOLS / "mkdocs"), "build", "--strict"), "A page that all may read", ("-f", "page/closed.md")),
+    ((str(TOOLS / "properdocs"), "build", "--strict"), "A page that all may read", ("-f", "page/closed.md")),
     (("git", "grep", "--no-index", "-e", "that", "-e", KEY), "A page that all may read", ("--", "page/closed.md")),
     (("node", "sum.mjs"), "3 1", None),
     (("npm", "pack", "--offline", "--pack-destination", "../out"), "site-1.0.0.tgz", None),
