@@ -91,9 +91,10 @@ def own_failure(data: bytes) -> str:
 
 
 class _Here:
-    """Awaits work in the caller's loop, as `LoopThread` does in its own."""
+    """Awaits work in the loop of whoever asks, as `LoopThread` does in its own."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` gives or raises."""
         return await work
 
     run_out = run

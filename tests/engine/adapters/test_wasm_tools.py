@@ -303,6 +303,9 @@ HOSTILE: Mapping[str, bytes] = {
     "half a pair": saying(r'"\ud800"'),
     "deep": module(f"(loop $again (call $say (i32.const {TEXT_AT}) (i32.const 1000)) (br $again))", "[" * 1000),
     "for ever": module(f"(loop $again (call $say (i32.const {INPUT_AT}) (i32.const 65536)) (br $again))"),
+    "lines for ever": module(
+        f"(loop $again (call $say (i32.const {TEXT_AT}) (i32.const 1000)) (br $again))", "1\n" * 500
+    ),
     "until it is refused": module(
         f"""(loop $again (br_if $again (i32.eqz
         (call $put (i32.const 1) (i32.const {INPUT_AT}) (i32.const 65536)))))"""
@@ -316,7 +319,7 @@ async def test_answer_that_is_none_ends_in_a_clear_failure(desk: Desk, content: 
     outcome = await run(desk.open(content), tool)
     is_stream = tool == "flow" and content == HOSTILE["nothing"]
     assert outcome.status == ("allowed" if is_stream else "failed"), told(outcome)
-    assert outcome.code in {"bad-result", ""} or is_stream, outcome.code
+    assert outcome.code in {"bad-result", "result-too-large"} or is_stream, outcome.code
 
 
 async def test_errors_without_an_end_are_read_and_cut(desk: Desk) -> None:
