@@ -12,6 +12,7 @@ import os
 import queue
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ async def stdio_streams() -> AsyncGenerator[Streams]:
             transport.start()
             try:
                 yield incoming, outgoing
+            except* anyio.BrokenResourceError:
+                pass  # the server was ended with a message on its way within it
             finally:
                 tasks.cancel_scope.cancel()
 
@@ -128,7 +131,7 @@ class _Transport:
 
     def _read_lines(self) -> None:
         """The reading thread: it hands over one message at a time, so that nothing piles up."""
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError, CancelledError):  # the loop is closed, or being closed
             for line in _lines(self._source):
                 if line is None or line.strip():
                     asyncio.run_coroutine_threadsafe(self._take(line), self._loop).result()
