@@ -1,6 +1,10 @@
-"""A clock that tests move by hand."""
+"""Clocks that tests move by hand."""
 
 from __future__ import annotations
+
+import asyncio
+
+import pytest
 
 
 class ManualClock:
@@ -22,3 +26,19 @@ class ManualClock:
         """Move both readings forward by ``seconds``."""
         self._monotonic_s += seconds
         self._wall_s += seconds
+
+
+class LoopClock:
+    """The time of a loop, which a test lets pass by: a limit of minutes is tried in no time, on a busy machine too."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, patch: pytest.MonkeyPatch) -> None:
+        self._real, self._passed_s = loop.time, 0.0
+        patch.setattr(loop, "time", self.now)
+
+    def now(self) -> float:
+        """What the loop takes for the time."""
+        return self._real() + self._passed_s
+
+    def pass_by(self, seconds: float) -> None:
+        """Move it ahead."""
+        self._passed_s += seconds

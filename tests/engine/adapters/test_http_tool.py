@@ -27,6 +27,7 @@ from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.http_tool import HttpTool
 from tests.engine.builtins.webbench import Names, Site, answer, redirect, started
+from tests.support.patience import patient
 
 JSON = "application/json"
 ITEMS: dict[str, Any] = {
@@ -121,7 +122,8 @@ async def bench_of(
     try:
         yield Bench(gate, site, names)
         if site.requests:
-            await asyncio.wait_for(site.is_idle.wait(), 10)
+            async with patient():
+                await site.is_idle.wait()
     finally:
         gate.close()
         audit.close()

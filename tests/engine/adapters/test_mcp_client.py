@@ -225,6 +225,7 @@ async def test_a_server_that_breaks_in_mid_call_fails_the_call_with_the_reason(
 
 async def test_a_server_that_hangs_in_a_call_holds_up_no_other(server: Start) -> None:
     bad = server("hang-at-call")
+    await bad.list()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1):
             await bad.call("one", {})

@@ -124,11 +124,7 @@ def swapped_by_a_process(*folders: Path) -> Generator[list[int]]:
             yield swaps
         finally:
             process.terminate()
-            try:
-                last, _ = process.communicate(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+            last, _ = process.communicate()
     assert process.returncode == 0
     swaps.append(int(last))
 

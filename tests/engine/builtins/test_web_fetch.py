@@ -14,6 +14,7 @@ import pytest
 from gatewright.gate import Status
 from gatewright.policy.document import Web
 from tests.engine.builtins.webbench import OTHER, PUBLIC, WebBench, answer, bench_of, redirect
+from tests.support.patience import patient
 
 HTML = "text/html"
 PRIVATE = (
@@ -353,7 +354,8 @@ async def test_endless_body_is_cut_and_its_connection_closed(bench: WebBench) ->
     bench.site.pages["/"] = endless
     data = await bench.data("web_fetch", url="http://example.com/", max_chars=10)
     assert (data["content"], data["is_cut"], data["bytes"]) == ("more more ", True, 5 * 1024 * 1024)
-    await asyncio.wait_for(bench.site.is_idle.wait(), 10)
+    async with patient():
+        await bench.site.is_idle.wait()
 
 
 async def dripping(writer: asyncio.StreamWriter) -> None:
@@ -369,7 +371,8 @@ async def test_slow_body_ends_with_the_time_of_the_call_and_leaves_no_connection
         bench.site.pages["/"] = dripping
         outcome = await bench.call("web_fetch", url="http://example.com/")
         assert outcome.status is Status.TIMED_OUT
-        await asyncio.wait_for(bench.site.is_idle.wait(), 10)
+        async with patient():
+            await bench.site.is_idle.wait()
 
 
 @pytest.mark.parametrize("at", ["head", "body"])
@@ -383,7 +386,8 @@ async def test_cancelled_call_leaves_no_connection(bench: WebBench, at: str) -> 
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await asyncio.wait_for(bench.site.is_idle.wait(), 10)
+    async with patient():
+        await bench.site.is_idle.wait()
     assert len(asyncio.all_tasks()) <= 2 + bench.site.open
 
 

@@ -21,6 +21,7 @@ from gatewright.policy.document import Policy, Web
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolRegistry
 from gatewright.tools.context import Ports
+from tests.support.patience import patient
 
 PUBLIC, OTHER = "93.184.216.34", "151.101.1.1"
 WHOLE = 'capabilities = [{ NetRead = { allowlist = ["*"] } }]\n'
@@ -183,7 +184,8 @@ async def bench_of(
     try:
         yield WebBench(gate, site, names, folder)
         if site.requests:
-            await asyncio.wait_for(site.is_idle.wait(), 10)
+            async with patient():
+                await site.is_idle.wait()
     finally:
         gate.close()
         audit.close()

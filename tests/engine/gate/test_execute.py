@@ -287,7 +287,8 @@ async def test_result_that_ends_in_the_word_of_an_iterator_fails_at_once(make_wo
     async def stops() -> Any:
         return Stops(a=1)
 
-    outcome = await asyncio.wait_for(make_world(listing("stops"), made(stops)).call("stops", {}), 10)
+    async with patient():
+        outcome = await make_world(listing("stops"), made(stops)).call("stops", {})
 
     assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
 

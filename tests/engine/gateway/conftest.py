@@ -148,16 +148,19 @@ class Gate:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.lines: list[str] = []
+        self._is_over = False
         self._news = Condition()
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
         self.url = self.told("serving ").rpartition(" ")[2]
 
-    def told(self, part: str, timeout_s: float = 30) -> str:
-        """The first line that holds ``part``, waited for."""
+    def told(self, part: str) -> str:
+        """The first line that holds ``part``, waited for as long as the process can tell one."""
         with self._news:
-            assert self._news.wait_for(lambda: any(part in line for line in self.lines), timeout_s), self.lines
-            return next(line for line in self.lines if part in line)
+            self._news.wait_for(lambda: self._is_over or any(part in line for line in self.lines))
+            found = [line for line in self.lines if part in line]
+            assert found, self.lines
+            return found[0]
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -171,6 +174,9 @@ class Gate:
             with self._news:
                 self.lines.append(line.decode().rstrip())
                 self._news.notify_all()
+        with self._news:
+            self._is_over = True
+            self._news.notify_all()
 
 
 Listen = Callable[..., Gate]

@@ -135,7 +135,7 @@ async def _passes(scenario: str, url: str, folder: Path) -> tuple[int | None, st
 
 async def test_a_stream_that_broke_off_goes_on_where_it_was_and_only_in_its_session() -> None:
     newest = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-11-25"}}
-    async with served() as url, httpx2.AsyncClient(timeout=10) as http:
+    async with served() as url, httpx2.AsyncClient(timeout=None) as http:
 
         async def session() -> dict[str, str]:
             headers = {**JSON, "mcp-protocol-version": "2025-11-25"}

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import socket
-import time
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, redirect_stdout, suppress
 from typing import Any, Literal
@@ -18,11 +17,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
-from gatewright.adapters.mcp_http import MOST_REQUESTS, HttpGateway, serve_http
+from gatewright.adapters.mcp_http import HEAD_S, MOST_REQUESTS, HttpGateway, serve_http
 from gatewright.adapters.mcp_http import listen as listening_at
 from gatewright.cli.main import main
 from tests.engine.gateway.conftest import INITIALIZE, Gate, Listen, Place
-from tests.support.patience import pace, patient, pause_until
+from tests.support.clock import LoopClock
+from tests.support.patience import patient, pause_until
 
 READ = {"op": "read", "path": "a.md"}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -32,7 +32,7 @@ Mode = Literal["auto", "legacy"]
 
 @asynccontextmanager
 async def connected(gate: Gate, token: str, mode: Mode = "auto", **more: Any) -> AsyncGenerator[Client]:
-    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=None) as http:
         transport = streamable_http_client(gate.url, http_client=http)
         info = Implementation(name="tester", version="1.2")
         async with Client(transport, mode=mode, client_info=info, **more) as client:
@@ -128,7 +128,7 @@ async def test_a_revoked_token_cuts_off_what_is_connected_by_it(place: Place, li
     gate, token, other = listen(), place.token("reader"), place.token("writer")
     tokens = json.loads(_printed(["token", "list", str(place.policy), "--json"]))
     headers = {**JSON, "authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(timeout=30) as http, connected(gate, other) as unaffected:
+    async with httpx2.AsyncClient(timeout=None) as http, connected(gate, other) as unaffected:
         session = (await http.post(gate.url, headers=headers, json=INITIALIZE)).headers["mcp-session-id"]
         async with http.stream("GET", gate.url, headers={**headers, "mcp-session-id": session}) as stream:
             assert stream.status_code == 200
@@ -160,7 +160,7 @@ def test_tokens_are_shown_once_and_kept_hashed(place: Place, capsys: pytest.Capt
 
 async def test_no_more_sessions_than_a_token_may_have(place: Place, listen: Listen) -> None:
     gate, headers = listen(), {**JSON, "authorization": f"Bearer {place.token('reader')}"}
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(timeout=None) as http:
         statuses = [(await http.post(gate.url, headers=headers, json=INITIALIZE)).status_code for _ in range(55)]
 
     assert statuses == [200] * 50 + [503] * 5
@@ -194,15 +194,15 @@ def test_half_sent_requests_of_one_token_are_bounded_and_hold_up_nobody_else(pla
                 connection.sendall(sent.encode())
 
         half_open(100, "POST /mcp HTTP/1.1\r\nhost: ")  # nobody knows who that is
-        begun = f"{head}content-length: 100\r\n\r\n{{"
-        half_open(MOST_REQUESTS, begun)
-        with httpx2.Client(timeout=30) as http:
+        half_open(MOST_REQUESTS, unfinished := f"{head}content-length: 100\r\n\r\n{{")
+        with httpx2.Client(timeout=None) as http:
 
             def status(of: str) -> int:
                 return http.post(gate.url, headers={**JSON, "authorization": f"Bearer {of}"}, content=HELLO).status_code
 
             def is_full() -> bool:
-                half_open(1, begun)  # those that came while a whole request was under way were refused
+                """A whole request that came before the last of them has taken its place: one more, then."""
+                half_open(1, unfinished)
                 return status(token) == 429
 
             pause_until(is_full, "all of them to reach the gateway")
@@ -253,32 +253,40 @@ async def dripping(writer: asyncio.StreamWriter, *, every_s: float = 0.02) -> No
             await asyncio.sleep(every_s)
 
 
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
+    return LoopClock(asyncio.get_running_loop(), monkeypatch)
+
+
 HEAD = b"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 
 
 @pytest.mark.parametrize("first", [b"", HEAD, HEAD + b"\r\n", HEAD + b"content-length: 5000\r\n\r\n"])
-async def test_a_connection_that_drips_in_place_of_a_request_is_closed_in_time(first: bytes) -> None:
-    async with served(head_s=0.3) as (host, port):
+async def test_a_connection_that_drips_in_place_of_a_request_is_closed_in_time(first: bytes, clock: LoopClock) -> None:
+    async with served() as (host, port):
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(first)
-        began_s = time.monotonic()
+        began_s = clock.now()
         drip = asyncio.ensure_future(dripping(writer))
-        async with patient():
-            with suppress(ConnectionError):
-                await reader.read()
+        whole = asyncio.ensure_future(reader.read())
+        while not whole.done():
+            clock.pass_by(0.05 * HEAD_S)
+            await asyncio.sleep(0.01)
+        with suppress(ConnectionError):
+            await whole
+        assert 0.9 * HEAD_S < clock.now() - began_s < 2.5 * HEAD_S
         drip.cancel()
-        assert 0.2 < time.monotonic() - began_s < 5 * pace()
         writer.close()
 
 
-async def test_a_connection_that_asks_again_in_time_is_kept() -> None:
-    async with served(head_s=1.0) as (host, port):
+async def test_a_connection_that_asks_again_in_time_is_kept(clock: LoopClock) -> None:
+    async with served() as (host, port):
         reader, writer = await asyncio.open_connection(host, port)
-        until_s = time.monotonic() + 1.2
-        while time.monotonic() < until_s:
+        for _ in range(20):
             writer.write(HEAD + b"\r\n")
             assert (await reader.readuntil(b"a token is needed\n")).startswith(b"HTTP/1.1 401 ")
-            await asyncio.sleep(0.05)
+            clock.pass_by(0.1 * HEAD_S)
+            await asyncio.sleep(0)
         writer.close()
 
 

@@ -1,6 +1,8 @@
 """A workspace on disk with sources, real blocks and protected files, for the tests of this folder."""
 
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +15,16 @@ from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 
 Rules = tuple[tuple[str, Permission], ...]
+OPEN = Path("/proc/self/fd")
+
+
+def open_now() -> Counter[str]:
+    """What this process has open. Look for what is new in it: what other tests left open may be closed at any time."""
+    found = Counter[str]()
+    for one in OPEN.iterdir():
+        with suppress(OSError):
+            found[str(one.readlink())] += 1
+    return found
 
 
 def source_of(

@@ -13,7 +13,7 @@ from gatewright.policy.permission import Action
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.failure import failure_of
-from tests.engine.sources.bench import Bench
+from tests.engine.sources.bench import Bench, open_now
 
 
 @pytest.mark.parametrize(
@@ -272,15 +272,12 @@ def test_what_becomes_something_else_just_before_it_is_opened_is_refused_and_not
         change(path)
         return real(name, *rest, **more)
 
-    def still_open() -> int:
-        return len([*Path("/proc/self/fd").glob("*")])
-
-    before = still_open()
+    before = open_now()
     monkeypatch.setattr(os, "open", changed)
     with pytest.raises(ToolFailure) as told:
         descriptor.read_bytes(folder, "a.md", 9)
     assert told.value.code == code
-    assert still_open() == before
+    assert not open_now() - before
     os.close(folder)
 
 

@@ -15,7 +15,7 @@ from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.failure import failures
 from gatewright.sources.filetext import decode_text, encode_text, line_count, with_change, with_lines
 from gatewright.tools.context import Ports, ToolExecutionContext
-from tests.engine.sources.bench import Bench, make_bench, source_of
+from tests.engine.sources.bench import OPEN, Bench, make_bench, open_now, source_of
 
 CONFLICT = "file modified externally, use file load to refresh"
 
@@ -239,7 +239,7 @@ async def test_block_with_edits_whose_file_is_gone_is_not_overwritten_and_can_st
         source.delete("a.md")
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list what is open")
+@pytest.mark.skipif(not OPEN.is_dir(), reason="this system does not list what is open")
 async def test_no_operation_leaves_anything_open(bench: Bench) -> None:
     async def work(name: str) -> None:
         at, source = bench.at(f"deep/er/{name}"), bench.manager.get("docs")
@@ -256,14 +256,11 @@ async def test_no_operation_leaves_anything_open(bench: Bench) -> None:
         with pytest.raises(ToolFailure):
             source.delete(f"deep/no/{name}")
 
-    def count() -> int:
-        return len([*Path("/proc/self/fd").iterdir()])
-
     await work("first")
-    before = count()
+    before = open_now()
     for number in range(3):
         await work(f"f{number}")
-    assert count() == before
+    assert not open_now() - before
 
 
 async def test_create_never_overwrites(bench: Bench) -> None:
