@@ -1,0 +1,157 @@
+"""A workspace with everything in it, which the tests of the designs share, and short words for calls of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, TypeVar
+
+from gatewright import Approval, ApprovalRequest, Outcome, Session, Status, Tool, ToolExecutionContext, Workspace
+
+Result = TypeVar("Result")
+NET = '{ NetRead = { allowlist = ["*"] } }, { NetWrite = { allowlist = ["*"] } }'
+FILES = '{ FsRead = { prefixes = ["/"] } }, { FsWrite = { prefixes = ["/"] } }'
+SEARX = {"results": [{"title": "A page", "url": "https://example.org/", "content": "about tea"}]}
+PAGES = {
+    "/page": ("text/html", "<h1>Tea</h1><p>Green.</p>"),
+    "/search": ("application/json", json.dumps(SEARX)),
+    "/ring": ("location", "/ring"),
+}
+
+
+def agent(name: str, tools: Sequence[str], *lines: str, rules: str = "") -> str:
+    """The table of an agent that may call these tools, with further lines."""
+    return "\n".join((f"\n[agents.{name}]", f"tools = {json.dumps(list(tools))}", *lines, rules, ""))
+
+
+def only(name: str, tool: str, *operations: str) -> str:
+    """A rule that lets an agent have these operations alone."""
+    allowed = json.dumps(list(operations))
+    return f'[[agents.{name}.tool_rules]]\ntool_name = "{tool}"\nrule_type = {{ AllowedOperations = {allowed} }}\n'
+
+
+def rule(name: str, tool: str, kind: str, conditions: Sequence[str] = ()) -> str:
+    """Any other rule of an agent."""
+    said = f"conditions = {json.dumps(list(conditions))}\n"
+    return f'[[agents.{name}.tool_rules]]\ntool_name = "{tool}"\nrule_type = {kind}\n{said}'
+
+
+def source(name: str, base: str, level: str = "read_write", *, kind: str = "file", more: str = "") -> str:
+    """A source with one level for all that lies in it."""
+    rows = f'\n[[sources]]\nid = "{name}"\ntype = "{kind}"\nbase_path = "{base}"\n'
+    return rows + (f'default_permission = "{level}"\n' if level else "") + more
+
+
+def level(pattern: str, permission: str) -> str:
+    """A level of the source before, by pattern."""
+    return f'\n[[sources.permission_rules]]\npattern = "{pattern}"\npermission = "{permission}"\n'
+
+
+@dataclass
+class World:
+    """An open workspace. ``asked``: what its operator was asked, who says ``answer`` to everything."""
+
+    workspace: Workspace
+    agent_id: str = "able"
+    web: str = ""
+    answer: bool = True
+    asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
+
+    @property
+    def folder(self) -> Path:
+        """Where its policy lies."""
+        return self.workspace.folder
+
+    async def call_async(
+        self, tool: str, agent: str = "", user: str | None = None, session: Session | None = None, **arguments: Any
+    ) -> Outcome:
+        """Call a tool."""
+
+        async def approve(request: ApprovalRequest) -> Approval:
+            self.asked.append(request)
+            return Approval(self.answer, "the operator")
+
+        agent_id = agent or self.agent_id
+        context = ToolExecutionContext(agent_id, "", user_id=user) if user else None
+        return await self.workspace.call(agent_id, tool, arguments, session=session, approver=approve, context=context)
+
+    def call(self, tool: str, **more: Any) -> Outcome:
+        """Call a tool and wait."""
+        return self.run(self.call_async(tool, **more))
+
+    @staticmethod
+    def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Wait for something."""
+        return asyncio.run(coroutine)
+
+    def result(self, tool: str, **more: Any) -> Any:
+        """The result of a call that succeeds."""
+        outcome = self.call(tool, **more)
+        assert outcome.status is Status.ALLOWED, (outcome.output, outcome.detail)
+        return json.loads(outcome.data or b"")
+
+    def data(self, tool: str, **more: Any) -> Any:
+        """The `data` of a built-in tool that succeeds."""
+        return self.result(tool, **more)["data"]
+
+    def refused(self, tool: str, **more: Any) -> str:
+        """The code of a call that does not succeed."""
+        outcome = self.call(tool, **more)
+        assert outcome.status is not Status.ALLOWED, outcome.output
+        assert outcome.output.startswith("Tool execution failed: ")
+        return outcome.code
+
+    def shown(self, agent: str = "", form: str = "mcp") -> dict[str, dict[str, Any]]:
+        """The tools as the model of an agent gets them, by name."""
+        return {str(one["name"]): one for one in self.workspace.view(agent or self.agent_id).tools(form)}
+
+
+@contextmanager
+def opened(folder: Path, policy: str, *, tools: Sequence[Tool] = (), web: str = "", **more: Any) -> Generator[World]:
+    """A workspace with this policy, trusted; folders of its sources and roots are made."""
+    for name in ("docs", "shared", "tmp", "vault", "inbox"):
+        (folder / "ws" / name).mkdir(parents=True, exist_ok=True)
+    (folder / "ws" / "policy.toml").write_text(f"gatewright = 1\n{policy}", "utf-8")
+    with Workspace.open(folder / "ws", tools=tools, keys=folder / "keys", trust=True, **more) as workspace:
+        yield World(workspace, web=web)
+
+
+@contextmanager
+def served(asked: list[str]) -> Generator[str]:
+    """A server on loopback with these pages, of which some lead elsewhere: its address; ``asked`` gets each path."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            kind, text = PAGES.get(self.path.partition("?")[0], ("text/plain", ""))
+            if kind == "location":
+                self.send_response(302)
+                self.send_header("Location", f"{text}?{len(asked)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(200 if text else 404)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 named so by the library
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=partial(server.serve_forever, poll_interval=0.02))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
