@@ -35,61 +35,17 @@ from wasmtime import (
     wat2wasm,
 )
 
+from gatewright.adapters.wasm_bounds import COUNT, COUNTED, FRONT, WASI
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import PlaceUse
 from gatewright.record.fork import fork_safe_lock
 
 _MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
-_WASI = "wasi_snapshot_preview1"
 _KEPT = 16
 """The most modules that are kept compiled."""
 _MOST_TABLE = 1_000_000
 _MOST_WORDS = 300
-MOST_FILES = 256
-"""The most files and folders that a run may hold open."""
-_OPENS = "(param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)"
-_ALL = " ".join(f"(local.get {number})" for number in range(9))
-_FRONT = f"""(module
-  (type $opens (func {_OPENS})) (type $closes (func (param i32) (result i32)))
-  (table (export "functions") 2 2 funcref)
-  (func (export "path_open") {_OPENS} {_ALL} (call_indirect (type $opens) (i32.const 0)))
-  (func (export "fd_close") (param i32) (result i32) (local.get 0) (call_indirect (type $closes) (i32.const 1))))"""
-"""Imports of a module in place of two functions of WASI, before there is a memory that those could look into."""
-_WORDS = range(0, 64, 8)
-_KEPT_LOCALS = " ".join(f"(local $at{at} i64)" for at in _WORDS)
-_KEEP = " ".join(f"(local.set $at{at} (i64.load (i32.const {at})))" for at in _WORDS)
-_RESTORE = " ".join(f"(i64.store (i32.const {at}) (local.get $at{at}))" for at in _WORDS)
-_COUNT = f"""(module
-  (import "{_WASI}" "path_open" (func $open {_OPENS}))
-  (import "{_WASI}" "fd_close" (func $close (param i32) (result i32)))
-  (import "{_WASI}" "path_filestat_get" (func $look (param i32 i32 i32 i32 i32) (result i32)))
-  (import "run" "functions" (table 2 2 funcref))
-  (import "run" "memory" (memory 0))
-  (export "memory" (memory 0))
-  (global $held (mut i32) (i32.const 0))
-  (func $opened {_OPENS} (local $error i32) (local $kind i32) {_KEPT_LOCALS}
-    (if (i32.ge_u (global.get $held) (i32.const {MOST_FILES})) (then (return (i32.const 33))))
-    {_KEEP}
-    (local.set $error
-      (call $look (local.get 0) (local.get 1) (local.get 2) (local.get 3) (i32.const 0)))
-    (local.set $kind (i32.load8_u (i32.const 16)))
-    {_RESTORE}
-    (if (i32.eqz (local.get $error)) (then
-      (if (i32.and (i32.ne (local.get $kind) (i32.const 3)) (i32.ne (local.get $kind) (i32.const 4)))
-        (then (if (i32.ne (local.get $kind) (i32.const 7)) (then (return (i32.const 2))))))))
-    (local.set $error (call $open {_ALL}))
-    (if (i32.eqz (local.get $error)) (then (global.set $held (i32.add (global.get $held) (i32.const 1)))))
-    (local.get $error))
-  (func $closed (param $file i32) (result i32) (local $error i32)
-    (local.set $error (call $close (local.get $file)))
-    (if (i32.and (i32.eqz (local.get $error)) (i32.ne (global.get $held) (i32.const 0)))
-      (then (global.set $held (i32.sub (global.get $held) (i32.const 1)))))
-    (local.get $error))
-  (elem (i32.const 0) func $opened $closed))"""
-"""What these come to: WASI, asked in the name of the run. What is open is counted (33: `mfile`), and what is no file,
-folder or link is not opened (2: `acces`): opening a pipe would wait for ever. What it is is written to the beginning of
-the memory, which is as before then."""
 _SUBSCRIPTION, _EVENT = 48, struct.Struct("<QHB5xQH6x")
 _MOST_SUBSCRIPTIONS = 1_024
 _LONGEST_S = 1e6
@@ -304,16 +260,16 @@ class _Ready:
         self._counting: tuple[Linker, Module, Linker, Module] | None = None
 
     def instance(self, store: Store, *, counts: bool) -> Instance:
-        """The module as it is to run; ``counts``: the files that it holds open are counted, as it can open some."""
+        """The module as it is to run; ``counts``: what it opens, makes and writes is counted, where it can."""
         if not counts:
             return self._linker.instantiate(store, self.module)
         if self._counting is None:
-            parts = (Module(self.engine, bytes(wat2wasm(text))) for text in (_FRONT, _COUNT))
+            parts = (Module(self.engine, bytes(wat2wasm(text))) for text in (FRONT, COUNT))
             self._counting = self._new_linker(), next(parts), self._new_linker(), next(parts)
         linker, front, inner, count = self._counting
         own = linker.instantiate(store, front).exports(store)
-        for name in ("path_open", "fd_close"):
-            linker.define(store, _WASI, name, own[name])
+        for name in COUNTED:
+            linker.define(store, WASI, name, own[name])
         instance = linker.instantiate(store, self.module)
         memory = instance.exports(store).get("memory")
         if isinstance(memory, Memory):  # without one it opens nothing
@@ -328,7 +284,7 @@ class _Ready:
         linker = Linker(self.engine)
         linker.allow_shadowing = True
         linker.define_wasi()
-        linker.define_func(_WASI, "poll_oneoff", waits, self._poll, access_caller=True)
+        linker.define_func(WASI, "poll_oneoff", waits, self._poll, access_caller=True)
         return linker
 
     def begin(self, stopped: threading.Event) -> None:
@@ -397,7 +353,7 @@ def _require_command(module: Module) -> None:
     start = exports.get("_start")
     if not isinstance(start, FuncType) or start.params or start.results:
         raise WorkspaceError("it is no WASI command: it exports no function `_start`")
-    if others := sorted({str(one.module) for one in module.imports} - {_WASI}):
+    if others := sorted({str(one.module) for one in module.imports} - {WASI}):
         raise WorkspaceError(f"it is no WASI command: it imports of `{others[0][:80]}`")
 
 

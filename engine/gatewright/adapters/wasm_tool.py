@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
+from gatewright.adapters.wasm_bounds import MOST_WRITTEN
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
@@ -300,6 +301,8 @@ class _Call:
             return
         places = ", ".join(dict.fromkeys(f"{one.path} ({one.use})" for one in folders))
         words = ["run as a WASM module", f"places: {places or 'none'}", "no network", "no variables"]
+        if any(one.use is PlaceUse.WRITE for one in folders):
+            words.append(f"{MOST_WRITTEN:,} bytes to be written")
         words += [f"{self.fuel:,} units of fuel"] if self.fuel is not None else []
         words += [f"{cpu_s:g} s of a processor"] if (cpu_s := self.context.bounds.cpu_s) is not None else []
         self.context.note("; ".join((*words, f"{self.memory:,} bytes of memory")))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from wasmtime import wat2wasm
 
+from gatewright.adapters.wasm_bounds import COUNT, MOST_MADE, MOST_WRITTEN
 from gatewright.gate import Outcome
 from gatewright.workspace import Workspace
 from tests.engine.adapters.toolcatalog import opened, write_manifest, write_policy
@@ -24,9 +25,13 @@ from tests.engine.adapters.toolcatalog import opened, write_manifest, write_poli
 IMPORTS: Mapping[str, str] = {
     "fd_read": "i32 i32 i32 i32",
     "fd_write": "i32 i32 i32 i32",
+    "fd_pwrite": "i32 i32 i32 i64 i32",
+    "fd_filestat_set_size": "i32 i64",
+    "fd_allocate": "i32 i64 i64",
     "path_open": "i32 i32 i32 i32 i32 i64 i64 i32 i32",
     "path_symlink": "i32 i32 i32 i32 i32",
     "path_create_directory": "i32 i32 i32",
+    "path_link": "i32 i32 i32 i32 i32 i32 i32",
     "fd_prestat_get": "i32 i32",
     "fd_close": "i32",
     "poll_oneoff": "i32 i32 i32 i32",
@@ -465,6 +470,81 @@ async def test_place_is_changed_only_where_it_is_given_to_be(desk: Desk, use: st
     code, text = opening("seen.json", how=8, rights=64)  # from its beginning
     await run(desk.open(module(number(code), text), keys=keys))
     assert (desk.folder / "data" / "seen.json").read_text("utf-8") == ("" if use == "write" else '"inside"')
+
+
+def writing(body: str) -> bytes:
+    """A module that makes a file, writes to it as some code says, and says the error that this came to."""
+    code, text = opening("new.txt", how=1, rights=64 + 2**22)
+    return module(f"(local $error i32) (drop {code}) {body} (call $number (local.get $error))", text)
+
+
+PUT = f"(call $put (i32.load (i32.const 32)) (i32.const {INPUT_AT}) (i32.const 65536))"
+AT_ONCE = f"""(local $n i32) (loop $next
+    (i32.store (i32.add (i32.const {INPUT_AT}) (i32.mul (local.get $n) (i32.const 8))) (i32.const {INPUT_AT}))
+    (i32.store (i32.add (i32.const {INPUT_AT + 4}) (i32.mul (local.get $n) (i32.const 8))) (i32.const 65536))
+    (local.set $n (i32.add (local.get $n) (i32.const 1))) (br_if $next (i32.lt_u (local.get $n) (i32.const 4097))))"""
+"""A list of 4,097 times 64 KiB, which is more than may be written."""
+NO_SPACE, LARGE, NO_SUPPORT = "61", "32", "68"
+GROWS: Mapping[str, tuple[str, str]] = {
+    "by writing": (f"(loop $again (local.set $error {PUT}) (br_if $again (i32.eqz (local.get $error))))", NO_SPACE),
+    "at a place": (
+        f"""(loop $again (i32.store (i32.const 0) (i32.const {INPUT_AT})) (i32.store (i32.const 4) (i32.const 65536))
+        (local.set $error (call $fd_pwrite
+            (i32.load (i32.const 32)) (i32.const 0) (i32.const 1) (i64.const 0) (i32.const 8)))
+        (br_if $again (i32.eqz (local.get $error))))""",
+        NO_SPACE,
+    ),
+    "by a size": (
+        f"(local.set $error (call $fd_filestat_set_size (i32.load (i32.const 32)) (i64.const {MOST_WRITTEN + 1})))",
+        LARGE,
+    ),
+    "by room for later": (
+        "(local.set $error (call $fd_allocate (i32.load (i32.const 32)) (i64.const 0) (i64.const 4096)))",
+        NO_SUPPORT,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "wanted"), GROWS.values(), ids=GROWS)
+async def test_what_a_module_writes_ends_at_its_bound(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, body: str, wanted: str
+) -> None:
+    less = 1_000_000 if "again" in body else MOST_WRITTEN
+    monkeypatch.setattr("gatewright.adapters.wasm_module.COUNT", COUNT.replace(str(MOST_WRITTEN), str(less)))
+    outcome = await run(desk.open(writing(body), keys=places(desk, data="write")))
+    assert outcome.output == wanted, told(outcome)
+    assert f"{MOST_WRITTEN:,} bytes to be written" in told(outcome)
+    assert (desk.folder / "data/new.txt").stat().st_size <= less
+
+
+async def test_more_than_may_be_written_is_written_in_no_part(desk: Desk) -> None:
+    code, text = opening("new.txt", how=1, rights=64)
+    body = f"""{AT_ONCE} (drop {code}) (call $number (call $fd_write
+        (i32.load (i32.const 32)) (i32.const {INPUT_AT}) (i32.const 4097) (i32.const 8)))"""
+    outcome = await run(desk.open(module(body, text), keys=places(desk, data="write")))
+    assert outcome.output == NO_SPACE, told(outcome)
+    assert (desk.folder / "data/new.txt").stat().st_size == 0
+
+
+MAKES: Mapping[str, str] = {
+    "folders": "(call $path_create_directory (i32.const 3) (i32.const {at}) (i32.const 5))",
+    "links": "(call $path_link (i32.const 3) (i32.const 0) (i32.const {old}) (i32.const 9)"
+    " (i32.const 3) (i32.const {at}) (i32.const 5))",
+    "files": "(call $open (i32.const 3) (i32.const {at}) (i32.const 5) (i32.const 1) (i64.const 64))",
+}
+
+
+@pytest.mark.parametrize("making", MAKES.values(), ids=MAKES)
+async def test_what_a_module_makes_ends_at_its_bound(desk: Desk, monkeypatch: pytest.MonkeyPatch, making: str) -> None:
+    monkeypatch.setattr("gatewright.adapters.wasm_module.COUNT", COUNT.replace(f" {MOST_MADE})", " 20)"))
+    step = making.format(at=TEXT_AT, old=TEXT_AT + 1024)
+    body = f"""(local $n i32) (local $error i32) (loop $again
+        (i32.store8 (i32.const {TEXT_AT + 4}) (i32.add (i32.const 65) (local.get $n)))
+        (local.set $error {step}) (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.eqz (local.get $error)))) (call $number (local.get $error))"""
+    outcome = await run(desk.open(module(body, "made_", "seen.json"), keys=places(desk, data="write")))
+    assert outcome.output == NO_SPACE, told(outcome)
+    assert len([*(desk.folder / "data").iterdir()]) == 21
 
 
 async def test_files_that_are_open_end_at_their_bound(desk: Desk) -> None:
