@@ -25,12 +25,15 @@ def call_rows(
     rule: str | None = None,
     client: str = "",
     arguments: dict[str, JsonValue] | None = None,
+    within: tuple[int, int] | None = None,
 ) -> list[AuditEntry]:
-    """The three rows of one call."""
+    """The three rows of one call; ``within``: the number of the call that it is a step of, and of the step."""
     names = f"call-{number:016x}", agent, f"session-{number // 100}", tool, operation
     sent: dict[str, JsonValue] = {"arguments": arguments or {"op": operation, "path": f"{number}.md"}, "digest": "5f"}
     if client:
         sent["client"] = client
+    if within is not None:
+        sent |= {"within": f"call-{within[0]:016x}", "step": within[1]}
     decided: dict[str, JsonValue] = {
         "verdict": verdict,
         "stage": "permission" if verdict == "deny" else "approval",

@@ -33,6 +33,7 @@ VerdictFilter = Annotated[Verdict | None, _option("verdict", "only calls that ca
 ClientFilter = Annotated[str, _option("client", "only calls that this program sent")]
 SinceFilter = Annotated[str, _option("since", "from this day or moment on, as in 2026-01-31 or 2026-01-31T09:30")]
 UntilFilter = Annotated[str, _option("until", "before this day or moment")]
+WithinFilter = Annotated[str, _option("within", "only the call with this id and the steps that it made")]
 WordsFilter = Annotated[str, _option("reason", "only calls with these words in the reason")]
 
 
@@ -45,12 +46,13 @@ def list_(
     since: SinceFilter = "",
     until: UntilFilter = "",
     reason: WordsFilter = "",
+    within: WithinFilter = "",
     most: Annotated[int, typer.Option("--most", min=1, help="so many at most")] = 100,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
     """Print the calls in the log, and what else it says, newest first. It proves nothing."""
-    wanted = _filter(agent, tool, verdict, client, since, until, reason)
+    wanted = _filter(agent, tool, verdict, client, since, until, reason, within)
     with _index(policy, state) as index:
         numbers = index.numbers(wanted)
         calls = index.calls(numbers[:most])
@@ -100,6 +102,7 @@ def export(
     since: SinceFilter = "",
     until: UntilFilter = "",
     reason: WordsFilter = "",
+    within: WithinFilter = "",
     json: JsonOption = False,  # noqa: ARG001
     state: StateOption = None,
 ) -> None:
@@ -107,7 +110,7 @@ def export(
 
     With a filter: every row of the calls that fit.
     """
-    wanted = _filter(agent, tool, verdict, client, since, until, reason)
+    wanted = _filter(agent, tool, verdict, client, since, until, reason, within)
     if wanted == AuditFilter():
         for row in audit_log(policy, state=state).rows():
             print_line(row.to_line())
@@ -129,7 +132,7 @@ def _index(policy: PolicyArgument, state: StateOption) -> Generator[AuditIndex]:
 
 
 def _filter(
-    agent: str, tool: str, verdict: Verdict | None, client: str, since: str, until: str, reason: str
+    agent: str, tool: str, verdict: Verdict | None, client: str, since: str, until: str, reason: str, within: str
 ) -> AuditFilter:
     return AuditFilter(
         agent,
@@ -139,6 +142,7 @@ def _filter(
         tuple(reason.split()),
         _moment(since, "since"),
         _moment(until, "until"),
+        within,
     )
 
 
@@ -157,6 +161,9 @@ def _line(call: LoggedCall) -> str:
     if not call.is_call:
         whose = "  ".join(filter(None, (call.kind, call.agent, call.tool)))
         return f"{time}  {whose}  {call.reason}"
+    links = f"  step {1 + (call.step or 0)} of {call.within}" if call.within else ""
+    if call.steps:
+        links += f"  {call.call_id}: {call.steps} step{'s' * (call.steps != 1)}"
     client = f"  from {call.client}" if call.client else ""
-    said = f"{call.called}  {call.arguments}".rstrip()
-    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}{client}  {call.ended or 'no end'}  {call.reason}"
+    said = f"{call.called}  {call.arguments}".rstrip() + links + client
+    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}  {call.ended or 'no end'}  {call.reason}"

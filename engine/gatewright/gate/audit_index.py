@@ -32,10 +32,13 @@ _FEW, _SHORT = 8, 100
 _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
 _BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
 _WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
+_IS_STEP = "kind = 'ToolInvoked' AND instr(CAST(body AS TEXT), '\"within\"')"
 _TABLE = """CREATE TEMP TABLE calls (
   seq INTEGER PRIMARY KEY, last INTEGER, wall_s REAL, kind TEXT, call_id TEXT UNIQUE, agent TEXT, session TEXT,
-  tool TEXT, operation TEXT, decided INTEGER, verdict TEXT, reason TEXT, client TEXT, ended TEXT, elapsed_ms REAL
+  tool TEXT, operation TEXT, decided INTEGER, verdict TEXT, reason TEXT, client TEXT, ended TEXT, elapsed_ms REAL,
+  within TEXT, step INTEGER
 )"""
+_BY_WITHIN = "CREATE INDEX temp.calls_within ON calls (within) WHERE within IS NOT NULL"
 _READ = f"""INSERT INTO calls
   SELECT seq, seq, {_WALL_S}, kind, CASE call_id WHEN '' THEN '#' || seq ELSE call_id END,
     CAST(agent AS TEXT), CAST(session AS TEXT), CAST(tool AS TEXT), CAST(operation AS TEXT),
@@ -45,7 +48,9 @@ _READ = f"""INSERT INTO calls
       WHEN kind = 'PolicyDecision' THEN CAST({_BODY} ->> '$.reason' AS TEXT) END,
     CASE kind WHEN 'ToolInvoked' THEN CAST({_BODY} ->> '$.client' AS TEXT) END,
     CASE WHEN kind IN ({_ENDS}) THEN kind END,
-    CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END
+    CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END,
+    CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.within' AS TEXT) END,
+    CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.step' AS INTEGER) END
   FROM main.rows WHERE seq BETWEEN ? AND ? ORDER BY seq
   ON CONFLICT (call_id) DO UPDATE SET seq = min(seq, excluded.seq), last = max(last, excluded.seq),
     wall_s = min(wall_s, excluded.wall_s), kind = CASE WHEN excluded.seq < seq THEN excluded.kind ELSE kind END,
@@ -53,18 +58,24 @@ _READ = f"""INSERT INTO calls
     verdict = CASE WHEN excluded.decided > decided THEN excluded.verdict ELSE verdict END,
     reason = CASE WHEN excluded.decided > decided THEN excluded.reason ELSE reason END,
     client = coalesce(excluded.client, client), ended = coalesce(excluded.ended, ended),
-    elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms)"""
+    elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms),
+    within = coalesce(excluded.within, within), step = coalesce(excluded.step, step)"""
 """The first row of a call stands for it, and a row that belongs to none for itself; a call that asked is decided
 twice, and the last decision counts."""
 _OLDER = """SELECT min(seq), count(*) FROM (
   SELECT seq FROM main.rows WHERE seq < ?1 OR (?2 AND seq = ?1) ORDER BY seq DESC LIMIT ?3)"""
 _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call_id, calls.agent, calls.session,
     calls.tool, calls.operation, coalesce(verdict, ''), coalesce(reason, ''), coalesce(client, ''),
-    coalesce(ended, ''), elapsed_ms, CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
+    coalesce(ended, ''), elapsed_ms, coalesce(within, ''), step,
+    (SELECT count(*) FROM calls AS steps WHERE steps.within = calls.call_id),
+    CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
 _CHANGED = """SELECT min(ifnull(min(calls.seq), ?1), ?1) FROM main.rows JOIN calls ON calls.call_id = rows.call_id
   WHERE rows.seq >= ?1"""
+_NUMBER = "SELECT seq FROM calls WHERE call_id = ?"
+_WITH_STEPS = """calls.call_id IN (WITH RECURSIVE family (id) AS (
+  VALUES (?) UNION SELECT calls.call_id FROM calls JOIN family ON calls.within = family.id) SELECT id FROM family)"""
 _TALLY = "SELECT agent, verdict, count(*) FROM calls WHERE wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
@@ -74,7 +85,8 @@ class AuditFilter:
     """Which calls are meant; what is empty fits every call.
 
     ``tool``: a tool, or one operation as in ``file.append``; ``words``: each has to be in the reason, in small letters
-    or capitals; ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not.
+    or capitals; ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not; ``within``: the id
+    of a call, which is meant with the steps that it made and theirs.
     """
 
     agent: str = ""
@@ -84,6 +96,7 @@ class AuditFilter:
     words: tuple[str, ...] = ()
     since_s: float | None = None
     until_s: float | None = None
+    within: str = ""
 
     def condition(self) -> tuple[str, list[str | float]]:
         """As SQL over the index, with its values."""
@@ -102,6 +115,9 @@ class AuditFilter:
             if moment is not None:
                 parts.append(f"calls.wall_s {test} ?")
                 values.append(moment)
+        if self.within:
+            parts.append(_WITH_STEPS)
+            values.append(self.within)
         return " AND ".join(parts), values
 
 
@@ -111,7 +127,9 @@ class LoggedCall:
 
     ``seq`` and ``last``: its first and its last row so far; ``wall_s``: seconds since 1970, None where its time cannot
     be read; ``verdict``: allow, ask, deny, or empty; ``ended``: the kind of the row that ends it, or empty;
-    ``elapsed_ms``: how long the tool took; ``arguments``: what the log keeps of them, in short.
+    ``elapsed_ms``: how long the tool took; ``within`` and ``step``: of a composition's step, the id of the call that it
+    belongs to and its number from 0, empty and None of any other; ``steps``: how many steps it made itself, as far as
+    the log is read; ``arguments``: what the log keeps of them, in short.
     """
 
     seq: int
@@ -128,6 +146,9 @@ class LoggedCall:
     client: str
     ended: str
     elapsed_ms: float | None
+    within: str = ""
+    step: int | None = None
+    steps: int = 0
     arguments: str = ""
 
     @property
@@ -266,6 +287,10 @@ class AuditIndex:
         tools |= {f"{tool}.{operation}" for _, tool, operation, _ in found if operation}
         return AuditChoices(*(tuple(sorted(names - {""})) for names in (agents, tools, clients)))
 
+    def number_of(self, call_id: str) -> int | None:
+        """The number of the call with that id; None where it is not there, or not read yet."""
+        return next((int(number) for (number,) in self._select(_NUMBER, call_id)), None)
+
     def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
         """The rows of one call, oldest first."""
         question = f"{SELECT_ROWS} WHERE seq BETWEEN ? AND ? AND (call_id = ? OR seq = ?) ORDER BY seq"
@@ -311,6 +336,7 @@ class AuditIndex:
             connection.text_factory = _text
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(_TABLE)
+            connection.execute(_BY_WITHIN)
             self._connection = connection
             self._begin_at(_end_of(connection))
         return connection

@@ -123,6 +123,15 @@ class AuditTrail(QObject):
         wanted = tuple(numbers)
         return await self._run(lambda index: index.calls(wanted)) or ()
 
+    async def parent_of(self, call: LoggedCall) -> LoggedCall | None:
+        """The call that this one is a step of; None where there is none, or it is not read yet."""
+
+        def find(index: AuditIndex) -> LoggedCall | None:
+            number = index.number_of(call.within) if call.within else None
+            return next(iter(index.calls((number,))), None) if number is not None else None
+
+        return await self._run(find)
+
     async def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
         """The rows of one call."""
         return await self._run(lambda index: index.rows_of(call)) or ()

@@ -91,7 +91,8 @@ class CallDetail:
     """Everything that the rows of one call say. ``arguments``: as the log keeps them, None where it has none.
 
     ``scrubbed``: how many secrets were taken out of them, ``lacks``: what of them is missing; ``policy``: the digest
-    of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it.
+    of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it. ``parent``:
+    the call that it is a step of, once that is read.
     """
 
     call: LoggedCall
@@ -103,9 +104,22 @@ class CallDetail:
     policy: str
     facts: tuple[tuple[str, str], ...]
     rows: str
+    parent: LoggedCall | None = None
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether it is a step of a call that was not found so far."""
+        return bool(self.call.within) and self.parent is None
 
 
-def detail_of(call: LoggedCall, rows: Sequence[AuditRow]) -> CallDetail:
+def step_words(call: LoggedCall) -> str:
+    """The place of a step among those of its call, as people count; empty for a call that is none."""
+    if not call.within:
+        return ""
+    return tr("step {number}", number=call.step + 1) if call.step is not None else tr("step")
+
+
+def detail_of(call: LoggedCall, rows: Sequence[AuditRow], parent: LoggedCall | None = None) -> CallDetail:
     """What the rows say."""
     told = {row.kind: _body(row) for row in rows}  # of two decisions the last
     sent, decided = told.get(RowKind.TOOL_INVOKED, {}), told.get(RowKind.POLICY_DECISION, {})
@@ -121,6 +135,7 @@ def detail_of(call: LoggedCall, rows: Sequence[AuditRow]) -> CallDetail:
         str(decided.get("policy") or ""),
         tuple(_facts(call, told)),
         "\n".join(json.dumps(row.to_json(), ensure_ascii=False, indent=2) for row in rows),
+        parent,
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from gatewright.cli.main import main
 from gatewright.gate import AuditEntry, RowKind
 from gatewright.workspace import audit_log
+from tests.support.logged_calls import call_rows
 
 DENIED = '{"op": "delete", "path": "README.md"}'
 
@@ -188,3 +189,24 @@ def test_a_moved_log_that_does_not_hold_is_not_taken_over(called: Path, capsys: 
     assert code == 2
     assert "row 3 is missing" in said
     assert verified(moved, capsys)[0] == 1
+
+
+def test_list_names_the_call_of_a_step_and_how_many_steps_a_call_made(
+    called: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = audit_log(called)
+    for rows in (call_rows(1, tool="copy", operation=""), call_rows(2, within=(1, 0)), call_rows(3, within=(1, 1))):
+        log.append(rows)
+    log.close()
+    name = f"call-{1:016x}"
+
+    assert main(["audit", "list", str(called), "--within", name]) == 0
+    later, first, composed = capsys.readouterr().out.splitlines()
+    assert f"step 2 of {name}" in later
+    assert f"step 1 of {name}" in first
+    assert f"{name}: 2 steps" in composed
+    assert main(["audit", "list", str(called), "--within", name, "--json"]) == 0
+    links = [(call["within"], call["step"], call["steps"]) for call in json.loads(capsys.readouterr().out)]
+    assert links == [(name, 1, 0), (name, 0, 0), ("", None, 2)]
+    assert main(["audit", "export", str(called), "--within", name]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 9

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.jsonvalue import JsonValue
@@ -241,7 +243,7 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
 
     short = f'a={"a" * 98}  b={"b" * 98}…  c=[1, {{"d": null}}]  n0=0  n1=1  n2=2  n3=3  n4=4'
     names = "archivist", "session-0", "file", "read", "allow", "why", "cli", "ToolCompleted"
-    assert call == LoggedCall(2, 4, BEGIN_S, "ToolInvoked", "call-0000000000000007", *names, 0.4, short)
+    assert call == LoggedCall(2, 4, BEGIN_S, "ToolInvoked", "call-0000000000000007", *names, 0.4, arguments=short)
     assert bare == LoggedCall(
         5, 5, BEGIN_S, "ToolInvoked", "call-8", "a", "s", "echo", "", "", "", "", "", None
     )  # fmt: skip
@@ -251,7 +253,7 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     assert opened.to_json() == {
         "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
         "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
-        "elapsed_ms": None, "arguments": "",
+        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "",
     }  # fmt: skip
     assert replace(opened, wall_s=None).to_json()["time"] is None
 
@@ -422,3 +424,57 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
 )
 def test_what_a_row_of_no_call_says_is_a_sentence(kind: RowKind, body: object, words: str) -> None:
     assert words_of(kind, json.dumps(body)) == words
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[int | None]:
+    """Of each call the one that it is a step of, which comes before it; None: of none."""
+    count = draw(st.integers(1, 14))
+    return [draw(st.one_of(st.none(), st.integers(0, at - 1))) if at else None for at in range(count)]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=trees(), piece=st.integers(2, 60))
+def test_calls_and_their_steps_lead_to_each_other(
+    tree: list[int | None], piece: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("steps")
+    log, places = log_of(folder), list[tuple[int, int] | None]()
+    for above in tree:
+        places.append(None if above is None else (above, tree[: len(places)].count(above)))
+        log.append(call_rows(len(places) - 1, within=places[-1]))
+    assert log.verify().is_sound
+    log.close()
+    index = whole(folder / "state", piece)
+
+    def name(number: int) -> str:
+        return f"call-{number:016x}"
+
+    def family(number: int) -> set[int]:
+        return {number}.union(*(family(below) for below, above in enumerate(tree) if above == number))
+
+    calls = {call.call_id: call for call in found(index) if call.is_call}
+    for number, place in enumerate(places):
+        call = calls[name(number)]
+        assert (call.within, call.step) == (("", None) if place is None else (name(place[0]), place[1]))
+        assert call.steps == tree.count(number)
+        assert index.number_of(call.call_id) == call.seq
+        together = {one.call_id for one in found(index, AuditFilter(within=call.call_id))}
+        assert together == {name(one) for one in family(number)}
+        assert {row.call_id for row in index.rows(AuditFilter(within=call.call_id))} == together
+    assert index.number_of("call-of-nobody") is None
+    index.close()
+
+
+@pytest.mark.parametrize("within", ["call-8", 7, ["call-8"], {"a": 1}, None, "x" * 5_000], ids=repr)
+@pytest.mark.parametrize("step", [0, -1, 1e300, "two", None, [3]], ids=repr)
+def test_links_that_nobody_wrote_like_that_hang_nothing(tmp_path: Path, within: JsonValue, step: JsonValue) -> None:
+    log = log_of(tmp_path)
+    log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-8", "a", "s", "x", "", {"within": within, "step": step})])
+    log.close()
+    index = whole(tmp_path / "state")
+    call = found(index)[0]
+    assert isinstance(call.within, str)
+    assert call.step is None or isinstance(call.step, int)
+    assert [one.call_id for one in found(index, AuditFilter(within="call-8"))] == ["call-8"]
+    index.close()

@@ -405,3 +405,62 @@ async def test_another_workspace_has_another_log(window: MainWindow, policy: Pat
     await until(lambda: page.model.rowCount() == 0 and page.empty.isVisible())
     assert page.detail.detail is None
     assert page.filters.filter.verdict == ""
+
+
+COMPOSED = """
+[agents.copier]
+tools = ["file", "copy"]
+sources = ["docs"]
+
+[[compositions]]
+name = "copy"
+input = { type = "object", properties = { path = { type = "string" } } }
+steps = [
+  { tool = "file", arguments = { op = "read", path = "$input.path" } },
+  { tool = "file", arguments = { op = "list" } },
+]
+"""
+
+
+async def test_a_composition_leads_to_its_steps_and_each_step_back_by_click_and_by_keys(tmp_path: Path) -> None:
+    folder = tmp_path / "desk"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs/a.md").write_text("one\n", encoding="utf-8")
+    (folder / "policy.toml").write_text(POLICY + COMPOSED, encoding="utf-8")
+    with Workspace.open(folder / "policy.toml") as workspace:
+        outcome = await workspace.call("copier", "copy", {"path": "a.md"})
+        assert len(outcome.steps) == 2
+        await workspace.call("copier", "file", {"op": "list"})
+    async with opened_window(folder / "policy.toml", tmp_path) as window:
+        page = await page_of(window, 5)
+        assert [page.model.index(row, 2).data().strip().split("  ")[0] for row in range(4)] == [
+            "file.list", "step 2: file.list", "step 1: file.read", "copy"
+        ]  # fmt: skip
+        assert page.model.index(3, 2).data().endswith("2 steps")
+
+        await choose(window, page, 3)
+        press(page.detail, "audit.steps")
+        await until(lambda: page.model.rowCount() == 3)
+        await until(lambda: page.current is not None and page.current.called == "copy")
+        assert page.filters.within_button.isVisible()
+
+        page.view.setFocus()
+        QTest.keyClick(page.view, Qt.Key.Key_Up)
+        await until(lambda: page.detail.detail is not None and page.detail.detail.call.step == 0)
+        await settled(window)
+        parent = page.detail.parent_button
+        assert parent.text() == "step 1 of copy"
+        parent.setFocus(Qt.FocusReason.TabFocusReason)
+        QTest.keyClick(parent, Qt.Key.Key_Space)
+        await until(lambda: page.current is not None and page.current.called == "copy")
+        assert page.view.hasFocus()
+
+        QTest.mouseClick(page.filters.within_button, Qt.MouseButton.LeftButton)
+        await until(lambda: page.model.rowCount() == 5)
+        pick(page, "audit.tool", "file.read")
+        await until(lambda: page.model.rowCount() == 1)
+        await choose(window, page, 0)
+        press(page.detail, "audit.parent")  # which the filter does not show: it comes with its steps
+        await until(lambda: page.model.rowCount() == 3)
+        await until(lambda: page.current is not None and page.current.called == "copy")
+        await settled(window)

@@ -16,7 +16,7 @@ STRICT = QAbstractItemModelTester.FailureReportingMode.Fatal
 
 def call_of(number: int, *, ended: str = "ToolCompleted") -> LoggedCall:
     names = f"call-{number}", "archivist", "session", "file", "read"
-    return LoggedCall(number, number + 2, 1_790_000_000.0, "ToolInvoked", *names, "allow", "fine", "", ended, 0.4, "")
+    return LoggedCall(number, number + 2, 1_790_000_000.0, "ToolInvoked", *names, "allow", "fine", "", ended, 0.4)
 
 
 def found_of(numbers: range, changed: int = 0) -> Found:

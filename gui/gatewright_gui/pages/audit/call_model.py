@@ -9,19 +9,20 @@ from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QStyleOptionViewItem, QTableView
 
 from gatewright_gui.pages.console.table import PAD, verdict_mark, verdict_width
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit import Found, LoggedCall, first_below
-from gatewright_gui.session.audit_call import EVENTS, outcome_words, outcomes
+from gatewright_gui.session.audit_call import EVENTS, outcome_words, outcomes, step_words
 
 TIME, AGENT, CALL, VERDICT, REASON, CLIENT, TOOK = range(7)
 ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
 """So many rows above and below the lowest one that is seen are read at once, and so many are kept."""
 CALL_ROLE = Qt.ItemDataRole.UserRole + 1
 """LoggedCall of a row; None while it is not read."""
+_INDENT = "\u2003"
 _LONG_MS = (888.8, 888_888.0)
 
 
@@ -133,7 +134,7 @@ class CallModel(FlatModel):
             case 1:
                 return call.agent
             case 2:
-                return f"{call.called}  {call.arguments}".rstrip() if call.is_call else event_words(call)
+                return call_words(call) if call.is_call else event_words(call)
             case 3:
                 return tr(outcome_words(call))
             case 4:
@@ -142,6 +143,14 @@ class CallModel(FlatModel):
                 return call.client
             case _:
                 return took_words(call.elapsed_ms)
+
+
+def call_words(call: LoggedCall) -> str:
+    """The call with its arguments in short: a step of another one indented, with its number; else how many it made."""
+    words = f"{call.called}  {call.arguments}".rstrip()
+    if call.within:
+        words = f"{_INDENT}{step_words(call)}: {words}"
+    return f"{words}  \u00b7 {counted(call.steps, 'step', 'steps')}" if call.steps else words
 
 
 def event_words(call: LoggedCall) -> str:

@@ -6,9 +6,10 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.audit.call_model import event_words, mark_of, time_words
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -17,7 +18,7 @@ from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.session.audit_call import Again, CallDetail, RuleToday, outcome_words
+from gatewright_gui.session.audit_call import Again, CallDetail, RuleToday, outcome_words, step_words
 
 
 class DetailPane(QWidget):
@@ -27,6 +28,9 @@ class DetailPane(QWidget):
     again_requested = Signal()
     console_requested = Signal()
     mend_requested = Signal()
+    parent_requested = Signal()
+    steps_requested = Signal()
+    """The call is to be shown together with its steps, or the step with the others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +41,9 @@ class DetailPane(QWidget):
         self.chain = named(Chip("", role="muted"), "audit.chain")
         self.who = named(ElidedLabel(role="muted"), "audit.detail.who")
         self.reason = named(ProseLabel(), "audit.detail.reason")
-        self.rule_button = named(QPushButton(), "audit.rule", tip=tr("Go to the rule"), kind="link")
-        self.rule_button.setProperty("in", "text")
-        self.rule_button.clicked.connect(self.rule_requested)
+        self.parent_button = _link("audit.parent", tr("Go to the call that made this step"), self.parent_requested)
+        self.steps_button = _link("audit.steps", "", self.steps_requested)
+        self.rule_button = _link("audit.rule", tr("Go to the rule"), self.rule_requested)
         self.rule_note = named(Label(wraps=True), "audit.detail.rulenote", kind="small")
         self._facts = QFormLayout()
         self._facts.setHorizontalSpacing(current_look().tokens.space_3)
@@ -83,6 +87,7 @@ class DetailPane(QWidget):
             self.verdict.set_chip(tr(outcome_words(call)), icon, role)
         self.who.set_text(call.agent)
         self.reason.setText(call.reason)
+        self._show_steps(detail)
         self.rule_button.hide()
         self.rule_note.hide()
         self.again.hide()
@@ -101,6 +106,19 @@ class DetailPane(QWidget):
         elif detail.arguments is not None:
             self.part.set_current("arguments")
         self._show_code()
+
+    def _show_steps(self, detail: CallDetail) -> None:
+        """Say which call it is a step of, and how many steps it made; both lead there."""
+        call, parent = detail.call, detail.parent
+        self.parent_button.setVisible(bool(call.within))
+        self.parent_button.setEnabled(parent is not None)
+        said = tr("{step} of {call}", step=step_words(call), call=parent.called if parent is not None else call.within)
+        self.parent_button.setText(button_text(said))
+        self.steps_button.setVisible(bool(call.steps or call.within))
+        words = counted(call.steps, "step", "steps") if call.steps else tr("all steps")
+        self.steps_button.setText(words)
+        tip = tr("Show only this call and its steps") if call.steps else tr("Show only the steps of that call, and it")
+        named(self.steps_button, "audit.steps", spoken=f"{words}: {tip}", tip=tip)
 
     def show_rule(self, rule: RuleToday | None) -> None:
         """Say where the rule that decided stands today."""
@@ -149,6 +167,7 @@ class DetailPane(QWidget):
         self._body = holding(
             column_of(
                 row_of(self.verdict, self.chain, stretch(self.who), space=2),
+                row_of(self.parent_button, self.steps_button, stretch(), space=2),
                 self.reason,
                 row_of(self.rule_button, stretch()),
                 self.rule_note,
@@ -162,6 +181,13 @@ class DetailPane(QWidget):
             )
         )
         column_of(self.header, stretch(self._body), stretch(factor=0), into=self)
+
+
+def _link(name: str, tip: str, wish: SignalInstance) -> QPushButton:
+    button = named(QPushButton(), name, tip=tip, kind="link")
+    button.setProperty("in", "text")
+    button.clicked.connect(wish)
+    return button
 
 
 def _button(words: str, icon: str, name: str, wish: SignalInstance) -> QPushButton:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.plaintext import label_text
+from gatewright_gui.qt.plaintext import button_text, label_text
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.audit import AuditChoices, AuditFilter
 
@@ -48,11 +48,16 @@ class FilterBar(QWidget):
         tie_icon(self.span_button, "x", "muted")
         self.span_button.clicked.connect(lambda: self.set_span(None))
         self.span_button.hide()
+        self._within = ""
+        self.within_button = named(QPushButton(), "audit.within", tip=tr("Show the other calls again"))
+        tie_icon(self.within_button, "x", "muted")
+        self.within_button.clicked.connect(lambda: self.set_within("", ""))
+        self.within_button.hide()
         self.clear_button = named(QPushButton(tr("Show all")), "audit.clear", spoken=tr("Show all calls"), kind="link")
         self.clear_button.clicked.connect(self.clear)
         self.clear_button.hide()
         combos = self.verdict, self.agent, self.tool, self.client, self.when
-        parts = *combos, self.span_button, self.clear_button
+        parts = *combos, self.span_button, self.within_button, self.clear_button
         row_of(stretch(self.search), *parts, into=self, space=1, margins=(2, 1, 2, 1))
 
     @property
@@ -72,7 +77,7 @@ class FilterBar(QWidget):
             str(combo.currentData()) for combo in (self.agent, self.tool, self.verdict, self.client)
         )
         words = tuple(self.search.text().split())
-        return AuditFilter(agent, tool, verdict, client, words, *(self._span or self.period))
+        return AuditFilter(agent, tool, verdict, client, words, *(self._span or self.period), self._within)
 
     def set_choices(self, choices: AuditChoices) -> None:
         """Offer what the log names; what is chosen stays."""
@@ -91,6 +96,20 @@ class FilterBar(QWidget):
             self.span_button.setAccessibleName(tr("Only {span}; show all times again", span=span_words(span)))
         self._tell()
 
+    def set_within(self, call_id: str, called: str) -> None:
+        """Show a call with its steps only, whatever else is chosen; an empty id: the others again."""
+        if call_id:
+            self.blockSignals(True)
+            self.clear()
+            self.blockSignals(False)
+        self._within = call_id
+        self.within_button.setVisible(bool(call_id))
+        if call_id:
+            words = tr("{call} and its steps", call=label_text(called, 40, keep=""))
+            self.within_button.setText(button_text(words))
+            self.within_button.setAccessibleName(tr("Only {calls}; show the other calls again", calls=words))
+        self._tell()
+
     def show_only(
         self, *, agent: str = "", tool: str = "", verdict: str = "", when: str = "", client: str = ""
     ) -> None:
@@ -98,6 +117,8 @@ class FilterBar(QWidget):
         self.blockSignals(True)
         self.search.clear()
         self.set_span(None)
+        self._within = ""
+        self.within_button.hide()
         for combo, value in (
             (self.agent, agent),
             (self.tool, tool),

@@ -73,6 +73,8 @@ class AuditPage(Page):
         self._context, self._document = context, context.document
         self._report: AuditReport | None = None
         self._rule: RuleToday | None = None
+        self._goal: int | None = None
+        """The number of the call that is to be chosen as soon as it is there."""
         self._failure = ""
         self._has_clients = False
         self.trail = AuditTrail(context.document, context.tasks, self)
@@ -149,7 +151,7 @@ class AuditPage(Page):
         return self.model.call_at(self.view.currentIndex().row())
 
     def _began(self) -> None:
-        self._failure, self._report = "", None
+        self._failure, self._report, self._goal = "", None, None
         self._context.tasks.cancel("audit.verify")
         self.proof.set_chip(*_proof_words(None))
         self.message.dismiss()
@@ -169,7 +171,10 @@ class AuditPage(Page):
             self.view.setCurrentIndex(self.model.index(self.model.row_of(chosen), 0))
         self._failure = ""
         self._show_state()
-        if chosen is not None and found.changed and chosen >= found.changed:
+        if self._goal is not None and self._select(self._goal):
+            self._goal = None
+        detail = self.detail.detail
+        if (chosen is not None and found.changed and chosen >= found.changed) or (detail and detail.is_orphan):
             self._choose()
 
     def _act_on_empty(self) -> None:
@@ -240,10 +245,10 @@ class AuditPage(Page):
             self._context.tasks.start(self._show_call(call), "audit.detail", replace=True)
 
     async def _show_call(self, call: LoggedCall) -> None:
-        rows = await self.trail.rows_of(call)
+        rows, parent = await self.trail.rows_of(call), await self.trail.parent_of(call)
         if not isValid(self) or not rows:
             return
-        detail = detail_of(call, rows)
+        detail = detail_of(call, rows, parent)
         self.detail.show_detail(detail)
         self._show_chain()
         self._rule = None
@@ -257,6 +262,32 @@ class AuditPage(Page):
         if isValid(self) and self.detail.detail is detail:
             self._rule = rule
             self.detail.show_rule(rule)
+
+    def _select(self, number: int) -> bool:
+        """Choose the call with that number, where it is shown."""
+        row = self.model.row_of(number)
+        if row >= 0:
+            self.view.setCurrentIndex(self.model.index(row, 0))
+            self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+        return row >= 0
+
+    def _go_to_parent(self) -> None:
+        parent = self.detail.detail.parent if self.detail.detail is not None else None
+        if parent is not None and not self._select(parent.seq):
+            self._goal = parent.seq
+            self.filters.set_within(parent.call_id, parent.called)
+
+    def _show_steps(self) -> None:
+        """Show the chosen call with its steps, or a step with the others, and nothing else."""
+        detail = self.detail.detail
+        if detail is None:
+            return
+        call, parent = detail.call, detail.parent
+        self._goal = call.seq
+        if call.steps or parent is None:
+            self.filters.set_within(call.call_id if call.steps else call.within, call.called)
+        else:
+            self.filters.set_within(parent.call_id, parent.called)
 
     def _show_chain(self) -> None:
         """Say whether the rows of the chosen call are proved."""
@@ -420,6 +451,8 @@ class AuditPage(Page):
         self.strip.cancel_requested.connect(self._cancel)
         self._look.timeout.connect(lambda: self.trail.look() if self.isVisible() else None)
         self.detail.rule_requested.connect(self._go_to_rule)
+        self.detail.parent_requested.connect(self._go_to_parent)
+        self.detail.steps_requested.connect(self._show_steps)
         self.detail.again_requested.connect(self._decide_again)
         self.detail.console_requested.connect(self._open_in_console)
         self.detail.mend_requested.connect(self._mend)
