@@ -125,7 +125,8 @@ class CallState:
     whatever ran; ``misfit``: what of a result that was
     taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
     on to; ``onward``: addresses that no argument names and that the call came upon. ``step``: makes a call that belongs
-    to this one, a composition's; ``within``: what this one belongs to.
+    to this one, a composition's; ``within``: what this one belongs to; ``held_s``: how long
+    whoever watches its steps held them up so far, which takes nothing of its time.
     The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
     rules stage did not run nothing may be decided by them.
     """
@@ -174,6 +175,7 @@ class CallState:
     again: Again | None = None
     step: RunStep | None = None
     within: Within | None = None
+    held_s: Callable[[], float] | None = None
     led_to: tuple[str, ...] = ()
 
     def __init__(

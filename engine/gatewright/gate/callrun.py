@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import Protocol
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
@@ -25,7 +26,7 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBui
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status, Within
 from gatewright.gate.chain import RowKind
-from gatewright.gate.decision import NO_FACTS, Decision
+from gatewright.gate.decision import NO_FACTS, Decision, StageTrace
 from gatewright.gate.failure import read_error
 from gatewright.gate.outcome import Outcome
 from gatewright.gate.pipeline import OnStage, Passage
@@ -36,6 +37,55 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import StepDone, StepFailure
 
 _log = logging.getLogger(__name__)
+Place = tuple[int, ...]
+"""The number of a step among those of its composition, from 0; of a step of a step both, and so on."""
+
+
+class StepWatch(Protocol):
+    """Watches the steps of a composition, and may hold them up; its own failure ends the composition.
+
+    All but ``begin`` is told as for `Gate.call`, of a step.
+    """
+
+    async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> None:
+        """Look at the next step: it is made once this returns. Without arguments it does not apply, and is skipped."""
+
+    def stage(self, place: Place, row: StageTrace) -> None:
+        """Take a stage that the step passed."""
+
+    def piece(self, place: Place, text: str) -> None:
+        """Take a piece of the stream that the step gives."""
+
+    def end(self, place: Place, outcome: Outcome) -> None:
+        """Take what became of the step."""
+
+
+class Watched:
+    """A watch with the time for which it held steps up so far."""
+
+    def __init__(self, watch: StepWatch) -> None:
+        self.watch = watch
+        self._held_s = 0.0
+        self._since_s: float | None = None
+
+    def held_s(self) -> float:
+        """Seconds, those of now included."""
+        return self._held_s + (0.0 if self._since_s is None else time.monotonic() - self._since_s)
+
+    async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> StepFailure | None:
+        """Hold the step up as long as the watch does; the reason why it is not made, where the watch failed."""
+        self._since_s = time.monotonic()
+        try:
+            await self.watch.begin(place, tool, arguments)
+        except Exception as error:  # noqa: BLE001 - a watch is the host's code and may raise anything
+            raised = await read_error(error)
+            raised.log(_log, "the watch of the steps failed")
+            return StepFailure("whoever watches the steps failed", raised.in_words("watch"), "watch-failed")
+        finally:
+            self._held_s, self._since_s = self.held_s(), None
+        return None
+
+
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
 
 
@@ -43,12 +93,19 @@ class CallRun:
     """One call. ``passage`` starts a way through the stages under the policy as it is at that moment."""
 
     def __init__(
-        self, passage: PassageMaker, state: CallState, on_stage: OnStage | None, approver: Approver | None
+        self,
+        passage: PassageMaker,
+        state: CallState,
+        on_stage: OnStage | None,
+        approver: Approver | None,
+        watched: Watched | None = None,
+        place: Place = (),
     ) -> None:
         self._passage = passage
         self._first = state
         self._on_stage = on_stage
         self._approver = approver
+        self._watched, self._place = watched, place
         self._began = time.monotonic()
         self._steps: list[Outcome] = []
 
@@ -134,6 +191,7 @@ class CallRun:
             allowed = decision
             state.pending = lambda log: (*opening(log), *record.judged(state, allowed))
             state.step = partial(self._step, state)
+            state.held_s = self._watched.held_s if self._watched is not None else None
             try:
                 decision = await passage.act()
             except aio.CancelledError:  # on its way through the later stages: what was executed gets its end too
@@ -153,19 +211,31 @@ class CallRun:
             state.services.earlier.keep(state.session, called, state.normal, state.wall_s)
         return self._outcome(state, decision, state.status, state.output or "")
 
-    async def _step(self, state: CallState, number: int, tool: str, arguments: Mapping[str, JsonValue]) -> StepDone:
+    async def _step(
+        self, state: CallState, number: int, tool: str, arguments: Mapping[str, JsonValue] | None
+    ) -> StepDone:
         """Make the call of a step, with all stages, rows and questions of its own."""
+        place, watched = (*self._place, number), self._watched
+        failure = await watched.begin(place, tool, arguments) if watched is not None else None
+        if failure is not None or arguments is None:
+            return StepDone(failure=failure)
         depth = 1 if state.within is None else state.within.depth + 1
         if depth > MAX_DEPTH or len(self._steps) >= MAX_STEPS:  # the policy changed while its steps were made
             return StepDone(failure=StepFailure("there are too many steps", "", "too-many-steps"))
         below = state.beneath(new_id("call"), Within(state.call_id, number, depth), tool, arguments)
+        on_stage: OnStage | None = None
+        if watched is not None:
+            on_stage = partial(watched.watch.stage, place)
+            below.on_piece = partial(watched.watch.piece, place)
         calls = state.services.record.calls
         calls.add(below.call_id)
         try:
-            outcome = await CallRun(self._passage, below, None, self._approver).run()
+            outcome = await CallRun(self._passage, below, on_stage, self._approver, watched, place).run()
         finally:
             calls.discard(below.call_id)
         self._steps.append(outcome)
+        if watched is not None:
+            watched.watch.end(place, outcome)
         if outcome.status is not Status.ALLOWED:
             said = outcome.output.removeprefix(message.to_model("")).strip()
             detail = f"`{tool}`: {outcome.detail or outcome.decision.reason}"

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
+    from gatewright.gate.callrun import StepWatch
     from gatewright.gate.forecast import StepForecast
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
@@ -269,6 +270,7 @@ class Gate:
         context: ToolExecutionContext | None = None,
         on_stage: OnStage | None = None,
         on_piece: OnPiece | None = None,
+        on_step: StepWatch | None = None,
         approver: Approver | None = None,
         unanswered: str = "",
     ) -> Outcome:
@@ -277,9 +279,10 @@ class Gate:
         ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
         Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
         ``on_stage`` is told each stage as it passes, those after an approval too, ``on_piece`` each piece of a stream.
+        ``on_step`` watches the steps of a composition and may hold each up before it is made.
         ``unanswered``: the tool of an earlier call of the turn that got no yes, after which this one is not made.
         """
-        from gatewright.gate.callrun import CallRun
+        from gatewright.gate.callrun import CallRun, Watched
 
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         state.on_piece = on_piece
@@ -288,7 +291,8 @@ class Gate:
         calls = state.services.record.calls
         calls.add(state.call_id)
         try:
-            return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
+            watched = Watched(on_step) if on_step is not None else None
+            return await CallRun(self.passage, state, on_stage, approver or self._approver, watched).run()
         finally:
             calls.discard(state.call_id)
 

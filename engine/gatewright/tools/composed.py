@@ -56,7 +56,9 @@ class Reach:
 
 
 class ComposedTool(DefinedTool, abstract=True):
-    """The tool of a composition; ``reach``: what its steps come to."""
+    """The tool of a composition; ``reach``: what its steps come to. In a copy each step is judged by itself."""
+
+    leaves_copy = False
 
     def __init__(self, composition: Composition, reach: Reach) -> None:
         self.composition, self.reach = composition, reach
@@ -131,6 +133,7 @@ class ComposedTool(DefinedTool, abstract=True):
         for number, step in enumerate(steps):
             try:
                 if not self.applies(number, given, results):
+                    await context.step(number, step.tool, None)
                     results.append(None)
                     ran.append(False)
                     continue

@@ -61,8 +61,11 @@ class StepDone:
     failure: StepFailure | None = None
 
 
-RunStep = Callable[[int, str, Mapping[str, JsonValue]], Awaitable[StepDone]]
-"""Makes a call of another tool for the same agent, through all stages: its number among the steps, tool, arguments."""
+RunStep = Callable[[int, str, "Mapping[str, JsonValue] | None"], Awaitable[StepDone]]
+"""Makes a call of another tool for the same agent, through all stages: its number among the steps, tool, arguments.
+
+Without arguments the step does not apply, which is only told.
+"""
 
 
 class StopSignal:

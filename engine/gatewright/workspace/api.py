@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from gatewright.gate.approvalstore import SCOPE_S
     from gatewright.gate.decision import dotted
+    from gatewright.gate.forecast import StepForecast
     from gatewright.gate.idrecord import IdRecord
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
@@ -348,6 +349,7 @@ door(
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("dotted",),
+        "gatewright.gate.forecast": ("StepForecast",),
         "gatewright.gate.idrecord": ("IdRecord",),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),

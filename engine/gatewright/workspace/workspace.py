@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.shell import Shells
     from gatewright.adapters.tool_adapter import ToolAdapter
     from gatewright.gate import Outcome, SelfCheck, SessionStore
+    from gatewright.gate.callrun import StepWatch
     from gatewright.gate.serving import ServingBook
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.context import AgentContext
@@ -1022,13 +1023,14 @@ class Workspace:
         approver: Approver | None = None,
         on_stage: Callable[[StageTrace], None] | None = None,
         on_piece: Callable[[str], None] | None = None,
+        on_step: StepWatch | None = None,
     ) -> Outcome:
         """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the own one
         of the agent and user.
 
         ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
         where the call asks, instead of ``broker``; ``on_stage`` is told each stage as it passes, ``on_piece`` each
-        piece of a stream as it comes.
+        piece of a stream as it comes; ``on_step`` watches the steps of a composition, and may hold them up.
         """
         return await self.gate.call(
             agent_id,
@@ -1039,6 +1041,7 @@ class Workspace:
             approver=approver,
             on_stage=on_stage,
             on_piece=on_piece,
+            on_step=on_step,
         )
 
     def sandbox(

@@ -31,6 +31,7 @@ from gatewright_gui.session.calls import (
     Kind,
     RuleLink,
     StageRow,
+    StepRow,
     telling_argument,
     visible,
 )
@@ -50,7 +51,7 @@ class CallProgress:
     """How far a call has come, written in the thread of calls: what is known of one that never ends.
 
     `is_asked`: a question is open. `began_s`: on the steady clock. `streamed`: the end of what a stream gave so far;
-    `is_stream_due`: it is going to be shown.
+    `is_stream_due`: it is going to be shown. `steps`: of a composition; `step`: how far the one under way has come.
     """
 
     operation: str = ""
@@ -60,6 +61,8 @@ class CallProgress:
     began_s: float = field(default_factory=time.perf_counter)
     streamed: str = ""
     is_stream_due: bool = False
+    steps: tuple[StepRow, ...] = ()
+    step: "CallProgress | None" = None
 
     def passed(self, row: StageRow) -> None:
         """A stage passed. One that passed before begins another round: what came after it is open again."""
@@ -95,11 +98,12 @@ class CallRun:
     progress: CallProgress = field(default_factory=CallProgress)
 
 
-def size_of(records: list[CallRecord]) -> int:
+def size_of(records: Iterable[CallRecord]) -> int:
     """Characters that the records hold, about."""
     return sum(
         _length(record.request.arguments)
         + sum(map(len, (record.output or "", record.whole or "", record.change or "")))
+        + size_of(row.record for row in record.steps)
         for record in records
     )
 
@@ -237,6 +241,7 @@ def record_of(
         change=change,
         earlier=run.earlier,
         telling=telling,
+        steps=run.progress.steps,
     )
     if outcome is None:
         return decided
@@ -280,7 +285,26 @@ def record_of_cancelled(run: CallRun) -> CallRecord:
         elapsed_ms=(time.perf_counter() - progress.began_s) * 1000,
         is_live=run.is_live and is_run,
         telling=progress.telling,
+        steps=tuple(map(_given_up, progress.steps)),
     )
+
+
+def _given_up(row: StepRow) -> StepRow:
+    """A step of a call that was given up: the one under way with it, one that was held was never made."""
+    if row.state == "held":
+        return replace(row, state="waiting")
+    if row.state != "working":
+        return row
+    record = replace(row.record, status=CANCELLED, code=CANCELLED, reason=tr("cancelled by you"))
+    return replace(row, state="done", record=record)
+
+
+def record_so_far(run: CallRun, reason: str = "") -> CallRecord:
+    """What is known of a call that is under way, or that is not made: no verdict of it counts."""
+    progress = run.progress
+    stages = tuple(progress.stages.values())
+    about = (run.number, run.kind, time.time(), run.request, progress.operation, Verdict.ALLOW, progress.stage, "")
+    return CallRecord(*about, reason, None, None, stages, is_live=run.is_live, telling=progress.telling)
 
 
 def _whole(outcome: Outcome) -> str | None:

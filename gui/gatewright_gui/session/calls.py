@@ -141,7 +141,7 @@ class CallRecord:
     was run in the real workspace, not in a copy. `change`: what the call would change in a text, as a unified diff, as
     of just before it. `whole`: the result before it was cut for the model. `earlier`: the call that this one repeats.
     `telling`: the argument that tells the call from others of the same operation. A call that was cancelled has the
-    stage at which it stood, and no verdict that counts.
+    stage at which it stood, and no verdict that counts. `steps`: of a composition, those that are known.
     """
 
     number: int
@@ -171,6 +171,7 @@ class CallRecord:
     whole: str | None = None
     earlier: EarlierCall | None = None
     telling: str = ""
+    steps: "tuple[StepRow, ...]" = ()
 
     @property
     def is_cancelled(self) -> bool:
@@ -198,6 +199,30 @@ class CallRecord:
     def called(self) -> str:
         """Tool and operation, as they can be shown."""
         return visible(f"{self.request.tool}.{self.operation}" if self.operation else self.request.tool)
+
+
+Place = tuple[int, ...]
+"""The number of a step among those of its composition, from 0; of a step of a step both, and so on."""
+StepState = Literal["waiting", "working", "held", "done", "skipped", "unknown"]
+
+
+@frozen
+class StepRow:
+    """A step of a composition. `record`: what became of it, of one that is under way what is known so far.
+
+    Its verdict counts where `state` is done. `held`: somebody has to let it go on; `unknown`: it hangs on results.
+    `note`: what is to be said beside its reason.
+    """
+
+    place: Place
+    state: StepState
+    record: CallRecord
+    note: str = ""
+
+    @property
+    def number(self) -> str:
+        """The place as people count: `2`, `2.1`."""
+        return ".".join(str(one + 1) for one in self.place)
 
 
 def shown_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:

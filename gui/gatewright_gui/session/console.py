@@ -24,6 +24,7 @@ from gatewright.workspace.api import (
     GatewrightError,
     Session,
     StageTrace,
+    Verdict,
     Workspace,
 )
 from gatewright_gui.qt.language import tr
@@ -45,6 +46,7 @@ from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.question import WHO, Reply, question_of
 from gatewright_gui.session.ruleplace import RulePlace, place_of
+from gatewright_gui.session.steps import StepWalk, foreseen_steps
 
 _TOLD = 300
 """So many characters of a message to the user are shown; the whole is in the call."""
@@ -62,6 +64,12 @@ class LoopThread:
     async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run `work` in the thread and wait for it beside the caller's loop."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._started()))
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do something short in the thread, unless it has ended."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(work)
 
     def close(self) -> None:
         """Cancel what runs and end the thread; may be called twice."""
@@ -124,6 +132,8 @@ class Console(QObject):
     """PendingApproval."""
     answered = Signal()
     """The question is answered, or was withdrawn."""
+    steps_told = Signal(object)
+    """tuple[StepRow, ...]: the steps of a composition so far."""
     copying = Signal(object)
     """What is being done to the copy, empty when it is done: str."""
     records_changed = Signal()
@@ -141,6 +151,9 @@ class Console(QObject):
         self._number = 0
         self._is_busy = False
         self._under_way: CallRun | None = None
+        self._walk: StepWalk | None = None
+        self.is_one_by_one = False
+        """Whether the steps of a composition wait for `go_on`."""
         document.closed.connect(self._start_over)
         document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)
@@ -188,6 +201,12 @@ class Console(QObject):
     async def run(self, request: CallRequest, earlier: CallRecord | None = None) -> None:
         """Send the call through the whole gate: in the copy, or in the workspace itself while live mode is on."""
         await self._make("run", request, self._call, earlier)
+
+    def go_on(self, rest: bool) -> None:
+        """Let the step that is held be made; `rest`: and all that follow without a stop."""
+        walk = self._walk
+        if walk is not None:
+            self._loop.do(partial(walk.go_on, rest=rest))
 
     def forget_calls(self) -> None:
         """Empty the history; the conversations and the copy stay."""
@@ -299,7 +318,7 @@ class Console(QObject):
         finally:
             over.set()
             self._is_busy = False
-            self._under_way = None
+            self._under_way = self._walk = None
             self.ended.emit()
             self.session_changed.emit(self.session_state(request.agent_id))
 
@@ -330,6 +349,8 @@ class Console(QObject):
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
             self._pass(run, row, gate)
+        if decision.verdict is not Verdict.DENY:
+            run.progress.steps = foreseen_steps(run, gate)
         return record_of(run, decision, gate, elapsed_ms=elapsed, change=change_of(run, gate))
 
     async def _call(self, run: CallRun) -> CallRecord:
@@ -346,6 +367,14 @@ class Console(QObject):
                 tr("{agent} to the user: {message}", agent=message.sender, message=label_text(message.content, _TOLD)),
             )
         )
+        if any(one.name == request.tool for one in run.policy.compositions):
+            self._walk = StepWalk(
+                run,
+                to,
+                lambda: self._tell_of(run, self.steps_told.emit, run.progress.steps),
+                partial(self._take_piece, run),
+                one_by_one=self.is_one_by_one,
+            )
         try:
             outcome = await to.call(
                 request.agent_id,
@@ -355,6 +384,7 @@ class Console(QObject):
                 approver=partial(self._ask, run),
                 on_stage=lambda row: self._pass(run, row, to),
                 on_piece=partial(self._take_piece, run),
+                on_step=self._walk,
             )
         finally:
             leave()
@@ -395,12 +425,15 @@ class Console(QObject):
             with contextlib.suppress(RuntimeError):  # the thread has ended, and the question with it
                 loop.call_soon_threadsafe(settle, given)
 
-        run.progress.is_asked = True
+        progress = run.progress.step or run.progress
+        progress.is_asked = True
+        if self._walk is not None:
+            self._walk.show_open()
         self._tell_of(run, self.asked.emit, question_of(request, reply))
         try:
             given = await answer
             self._copy.follow(self._document.policy)  # what was edited meanwhile counts when the call is decided again
-            run.progress.is_asked = False
+            progress.is_asked = False
             return given.approval(WHO)
         finally:
             self._tell_of(run, self.answered.emit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from gatewright.base import aio
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.cli.main import main
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.gate import Approval, ApprovalRequest, Outcome, StageTrace, Status
+from gatewright.gate.pipeline import STAGES
 from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.tier import SafetyTier
@@ -69,6 +70,13 @@ async def echo(value: Any) -> Any:
         value: Anything.
     """
     return value
+
+
+@tool(safety_tier=SafetyTier.READ_ONLY)
+async def drip() -> AsyncIterator[str]:
+    """Give a text in pieces."""
+    yield "one "
+    yield "two"
 
 
 READ = '{ tool = "file", arguments = { op = "read", path = "$input.path" } }'
@@ -190,6 +198,118 @@ def test_rows_of_the_log_lead_from_a_step_to_its_composition(tmp_path: Path) -> 
     bodies = [json.loads(row.body) for row in rows]
     links = [(body.get("within"), body.get("step")) for body in bodies]
     assert links == [(None, None), (outcome.call_id, 0), (outcome.call_id, 1)]
+    workspace.close()
+
+
+class Watcher:
+    """Keeps what it is told of steps, and answers each when `hold` lets it."""
+
+    def __init__(self, hold: Callable[[tuple[int, ...]], Awaitable[None]] | None = None) -> None:
+        self.begun: list[tuple[tuple[int, ...], str, JsonValue]] = []
+        self.stages: dict[tuple[int, ...], list[str]] = {}
+        self.pieces: list[tuple[tuple[int, ...], str]] = []
+        self.ended: list[tuple[tuple[int, ...], Status]] = []
+        self._hold = hold
+
+    async def begin(self, place: tuple[int, ...], tool: str, arguments: Mapping[str, JsonValue] | None) -> None:
+        self.begun.append((place, tool, None if arguments is None else dict(arguments)))
+        if self._hold is not None:
+            await self._hold(place)
+
+    def stage(self, place: tuple[int, ...], row: StageTrace) -> None:
+        self.stages.setdefault(place, []).append(row.stage)
+
+    def piece(self, place: tuple[int, ...], text: str) -> None:
+        self.pieces.append((place, text))
+
+    def end(self, place: tuple[int, ...], outcome: Outcome) -> None:
+        self.ended.append((place, outcome.status))
+
+
+def test_a_watch_is_told_each_step_with_its_own_stages_and_what_was_skipped(tmp_path: Path) -> None:
+    outer = composition("outer", READ, '{ tool = "copy", arguments = { path = "a.md", to = "c.md" } }', schema=PATHS)
+    workspace = opened(tmp_path, agent("file", "copy", "outer", more=FREE) + COPIES + outer)
+    watcher = Watcher()
+    outcome = aio.run(workspace.call("a", "outer", {"path": "a.md"}, on_step=watcher))
+
+    assert outcome.status is Status.ALLOWED
+    assert [(place, tool) for place, tool, _ in watcher.begun] == [
+        ((0,), "file"), ((1,), "copy"), ((1, 0), "file"), ((1, 1), "file"), ((1, 2), "file")
+    ]  # fmt: skip
+    assert [arguments is None for _, _, arguments in watcher.begun] == [False] * 4 + [True]
+    assert watcher.begun[3][2] == {"op": "create", "path": "c.md", "content": "one\n"}
+    names = [stage.name for stage in STAGES]
+    assert watcher.stages == dict.fromkeys(((0,), (1, 0), (1, 1), (1,)), names)
+    assert [place for place, _ in watcher.ended] == [(0,), (1, 0), (1, 1), (1,)]
+    workspace.close()
+
+
+def test_pieces_of_a_step_that_streams_are_told_with_its_place(tmp_path: Path) -> None:
+    text = agent("drip", "look") + composition("look", '{ tool = "drip" }')
+    workspace = opened(tmp_path, text, drip)
+    watcher = Watcher()
+    outcome = aio.run(workspace.call("a", "look", {}, on_step=watcher))
+    assert outcome.status is Status.ALLOWED
+    assert watcher.pieces == [((0,), "one "), ((0,), "two")]
+    workspace.close()
+
+
+def test_the_time_for_which_a_watch_holds_steps_up_is_not_that_of_the_call(tmp_path: Path) -> None:
+    echoing = '{ tool = "echo", arguments = { value = 1 } }'
+    inner, outer = composition("inner", echoing, echoing), composition("outer", echoing, '{ tool = "inner" }')
+    limits = '[tools.outer]\ntimeout = "2s"\n[tools.inner]\ntimeout = "2s"\n'
+    workspace = opened(tmp_path, agent("echo", "inner", "outer") + inner + outer + limits, echo)
+
+    async def hold(place: tuple[int, ...]) -> None:
+        if place == (1, 0):  # longer than both calls have
+            never = asyncio.get_running_loop().create_future()
+            await asyncio.wait({never}, timeout=2.2)
+
+    watcher = Watcher(hold)
+    outcome = aio.run(workspace.call("a", "outer", {}, on_step=watcher))
+    assert outcome.status is Status.ALLOWED, outcome.detail
+    assert len(watcher.begun) == 4
+    workspace.close()
+
+
+def test_a_call_that_is_given_up_while_a_step_is_held_makes_it_not_and_is_recorded(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+
+    async def give_up() -> None:
+        held = asyncio.Event()
+
+        async def hold(place: tuple[int, ...]) -> None:
+            if place == (1,):
+                held.set()
+                await asyncio.get_running_loop().create_future()
+
+        call = asyncio.ensure_future(workspace.call("a", "copy", {"path": "a.md", "to": "b.md"}, on_step=Watcher(hold)))
+        await held.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    aio.run(give_up())
+    assert not (tmp_path / "docs/b.md").exists()
+    ends = [row.kind for row in workspace.audit.rows() if row.kind in {"ToolCompleted", "ToolAbandoned"}]
+    assert ends == ["ToolCompleted", "ToolAbandoned"]
+    assert workspace.audit.verify().unended == ()
+    workspace.close()
+
+
+def test_a_watch_that_fails_lets_no_further_step_be_made(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+
+    async def hold(place: tuple[int, ...]) -> None:
+        if place == (1,):
+            raise RuntimeError("broken")
+
+    outcome = aio.run(workspace.call("a", "copy", {"path": "a.md", "to": "b.md"}, on_step=Watcher(hold)))
+    assert outcome.status is Status.FAILED
+    assert outcome.code == "watch-failed"
+    assert "broken" not in outcome.output
+    assert not (tmp_path / "docs/b.md").exists()
     workspace.close()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from gatewright.base import aio
@@ -119,7 +120,7 @@ async def _execute(state: CallState) -> None:
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, running_context(state, stop), ended))
     try:
-        is_done = await _is_done(task, ended, state.plan.timeout_s)
+        is_done = await _is_done(task, ended, state.plan.timeout_s, state.held_s)
         if not is_done:
             await _stop(state, task, stop)
             return
@@ -148,13 +149,26 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
         _wake(ended)
 
 
-async def _is_done(task: aio.Future[Any], ended: aio.Future[None], timeout_s: float) -> bool:
-    """Wait for a task of its own; whether it ended in time.
+async def _is_done(
+    task: aio.Future[Any], ended: aio.Future[None], timeout_s: float, held_s: Callable[[], float] | None
+) -> bool:
+    """Wait for a task of its own; whether it ended in time, to which ``held_s`` is added.
 
     Like `asyncio.wait`, at half the price: the task itself says that it ends, so that whoever waits is woken one turn
     of the loop earlier. One that never began, because somebody cancelled it first, says so as it ends.
     """
-    timer = ended.get_loop().call_later(timeout_s, _wake, ended)
+    loop = ended.get_loop()
+    end_s = loop.time() + timeout_s - (held_s() if held_s is not None else 0.0)
+
+    def time_up() -> None:
+        nonlocal timer
+        left_s = end_s + held_s() - loop.time() if held_s is not None else 0.0
+        if left_s > 0:
+            timer = loop.call_later(left_s, time_up)
+        else:
+            _wake(ended)
+
+    timer = loop.call_later(timeout_s, time_up)
     task.add_done_callback(lambda _: _wake(ended))
     try:
         await ended

@@ -4,7 +4,7 @@ The keys stay where they were: what is disabled or hidden for a while would hand
 """
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QWidget
 
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
@@ -14,7 +14,7 @@ from gatewright_gui.qt.layout import keep_room, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.tight_row import TightRow
-from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
+from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow, StepRow
 from gatewright_gui.session.console import Console
 from gatewright_gui.session.question import PendingApproval
 
@@ -47,7 +47,7 @@ class CallBar(TightRow):
         super().__init__()
         self._context, self._console, self._request, self._outcome = context, console, request, outcome
         self._home: QWidget | None = None
-        self._is_instead = False
+        self._is_instead, self._called = False, ""
         tip = tr("Ask the gate, without any effect (Ctrl+Return)")
         self.decide_button = text_button(tr("Decide"), "console.decide", self.decide, tip)
         tie_icon(self.decide_button, "shield-check")
@@ -57,11 +57,15 @@ class CallBar(TightRow):
         keep_room(self.cancel_button)
         self.live_button = named(QPushButton(tr("Go live")), "console.live", spoken=tr("Go live"), kind="danger")
         self.live_button.setToolTip(tr("Run in the real workspace (Ctrl+Shift+L)"))
-        buttons = (self.decide_button, self.run_button, self.cancel_button)
+        self.step_box = named(QCheckBox(tr("Step by step")), "console.onebyone")
+        self.step_box.setToolTip(tr("Stop before each step of the composition"))
+        self.step_box.hide()
+        buttons = (self.decide_button, self.run_button, self.cancel_button, self.step_box)
         row_of(*buttons, stretch(), self.live_button, into=self, space=2, margins=2)
         self.give_way(self.cancel_button.set_brief, self.decide_button.set_brief, self.run_button.set_brief)
         self.show_way(why_not="", live=False)
         outcome.cancel_requested.connect(self.cancel)
+        outcome.steps.go_requested.connect(console.go_on)
         outcome.approval.keys_given_back.connect(self._lend_keys)
         for signal, slot in (
             (console.began, self._began),
@@ -73,6 +77,7 @@ class CallBar(TightRow):
             (console.asked, self._asked),
             (console.answered, self._answered),
             (console.copying, self._copying),
+            (console.steps_told, self._stepped),
             (request.tool_shown, self.show_state),
         ):
             signal.connect(slot)
@@ -83,6 +88,8 @@ class CallBar(TightRow):
         for button in (self.decide_button, self.run_button):
             button.setEnabled(self._request.agent_id is not None and bool(self._request.tool_name) and not busy)
         self.cancel_button.setVisible(busy)
+        self.step_box.setVisible(self._request.has_steps)
+        self.step_box.setEnabled(not busy)
         self.live_button.setHidden(is_live)
         self.live_button.setEnabled(not busy and self._context.document.is_open)
 
@@ -128,6 +135,8 @@ class CallBar(TightRow):
     def _start(self, kind: Kind, request: CallRequest, earlier: CallRecord | None = None) -> None:
         if self._console.is_busy:
             return
+        self._console.is_one_by_one = self.step_box.isChecked() and earlier is None
+        self._called = request.tool
         make = self._console.decide if kind == "decide" else self._console.run
         self._context.tasks.start(make(request, earlier), TASK)
 
@@ -146,6 +155,19 @@ class CallBar(TightRow):
     def _streamed(self, text: str) -> None:
         if self._console.is_busy:
             self._outcome.show_stream(text)
+
+    def _stepped(self, rows: tuple[StepRow, ...]) -> None:
+        if self._console.is_busy:
+            self._outcome.show_steps(self._called, rows)
+            if self._outcome.steps.held is not None and QApplication.focusWidget() in self._borrowed:
+                self._outcome.steps.next_button.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @property
+    def _borrowed(self) -> set[QWidget]:
+        """Who has the keys of the buttons while a call is under way."""
+        outcome = self._outcome
+        steps = outcome.steps.view, outcome.steps.next_button, outcome.steps.rest_button
+        return {outcome.stages, self.cancel_button, outcome.strip.cancel_button, *steps}
 
     def _asked(self, question: PendingApproval) -> None:
         if self._console.is_busy:
@@ -173,8 +195,7 @@ class CallBar(TightRow):
             button.setEnabled(self._request.agent_id is not None)
         home, self._home = self._home, None
         focus = QApplication.focusWidget()
-        borrowed = {self._outcome.stages, self.cancel_button, self._outcome.strip.cancel_button}
-        if home is not None and (focus is None or focus in borrowed):
+        if home is not None and (focus is None or focus in self._borrowed):
             home.setFocus(Qt.FocusReason.OtherFocusReason)
         self.changed.emit()
 

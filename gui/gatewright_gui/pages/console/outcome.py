@@ -1,11 +1,14 @@
 """The right part of the Console: verdict, open question, stages as they pass, result."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.result import ResultPanel
 from gatewright_gui.pages.console.stages import StagePane
+from gatewright_gui.pages.console.steps_pane import StepsPane
 from gatewright_gui.pages.console.verdict import VerdictPanel
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, stretch
@@ -13,7 +16,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.splitter import SizeStore
-from gatewright_gui.session.calls import CallRecord, Kind, StageRow, cut
+from gatewright_gui.session.calls import CallRecord, Kind, StageRow, StepRow, cut
 from gatewright_gui.session.question import PendingApproval
 
 
@@ -41,6 +44,10 @@ class OutcomePanel(QWidget):
         self.stage_pane = StagePane()
         self.model = self.stage_pane.model
         self.result = ResultPanel(tasks)
+        self.steps = StepsPane()
+        self.steps.chosen.connect(self._show_step)
+        self._own_stages: list[StageRow] = []
+        self._step: StepRow | None = None
         for part in (self.verdict, self.stage_pane):
             part.rule_requested.connect(self.rule_requested)
             part.line_requested.connect(self.line_requested)
@@ -54,7 +61,9 @@ class OutcomePanel(QWidget):
 
     def begin(self, kind: Kind) -> None:
         """A call is under way."""
-        self.shown = None
+        self.shown = self._step = None
+        self._own_stages.clear()
+        self.steps.forget()
         self.message.dismiss()
         self.stage_pane.forget_choice()
         self.model.start_over(running=True, to_the_end=kind == "run")
@@ -64,8 +73,51 @@ class OutcomePanel(QWidget):
         self.strip.start(tr("Deciding") if kind == "decide" else self.running)
 
     def pass_stage(self, row: StageRow) -> None:
-        """A stage passed."""
-        self.model.pass_stage(row)
+        """A stage of the call passed."""
+        self._own_stages.append(row)
+        if self._step is None:
+            self.model.pass_stage(row)
+
+    def show_steps(self, called: str, rows: Sequence[StepRow]) -> None:
+        """The steps of the call that is under way, so far."""
+        if self.shown is None:
+            self.steps.set_steps(called, None, rows)
+            if self.steps.held is not None:
+                self.strip.stop()
+            elif self.verdict.isVisibleTo(self) and not self.strip.isVisibleTo(self):
+                self.strip.start(self.running)
+
+    def _show_step(self, row: StepRow | None) -> None:
+        """Show one step of the call with all it has, or the call itself again."""
+        self._step = row
+        record = self.shown if row is None else row.record
+        if row is None and record is None:
+            self.model.start_over(running=True)
+            for stage in self._own_stages:
+                self.model.pass_stage(stage)
+            self.verdict.show_nothing(f"{self.running} ...")
+            self.result.show_nothing("scroll-text", tr("No result yet"), tr("The call is under way"))
+        elif record is not None and (row is None or (row.state == "done" and record.stages)):
+            self._show_parts(record)
+        elif row is not None:
+            self._show_unmade(row)
+
+    def _show_unmade(self, row: StepRow) -> None:
+        """A step that is under way, or comes, or does not."""
+        said = {
+            "held": tr("Step {number} comes next: {call}"),
+            "working": tr("Step {number} is under way: {call}"),
+            "skipped": tr("Step {number} is skipped: {call}"),
+            "unknown": tr("Step {number} is not known yet: {call}"),
+            "done": tr("Step {number} would be denied: {call}"),
+        }.get(row.state, tr("Step {number} was not reached: {call}"))
+        words = said.format(number=row.number, call=row.record.called)
+        self.model.start_over(running=row.state == "working")
+        for stage in row.record.stages:
+            self.model.pass_stage(stage)
+        more = "; ".join(filter(None, (row.note, row.record.reason)))
+        self.verdict.show_nothing(f"{words} ({more})" if more else words)
+        self.result.show_arguments(row.record)
 
     def show_stream(self, text: str) -> None:
         """The call gives its result piece by piece: the last of it so far."""
@@ -73,7 +125,7 @@ class OutcomePanel(QWidget):
             self.result.show_stream(cut(text))
 
     def ask(self, question: PendingApproval) -> None:
-        """The call waits for an answer."""
+        """The call waits for an answer, or its step that is shown."""
         self.strip.stop()
         self.model.hold(held=True)
         self.verdict.show_nothing(tr("Waiting for an answer ..."))
@@ -152,8 +204,13 @@ class OutcomePanel(QWidget):
         self.message.show_message("error", text)
 
     def show_record(self, record: CallRecord) -> None:
-        """Show what became of a call."""
-        self.shown = record
+        """Show what became of a call, and of its steps."""
+        self.shown, self._step = record, None
+        self.steps.set_steps(record.called, record, record.steps)
+        self._show_parts(record)
+        self.record_shown.emit()
+
+    def _show_parts(self, record: CallRecord) -> None:
         self.model.finish(
             record.stages,
             to_the_end=record.kind == "run",
@@ -162,8 +219,7 @@ class OutcomePanel(QWidget):
             failed=tr(record.outcome_word) if record.is_error and record.verdict == "allow" else "",
         )
         self.verdict.show_record(record)
-        self.result.show_record(record, self._none_of(record))
-        self.record_shown.emit()
+        self.result.show_record(record, self._none_of(record), is_step=self._step is not None)
 
     def _none_of(self, record: CallRecord) -> tuple[str, str, str]:
         """What stands in place of a result that a call does not have."""
@@ -175,7 +231,8 @@ class OutcomePanel(QWidget):
 
     def clear(self) -> None:
         """There is no call."""
-        self.shown = None
+        self.shown = self._step = None
+        self.steps.forget()
         self.message.dismiss()
         self.stage_pane.forget_choice()
         self.model.start_over(running=False)
@@ -200,5 +257,5 @@ class OutcomePanel(QWidget):
         split.restore((348, 300))
         self._spare = QWidget()
         self._spare.hide()
-        column_of(self.approval, self.verdict, stretch(split, 20), stretch(self._spare), into=self)
+        column_of(self.approval, self.steps, self.verdict, stretch(split, 20), stretch(self._spare), into=self)
         FootBars(self, self.strip, self.message)

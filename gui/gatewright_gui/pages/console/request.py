@@ -40,6 +40,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
+from gatewright_gui.session.readings import COMPOSITION
 
 
 class RequestPanel(QWidget):
@@ -110,6 +111,12 @@ class RequestPanel(QWidget):
     def note(self) -> str:
         """What is said of the named tool; empty for one that the agent sees."""
         return self._note.text
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the tool is a composition."""
+        tool = self._shown_tool()
+        return tool is not None and tool.origin == COMPOSITION
 
     def why_not_run(self, *, live: bool) -> str:
         """Why calls of the tool are decided here, and not run; empty where they are run."""

@@ -19,7 +19,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, EmptyState, SectionHeader, Segmented
-from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, change_words, cut, takes_away
+from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, StepRow, change_words, cut, takes_away
 
 
 class _SlowDecoder(json.JSONDecoder):
@@ -40,7 +40,7 @@ def slow_value(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-View = Literal["text", "table", "tree", "diff"]
+View = Literal["text", "table", "tree", "diff", "arguments"]
 MAX_TREE = 8_000_000
 """Characters of JSON text that are still made into a tree."""
 MAX_TABLE = 1_000_000
@@ -149,7 +149,14 @@ def record_value(record: CallRecord) -> dict[str, Any]:
         "output_hash": record.output_hash,
         "elapsed_ms": round(record.elapsed_ms, 3),
         "change": record.change,
+        **({"steps": [_step_value(row) for row in record.steps]} if record.steps else {}),
     }
+
+
+def _step_value(row: StepRow) -> dict[str, Any]:
+    """A step as a JSON object; of one that was not made no verdict, since there is none."""
+    value = record_value(row.record) if row.state == "done" else {"tool": row.record.request.tool}
+    return {"step": row.number, "state": row.state, **({"note": row.note} if row.note else {}), **value}
 
 
 def record_text(record: CallRecord) -> str:
@@ -188,6 +195,7 @@ _TIPS = {
     "table": mark("The objects that the result lists, a row for each"),
     "tree": mark("The result as a tree of keys and values, whole"),
     "diff": mark("What the call changes in a text"),
+    "arguments": mark("The arguments of the step, as they were made"),
 }
 TASK, TREE_TASK = "console.result", "console.resulttree"
 _NOT = {
@@ -195,6 +203,7 @@ _NOT = {
     "table": mark("The result lists no objects of equal keys"),
     "tree": mark("The result is no JSON"),
     "diff": mark("The call changes no text"),
+    "arguments": "",
 }
 
 
@@ -217,6 +226,8 @@ class ResultPanel(QWidget):
         self.text.set_wrapping(True)  # the end of a message is often what one looks for
         self.table = ResultTableView()
         self.tree = JsonTreeView(tasks)
+        self.arguments = named(CodeView(tr("Arguments of the step")), "console.steparguments")
+        self._is_step = False
         self.diff = named(CodeView(tr("Diff")), "console.diff")
         self.none = EmptyState("scroll-text", "", "")
         self.head = SectionHeader(tr("Result"))
@@ -224,9 +235,10 @@ class ResultPanel(QWidget):
         self.parts = named(Segmented(tr("The result as")), "console.resultas")
         for key, words in (("text", tr("Text")), ("table", tr("Table")), ("tree", tr("Tree")), ("diff", tr("Diff"))):
             self.parts.add_segment(key, words)
+        self.parts.add_segment("arguments", tr("Arguments"))
         self.parts.current_changed.connect(self._wish)
         self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
-        self._stack = stack_of(self.none, self.text, self.table, self.tree, self.diff)
+        self._stack = stack_of(self.none, self.text, self.table, self.tree, self.diff, self.arguments)
         self._lay_out()
 
     @property
@@ -254,8 +266,19 @@ class ResultPanel(QWidget):
         self.head.set_note(tr("still coming: its end so far"))
         self._stack.setCurrentWidget(self.text)
 
-    def show_record(self, record: CallRecord, none: tuple[str, str, str]) -> None:
-        """Show the result of a call; `none` is said where there is none."""
+    def show_arguments(self, record: CallRecord) -> None:
+        """The arguments of a step that has no result yet; none where they are not known."""
+        if not record.request.arguments:
+            self.show_nothing("scroll-text", tr("No result"), tr("The step was not made"))
+            return
+        self.show_nothing("scroll-text", "", "")
+        self.arguments.set_json(cut(record.request.text))
+        self.head.set_note(tr("the arguments of the step"))
+        self._stack.setCurrentWidget(self.arguments)
+
+    def show_record(self, record: CallRecord, none: tuple[str, str, str], *, is_step: bool = False) -> None:
+        """Show the result of a call; `none` is said where there is none. `is_step`: its arguments are shown too."""
+        self._is_step = is_step
         if not is_long(record):
             self._forget_reading()
             self._take(record, views_of(record), none)
@@ -274,7 +297,10 @@ class ResultPanel(QWidget):
 
     def _take(self, record: CallRecord, views: ResultViews, none: tuple[str, str, str]) -> None:
         if views.text is None and views.diff is None:
-            self.show_nothing(*none)
+            if self._is_step:
+                self.show_arguments(record)
+            else:
+                self.show_nothing(*none)
             return
         self._record, self._views, self._has_tree = record, views, False
         self._fill(record, views)
@@ -333,12 +359,14 @@ class ResultPanel(QWidget):
             has = self._has(key)
             self.parts.set_segment_enabled(key, has)
             self.parts.button(key).setToolTip(tr(_TIPS[key] if has else _NOT[key]))
+        self.parts.button("arguments").setVisible(self._is_step)
 
     def _has(self, key: str) -> bool:
         views = self._views
         if views is None:
             return False
         parts = {"text": views.text, "table": views.table, "tree": views.has_tree or None, "diff": views.diff}
+        parts["arguments"] = self._is_step or None
         return parts.get(key) is not None
 
     def _wish(self, key: object) -> None:
@@ -352,7 +380,10 @@ class ResultPanel(QWidget):
         if record is None or views is None:
             return
         self._about.setVisible(key == "diff")
-        if key == "diff":
+        if key == "arguments":
+            self.arguments.set_json(cut(record.request.text))
+            self._stack.setCurrentWidget(self.arguments)
+        elif key == "diff":
             said = change_words(views.diff or "", record.operation)[0]
             self._about.set_text(f"{change_note(record)} {said}".rstrip())
             self._stack.setCurrentWidget(self.diff)

@@ -27,6 +27,8 @@ _ICONS: dict[str, tuple[str, Role]] = {
     "skipped": ("minus", "disabled"),
     "cancelled": ("circle-stop", "ask"),
     "failed": FAILED,
+    "held": ("pause", "accent"),
+    "unknown": ("circle-help", "disabled"),
 }
 
 
