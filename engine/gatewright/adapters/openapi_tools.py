@@ -26,6 +26,7 @@ MAX_FAULTS = 500
 MAX_OF_TOOL = 120
 """Operations of one tool; a resource with more becomes several."""
 MAX_CHARACTERS = 400_000
+MAX_SERVERS = 50
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 _OTHERS = ("options", "trace")
 _VERBS = {"get": "get", "head": "head", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
@@ -88,6 +89,13 @@ def import_document(document: Document) -> Imported:
     tools = tuple(_tools(found))
     count = sum(len(tool["inputSchema"]["oneOf"]) for tool in tools)
     return Imported(tools, url, _headers(document, faults), count, tuple(faults[:MAX_FAULTS]), len(faults))
+
+
+def server_addresses(document: Document) -> tuple[str, ...]:
+    """The whole addresses of the servers that a document names, the usual one first."""
+    rows = (as_list(document.root.get("servers")) or [])[:MAX_SERVERS]
+    found = (_server({"servers": [row]}, "", []) for row in rows)
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _listed(document: Document, faults: list[Fault]) -> Iterator[tuple[str, str, str, Schema, Schema]]:

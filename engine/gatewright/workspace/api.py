@@ -212,6 +212,7 @@ if TYPE_CHECKING:
         ClientFile,
         ClientServer,
         client_files,
+        content_of,
         gateway_command,
         gateway_edit,
         import_servers,
@@ -228,6 +229,14 @@ if TYPE_CHECKING:
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, example_names, write_demo
+    from gatewright.workspace.toolfile import (
+        ToolFile,
+        catalog_of_file,
+        place_manifest,
+        proposed_id,
+        read_tool_file,
+        says_tools,
+    )
     from gatewright.workspace.touch import touches
     from gatewright.workspace.workspace import Workspace
 
@@ -360,7 +369,7 @@ door(
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.beginning": ("SECRETS", "Beginning", "begin_workspace"),
         "gatewright.workspace.client_file": (
-            "ClientEdit", "ClientFile", "ClientServer", "client_files", "gateway_command",
+            "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.foldercopy": ("Copied",),
@@ -372,6 +381,9 @@ door(
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
+        "gatewright.workspace.toolfile": (
+            "ToolFile", "catalog_of_file", "place_manifest", "proposed_id", "read_tool_file", "says_tools",
+        ),
         "gatewright.workspace.touch": ("touches",),
         "gatewright.workspace.workspace": ("Workspace",),
     },

@@ -236,18 +236,18 @@ def _project(path: Path) -> Path | None:
     return None
 
 
-def content_of(path: Path) -> bytes:
+def content_of(path: Path, most: int = MAX_BYTES) -> bytes:
     """An ordinary file whole, which a stranger may have put there. Raises WorkspaceError, where it is too large too."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")
         with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most + 1)
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise WorkspaceError(f"`{path}` cannot be read: {(said or type(error).__name__).lower()}") from None
-    if len(content) > MAX_BYTES:
-        raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB")
+    if len(content) > most:
+        raise WorkspaceError(f"`{path}` is larger than {most // 1024 // 1024} MiB")
     return content
 
 

@@ -254,9 +254,14 @@ class Catalogs(QObject):
         await self._document.workspace.servers.stop(catalog_id)
 
     async def restart(self, catalog_id: str, *, scripts: bool = False) -> None:
-        """Stop a server and start it, whatever failed before; `scripts`: the install scripts of its package run."""
+        """Stop a server and start it, whatever failed before; `scripts`: the install scripts of its package run.
+
+        Of a catalog without a server its manifest is read.
+        """
+        servers = self._document.workspace.servers
         with suppress(GatewrightError):
-            await self._document.workspace.servers.restart(catalog_id, scripts=scripts)
+            if catalog_id in servers.states:
+                await servers.restart(catalog_id, scripts=scripts)
             await self.ask_tools(catalog_id)
         if isValid(self):
             self._look()

@@ -26,7 +26,7 @@ from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.catalogs import CatalogRow, Catalogs, known_client_files, write_edit
+from gatewright_gui.session.catalogs import CatalogRow, Catalogs, write_edit
 from gatewright_gui.session.serving import Serving
 from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.session.verbs.operations import closed_at_first
@@ -250,23 +250,32 @@ class CatalogsPage(Page):
 
     async def _add(self, path: Path | None) -> None:
         while True:
-            dialog = AddDialog(self, known_client_files(self._document), path)
+            dialog = AddDialog(self, self._document, self._context.tasks, path)
             accepted = await shown(dialog)
             if not dialog.asks_file:
                 break
             start = self._document.workspace.folder
-            kinds = tr("Configuration (*.json);;Any file (*)")
-            path = await choose_open_file(self, tr("Servers of a client"), start, kinds)
-        if accepted:
-            is_first = not self._document.policy.catalogs
-            added = verbs.add_servers(self._document, dialog.chosen)
-            if added:
-                if is_first:
-                    chosen = self._context.selection
-                    chosen.close_groups(chosen.closed_groups | closed_at_first(self._document))
-                self._refresh()
-                self.view.setCurrentIndex(self.model.index(self.model.find(added[0]), 0))
-                await self._trust([row for row in self._untrusted if row.catalog_id in added])
+            kinds = tr("Configurations, documents, manifests (*.json *.yaml *.yml);;Any file (*)")
+            path = await choose_open_file(self, tr("A client's servers, or tools of a file"), start, kinds)
+        if not accepted:
+            return
+        is_first = len(self._document.policy.catalogs) == bool(dialog.added)
+        added = (dialog.added,) if dialog.added else verbs.add_servers(self._document, dialog.chosen)
+        if added:
+            if is_first:
+                chosen = self._context.selection
+                chosen.close_groups(chosen.closed_groups | closed_at_first(self._document))
+            self._refresh()
+            self.view.setCurrentIndex(self.model.index(self.model.find(added[0]), 0))
+            await self._trust([row for row in self._untrusted if row.catalog_id in added])
+            if dialog.added:
+                await self._look_anew(dialog.added)
+
+    async def _look_anew(self, catalog_id: str) -> None:
+        """A document was read again: what of its tools is new or other is shown, to be accepted."""
+        row = next((row for row in self.catalogs.rows if row.catalog_id == catalog_id), None)
+        if row is not None and row.is_trusted:
+            await self.catalogs.ask_tools(catalog_id)
 
     def _trust_current(self) -> None:
         if self.current is not None:

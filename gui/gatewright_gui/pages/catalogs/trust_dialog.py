@@ -7,7 +7,7 @@ from functools import partial
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import Catalog, PlaceUse
+from gatewright.workspace.api import Catalog, CatalogType, PlaceUse
 from gatewright_gui.pages.catalogs.room_browser import RoomBrowser, fitting_height
 from gatewright_gui.pages.catalogs.room_tree import USE_ICONS, USE_MEANINGS
 from gatewright_gui.qt.dialog import FormDialog, choose_folder
@@ -60,8 +60,12 @@ class TrustDialog(FormDialog):
         ids = [server.catalog.catalog_id for server in servers]
         who = ids[0] if is_one else counted(len(ids), "server", "servers")
         title = tr("Places of {servers}", servers=who) if is_trusted else tr("Trust {servers}?", servers=who)
-        start = tr("Trust and start") if is_one else tr("Trust and start all")
-        super().__init__(parent, "trust", title, tr("Accept and start") if is_trusted else start, tr("Not now"))
+        accept = tr("Trust and start") if is_one else tr("Trust and start all")
+        if is_trusted:
+            accept = tr("Accept and start")
+        if not any(one.catalog.kind is CatalogType.MCP for one in servers):  # nothing of it starts before a call
+            accept = tr("Accept") if is_trusted else tr("Trust")
+        super().__init__(parent, "trust", title, accept, tr("Not now"))
         self._document, self._tasks = document, tasks
         self._catalogs = {one.catalog.catalog_id: one.catalog for one in servers if one.catalog.is_confined}
         self.places = {
@@ -93,6 +97,7 @@ class TrustDialog(FormDialog):
             row = row_of(self.use, stretch(), *tools, space=2)
             self.lay_out(head, stretch(self.code, 1), stretch(self.browser, 2), row, self.meaning, space=2)
         else:
+            self.browser.hide()
             self.lay_out(head, stretch(self.code), space=3)
         self._connect()
         self.cancel_button.setDefault(True)
