@@ -16,9 +16,10 @@ from uuid import uuid4
 import pytest
 
 from gatewright.adapters.server_process import Command, ServerProcess, is_alive
-from gatewright.gate import Outcome
+from gatewright.gate import Approval, Outcome
 from gatewright.workspace import Workspace
 from tests.engine.adapters.toolcatalog import opened, write_manifest, write_policy
+from tests.support.patience import until
 
 WORKER = """
 import json, os, sys
@@ -67,8 +68,16 @@ class Desk:
                 found += [words] if self.token in words else []
         return found
 
-    def open(self, *, keys: str = "", more: str = "", trust: bool = True, program: str = sys.executable) -> Workspace:
-        command = f"command = {json.dumps(program)}\nargs = ['tool.py']\nplaces = {{ './tool.py' = 'read' }}\n"
+    def open(
+        self,
+        *,
+        keys: str = "",
+        more: str = "",
+        trust: bool = True,
+        program: str = sys.executable,
+        places: str = "{ './tool.py' = 'read' }",
+    ) -> Workspace:
+        command = f"command = {json.dumps(program)}\nargs = ['tool.py']\nplaces = {places}\n"
         write_policy(self.folder, "subprocess", [*BOUNDS], keys=command + keys, more=more)
         self._held.append(opened(self.folder, trust=trust))
         self._held[-1].accept_tools("calc", None, needs_capabilities=False)
@@ -368,3 +377,119 @@ def test_definition_that_nobody_could_execute_is_set_aside(desk: Desk, more: dic
         workspace.accept_tools("calc", None)
         assert [tool["name"] for tool in workspace.view("a").tools("mcp")] == ["work"]
         assert workspace.tool_schema("odd") is None
+
+
+LEVELS = """
+[[sources]]
+id = "box"
+type = "file"
+base_path = "box"
+default_permission = "read_write"
+permission_rules = [
+  { pattern = "hidden/**", permission = "none" },
+  { pattern = "fixed/**", permission = "read_only" },
+  { pattern = "asks/**", permission = "partner" },
+]
+"""
+WRITE_ALL = """
+done = {}
+for name in ("free", "new", "fixed/a", "asks/a", "hidden/a"):
+    try:
+        with open(f"box/{name}", "w") as file:
+            file.write("after")
+        done[name] = open(f"box/{name}").read()
+    except OSError:
+        done[name] = "refused"
+os.symlink("/etc/passwd", "box/link")
+"""
+
+
+@pytest.fixture
+def boxed(desk: Desk) -> Workspace:
+    """A workspace whose processes get a private copy of the source `box`."""
+    for name in ("free", "fixed/a", "asks/a", "hidden/a"):
+        path = desk.folder / "box" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("before", "utf-8")
+    return desk.open(keys=LEVELS, more='sources = ["box"]\n', places="{ './tool.py' = 'read', box = 'snapshot' }")
+
+
+def files(workspace: Workspace) -> dict[str, str]:
+    """All that lies in the source now."""
+    box = workspace.folder / "box"
+    return {str(one.relative_to(box)): one.read_text("utf-8") for one in box.rglob("*") if not one.is_dir()}
+
+
+def returned(workspace: Workspace) -> list[dict[str, Any]]:
+    return [json.loads(row.body) for row in workspace.audit.rows() if row.kind == "CopyReturned"]
+
+
+UNTOUCHED = {"fixed/a": "before", "hidden/a": "before"}
+
+
+async def test_what_a_process_changes_in_its_copy_comes_back_by_the_levels(desk: Desk, boxed: Workspace) -> None:
+    outcome = await run(boxed, f"{WRITE_ALL}answer(done)")
+    assert json.loads(outcome.output) == {
+        "free": "after",
+        "new": "after",
+        "asks/a": "after",
+        "fixed/a": "refused",
+        "hidden/a": "refused",
+    }
+    assert "write and delete in a copy" in told(outcome)
+    assert files(boxed) == {**UNTOUCHED, "free": "after", "new": "after", "asks/a": "before"}
+    (row,) = returned(boxed)
+    assert [Path(one["path"]).name for one in row["written"]] == ["free", "new"]
+    kept = {Path(one["path"]).name: one["why"] for one in row["kept_back"]}
+    assert kept["a"] == "its level asks, and nobody is there"
+    assert "link" in kept
+    assert Path(row["folder"]).is_relative_to(boxed.state_folder)
+    outcome = await run(boxed, "answer([open('box/free').read(), open('box/asks/a').read()])")
+    assert json.loads(outcome.output) == ["after", "before"]  # the next call has a copy of its own
+    assert desk.alive() == []
+
+
+async def test_what_asks_waits_for_the_operator_and_not_the_call(boxed: Workspace) -> None:
+    leave = boxed.broker.subscribe(lambda _: None)
+    outcome = await run(boxed, f"{WRITE_ALL}answer(1)")
+    assert (outcome.status, files(boxed)["asks/a"]) == ("allowed", "before")
+    await until(boxed.broker.pending)
+    (question,) = boxed.broker.pending()
+    assert (question.agent_id, question.tool, question.operation) == ("a", "calc", "overwrite")
+    boxed.broker.answer(question.request_id, Approval(True, "dana"))
+    await until(lambda: files(boxed)["asks/a"] == "after")
+    leave()
+
+
+@pytest.mark.parametrize("ending", ["time", "cancelled", "failed"])
+async def test_copy_of_a_call_that_does_not_end_well_leaves_nothing_behind(
+    desk: Desk, boxed: Workspace, ending: str
+) -> None:
+    rooms = boxed.state_folder / "rooms"
+    stays = "sys.exit(3)" if ending == "failed" else "import time; time.sleep(60)"
+    call = asyncio.create_task(run(boxed, f"{WRITE_ALL}{stays}", "short"))
+    if ending == "cancelled":
+        await until(desk.alive)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+    else:
+        assert (await call).status == ("failed" if ending == "failed" else "timed_out")
+    await until(lambda: not desk.alive())
+    assert {name: files(boxed)[name] for name in UNTOUCHED} == UNTOUCHED
+    assert files(boxed)["asks/a"] == "before"
+    assert [one for one in rooms.rglob("*") if one.name in {"free", "new", "box"}] == []
+    assert (await run(boxed, "answer(open('box/fixed/a').read())")).output == "before"
+
+
+async def test_copies_of_calls_at_once_do_not_write_over_each_other(boxed: Workspace) -> None:
+    code = (
+        "import time; open('box/free', 'a').write('NAME'); open('box/NAME', 'w').write('x'); time.sleep(1); answer(1)"
+    )
+    outcomes = await asyncio.gather(*(run(boxed, code.replace("NAME", name)) for name in ("one", "two")))
+    assert [one.status for one in outcomes] == ["allowed", "allowed"]
+    found = files(boxed)
+    assert found["one"] == found["two"] == "x"
+    assert found["free"] in {"beforeone", "beforetwo"}
+    kept = [one for row in returned(boxed) for one in row["kept_back"]]
+    assert [Path(one["path"]).name for one in kept] == ["free"]
