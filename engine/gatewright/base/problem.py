@@ -103,7 +103,7 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
     options = dict.fromkeys(candidates)
     if same := owners(word, options):
         return same[0] if len(same) == 1 else None
-    written, known = _words(word), VERBS.union(*map(_words, options))
+    written, known = _words(word), _words_of(tuple(options))
     found: dict[int, list[str]] = {}
     for option in options:
         apart = _slips(written, _words(option), known)
@@ -151,14 +151,20 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+", spaced.casefold()))
 
 
+@lru_cache(16)
+def _words_of(names: tuple[str, ...]) -> frozenset[str]:
+    """The verbs, and what the names name themselves."""
+    return VERBS.union(*map(_words, names))
+
+
 def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[str]) -> int | None:
     """How many words are spelled otherwise, or broken off; None where one is another word."""
     one, other = "".join(written), "".join(meant)
     if one == other:
         return 0
     if len(written) != len(meant):
-        is_other = any(word in VERBS and word not in other for word in written[:1])
-        return None if is_other or not _is_one_slip(one, other) else 1
+        is_other = not _is_one_slip(one, other) or any(word in VERBS and word not in other for word in written[:1])
+        return None if is_other else 1
     apart = [(left, right) for left, right in zip(written, meant, strict=True) if left != right]
     is_near = len(apart) <= _SLIPS and all(
         left.rstrip("s") == right.rstrip("s")
@@ -181,9 +187,12 @@ def _is_one_slip(one: str, other: str) -> bool:
 
 def _alike(one: str, other: str) -> int:
     """With how many letters both begin."""
-    return next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), min(len(one), len(other))
-    )
+    at = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        at += 1
+    return at
 
 
 def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> str:
