@@ -13,7 +13,7 @@ from gatewright.arguments.shell import MAX_COMMAND_BYTES, MAX_SIGNS, ShellComman
 from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import names
 from tests.engine.arguments.shellrun import PROGRAMS, ShellRun, accepted
-from tests.support.patience import pace
+from tests.support.patience import in_time
 
 BASICS = names("ls cat echo cd read true export unset find git tar sed grep sort f") | {"["}
 RULES = ShellRules(BASICS)
@@ -286,7 +286,7 @@ def test_any_text_is_a_command_or_a_refusal_that_echoes_nothing(text: str) -> No
 def test_hostile_repetition_is_judged_in_time(text: str) -> None:
     began = time.thread_time()  # what others do with the cores meanwhile is no fault of this
     parse_command((text * MAX_COMMAND_BYTES)[:MAX_COMMAND_BYTES], WITH_SUBSTITUTION, lambda target, _: target)
-    assert time.thread_time() - began < 0.3 * pace()
+    assert in_time(time.thread_time() - began, 0.3)
 
 
 @pytest.mark.parametrize("before", ["", "ls; ", "x=1 ", "> f "])

@@ -13,7 +13,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import KnownTools
 from gatewright.tools.definition import ToolDefinition
 from tests.engine.policyfile.catalog import BARE, FACTS, STRANGERS, known_with, load, policy_of
-from tests.support.patience import pace
+from tests.support.patience import in_time
 
 HEAD = "gatewright = 1\n"
 RULE = "[[agents.a.tool_rules]]\ntool_name = 'hub.run@1'\n"
@@ -239,4 +239,4 @@ def test_many_declarations_load_without_delay() -> None:
     loaded = load(f"{HEAD}{body}[agents.a]\n{rules}", known=known_with(*tools))
 
     assert loaded.policy is not None
-    assert process_time() - began < 2 * pace(), "a few hundredths of a second, with room for a busy machine"
+    assert in_time(process_time() - began, 2), "a few hundredths of a second, with room for a busy machine"

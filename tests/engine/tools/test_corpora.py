@@ -9,7 +9,7 @@ import pytest
 
 from gatewright.tools import DefinedTool, ToolRegistry, read_definitions
 from gatewright.tools.schemashape import SelectedShape
-from tests.support.patience import pace
+from tests.support.patience import in_time
 
 
 @pytest.fixture(scope="module")
@@ -89,4 +89,4 @@ def test_two_thousand_definitions_become_tools_in_little_time(renamed: list[dict
     facts = [held.facts() for held in tools]
 
     assert len(facts) >= 1_998
-    assert time.process_time() - start < 4 * pace()
+    assert in_time(time.process_time() - start, 4)

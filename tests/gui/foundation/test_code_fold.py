@@ -14,7 +14,7 @@ from gatewright_gui.qt.fold import Foldable, Folded
 from gatewright_gui.qt.widget.code_view import CodeView
 from tests.gui.session.opened import turn_until
 from tests.gui.watchdog.watching import LIMIT_S
-from tests.support.patience import pace
+from tests.support.patience import in_time
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -178,7 +178,7 @@ def test_nothing_that_one_does_with_a_long_text_holds_up_the_window(view: CodeVi
         do()
         took = time.thread_time() - began
         whole(view)
-        assert took < LIMIT_S * pace(), name
+        assert in_time(took, LIMIT_S), name
     assert rows(view) == list(other.lines)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gatewright_gui.app.patience import Patience
-from tests.support.patience import InVainError, main, pace, patient, pause_until, until
+from tests.support.patience import InVainError, in_time, main, pace, patient, pause_until, until
 
 ENDLESS = "while True: pass"
 BELOW = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENDLESS!r}])"
@@ -74,3 +74,5 @@ def test_command_that_moves_has_the_status_that_it_ends_with() -> None:
 
 def test_pace_is_never_better_than_that_of_the_figures() -> None:
     assert 1.0 <= pace() < 100.0
+    assert in_time(0.9, 1.0)
+    assert not in_time(100.0, 1.0)
