@@ -10,6 +10,7 @@ from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.settings import TEXT_FACTORS, TextSize
+from gatewright_gui.theme import Theme
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
 from gatewright_resources.access import languages
@@ -28,16 +29,22 @@ def language(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(params=TEXT_FACTORS)
-def sized(language: str, window: MainWindow, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
+def size(one_theme: Theme, request: pytest.FixtureRequest) -> Iterator[TextSize]:
+    """A size of text; the usual one comes back when no window is there any more that had to be dressed again."""
+    yield request.param
+    one_theme.set_text_size(1.0)
+
+
+@pytest.fixture
+def sized(language: str, size: TextSize, window: MainWindow) -> MainWindow:
     """The window in one of the sizes of text and one of its languages, on a small screen."""
     del language
-    size: TextSize = request.param
-    dressed(window)
-    window.preferences.text_size = size
+    if size == window.preferences.text_size:
+        dressed(window)
+    window.preferences.text_size = size  # another one dresses it, too
     lay_out()
     window.resize(SCREEN)
-    yield window
-    window.theme.set_text_size(1.0)
+    return window
 
 
 def cut(window: MainWindow) -> list[tuple[str, str, int]]:
