@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-LOOK_S = 0.1
+LOOK_S = 0.2
 """Between two looks at what the processes do."""
 IDLE_S, BUSY_S = 12.0, 300.0
-_PROC = Path("/proc")
-_KNOWS = (_PROC / "self" / "task").is_dir()
+_KNOWS = Path("/proc/self/task").is_dir()
+_MOST = 1 << 16
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK") if _KNOWS else 1.0
 
 
@@ -73,39 +73,40 @@ class Patience:
 
 def waited_s(thread: int) -> float:
     """How long a thread of this process was kept from a processor by others so far; 0 where the system does not say."""
-    return _times(_PROC / "self" / "task" / str(thread))[1]
+    return _times(f"/proc/self/task/{thread}")[1]
 
 
 def _threads(root: int) -> Iterator[tuple[int, Thread]]:
     """The threads of a process and of all below it; what ends meanwhile is left out."""
-    waiting = [root]
+    waiting = [str(root)]
     while waiting:
-        process = _PROC / str(waiting.pop())
-        for task in _listed(process / "task"):
-            place = process / "task" / task
-            told = _read(place / "stat").rpartition(")")[2].split()
+        tasks = f"/proc/{waiting.pop()}/task"
+        for task in _listed(tasks):
+            place = f"{tasks}/{task}"
+            told = _read(f"{place}/stat").rpartition(")")[2].split()
             if told:
                 ran_s, kept_s = _times(place)
                 ran_s = ran_s or (int(told[11]) + int(told[12])) * _TICK_S
                 yield int(task), Thread(ran_s, kept_s, told[0] in {"R", "D"})
-            waiting += map(int, _read(place / "children").split())
+            waiting += _read(f"{place}/children").split()
 
 
-def _times(task: Path) -> tuple[float, float]:
+def _times(task: str) -> tuple[float, float]:
     """What a thread computed, and how long it was kept from it."""
-    told = _read(task / "schedstat").split()
+    told = _read(f"{task}/schedstat").split()
     return (int(told[0]) / 1e9, int(told[1]) / 1e9) if told else (0.0, 0.0)
 
 
-def _listed(folder: Path) -> list[str]:
+def _listed(folder: str) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208  names are all that is wanted
     except OSError:
         return []
 
 
-def _read(file: Path) -> str:
+def _read(file: str) -> str:
     try:
-        return file.read_text("ascii", "replace")
+        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123  some hundred of them at each look
+            return opened.read(_MOST).decode("ascii", "replace")
     except OSError:
         return ""
