@@ -8,12 +8,14 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.gate import Approval, Outcome
@@ -278,6 +280,14 @@ BREAKS_OUT = {
     "  try: found += [1] if 'PYTEST' in open(f'/proc/{one}/environ', errors='replace').read() else []\n"
     "  except OSError: pass\nanswer(found)",
     "write": "answer([name for name in ('/usr/x', '/etc/x') if os.access(os.path.dirname(name), os.W_OK)])",
+    "its own place": "answer(os.access('tool.py', os.W_OK) or os.path.exists('../policy.toml'))",
+    "descriptors": "answer([n for n in range(3, 1024) if os.path.exists(f'/proc/self/fd/{n}')])",
+    "root of another": "answer([one for one in os.listdir('/proc') if one.isdigit()"
+    " and os.path.exists(f'/proc/{one}/root/etc/hostname')])",
+    "kernel": "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nanswer([name for name, given in {"
+    "'unshare': (0x10000000,), 'mount': (b'none', b'/tmp', b'tmpfs', 0, None), 'ptrace': (16, 1, 0, 0),"
+    "'setns': (0, 0), 'pivot_root': (b'/', b'/'), 'chroot': (b'/usr',)}.items()"
+    " if hasattr(libc, name) and getattr(libc, name)(*given) != -1])",
 }
 
 
@@ -293,6 +303,70 @@ async def test_process_reaches_no_listener_of_the_computer(desk: Desk) -> None:
         code = f"import socket\ntry: socket.create_connection(('127.0.0.1', {port}), 3); answer(True)\n"
         outcome = await run(desk.open(), code + "except OSError: answer(False)")
     assert outcome.output == "false", told(outcome)
+
+
+async def test_process_reaches_no_socket_of_any_kind(desk: Desk, tmp_path: Path) -> None:
+    unix, abstract = str(tmp_path / "s"), f"\0{desk.token}"
+    with ExitStack() as held:
+        for kind, address in ((socket.AF_UNIX, unix), (socket.AF_UNIX, abstract), (socket.AF_INET, ("127.0.0.1", 0))):
+            server = held.enter_context(closing(socket.socket(kind, socket.SOCK_STREAM)))
+            server.bind(address)
+            server.listen()
+        port = server.getsockname()[1]
+        code = f"""import socket
+reached = []
+for kind, address in (('AF_UNIX', {unix!r}), ('AF_UNIX', {abstract!r}), ('AF_INET', ('127.0.0.1', {port}))):
+    try:
+        socket.socket(getattr(socket, kind)).connect(address)
+        reached.append(kind)
+    except OSError:
+        pass
+for kind, sort, protocol in (('AF_INET', 'SOCK_RAW', 1), ('AF_PACKET', 'SOCK_RAW', 3), ('AF_NETLINK', 'SOCK_RAW', 0)):
+    try:
+        made = socket.socket(getattr(socket, kind), getattr(socket, sort), protocol)
+        made.sendto(b'x', ('1.1.1.1', 0) if kind == 'AF_INET' else ('eth0', 3) if kind == 'AF_PACKET' else (1, 0))
+        reached.append(kind)
+    except OSError:
+        pass
+answer(reached)"""
+        outcome = await run(desk.open(), code)
+    assert outcome.output in {"[]", '["AF_NETLINK"]'}, told(outcome)  # of the kernel it may ask about its own network
+
+
+STEPS = {
+    "fork": "os.fork()",
+    "leave": "os.fork() or os.setsid()",
+    "orphan": "if os.fork() == 0:\n  if os.fork(): os._exit(0)",
+    "ignore": "import signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 13, 15)]",
+    "close": "os.closerange(3, 1024)",
+    "group": "os.getpid() == os.getpgid(0) or os.setpgid(0, 0)",
+}
+
+
+@pytest.fixture
+def workspace(desk: Desk) -> Workspace:
+    return desk.open()
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4))
+def test_nothing_is_left_of_any_tree_of_processes(desk: Desk, workspace: Workspace, steps: list[str]) -> None:
+    async def cancelled() -> None:
+        began = asyncio.Event()
+
+        def see(_: str) -> None:
+            began.set()
+
+        code = "\n".join((*(STEPS[one] for one in steps), "answer('here')", "import time", "time.sleep(600)"))
+        call = asyncio.ensure_future(run(workspace, code, "flow", on_piece=see))
+        await asyncio.wait({call, asyncio.ensure_future(began.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        assert not call.done(), call.result().detail
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    assert desk.alive() == []
 
 
 async def test_fork_bomb_ends_at_the_bound_of_processes_and_with_the_call(desk: Desk) -> None:
