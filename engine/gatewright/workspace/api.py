@@ -16,6 +16,7 @@ from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
+    from gatewright.base.atomicfile import write_atomically
     from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         EditRefused,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import dotted
     from gatewright.gate.forecast import StepForecast
     from gatewright.gate.idrecord import IdRecord
+    from gatewright.gate.output import media_type, plain_text
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
@@ -245,6 +247,7 @@ door(
     __name__,
     {
         # base
+        "gatewright.base.atomicfile": ("write_atomically",),
         "gatewright.base.durationwords": ("duration_words", "parse_duration_words", "rate_words"),
         "gatewright.base.errors": (
             "EditRefused", "ForeignStore", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError",
@@ -360,6 +363,7 @@ door(
         "gatewright.gate.decision": ("dotted",),
         "gatewright.gate.forecast": ("StepForecast",),
         "gatewright.gate.idrecord": ("IdRecord",),
+        "gatewright.gate.output": ("media_type", "plain_text"),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),
         "gatewright.gate.serving": ("ClientSession", "ServingProcess"),

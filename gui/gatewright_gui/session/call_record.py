@@ -1,6 +1,7 @@
 """What became of a call, made into a record: stages with their rules, the result, the change, the earlier call."""
 
 import asyncio
+import base64
 import json
 import re
 import time
@@ -21,6 +22,7 @@ from gatewright.workspace.api import (
     Workspace,
     dotted,
     frozen,
+    plain_text,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import (
@@ -103,6 +105,7 @@ def size_of(records: Iterable[CallRecord]) -> int:
     return sum(
         _length(record.request.arguments)
         + sum(map(len, (record.output or "", record.whole or "", record.change or "")))
+        + len(record.blob or b"")
         + size_of(row.record for row in record.steps)
         for record in records
     )
@@ -254,7 +257,8 @@ def record_of(
         output_bytes=outcome.output_bytes,
         secrets=outcome.secrets,
         reused=outcome.reused,
-        is_binary=_is_binary(outcome.data),
+        is_binary=_is_binary(outcome),
+        blob=_blob(outcome),
         detail=visible(outcome.detail),
         is_live=run.is_live,
         whole=_whole(outcome),
@@ -311,14 +315,90 @@ def _whole(outcome: Outcome) -> str | None:
     """The result as it was before it was cut; None where it was not, or is no text."""
     if not outcome.truncated or outcome.data is None or len(outcome.data) > MAX_WHOLE:
         return None
-    return None if _is_binary(outcome.data) else outcome.data.decode("utf-8")
+    return None if _is_binary(outcome) else outcome.data.decode("utf-8", "replace")
 
 
-def _is_binary(data: bytes | None) -> bool:
-    if data is None:
-        return False
+def _is_binary(outcome: Outcome) -> bool:
+    return isinstance(outcome.raw, bytes) and outcome.data is not None and plain_text(outcome.data) is None
+
+
+def _blob(outcome: Outcome) -> bytes | None:
+    """The bytes of a result that is no text, or the first that an MCP server gave in its answer."""
+    data = outcome.data
+    if data is None or len(data) > MAX_WHOLE:
+        return None
+    if _is_binary(outcome):
+        return data
+    content = cast("dict[str, object]", outcome.raw).get("content") if isinstance(outcome.raw, dict) else None
+    for block in cast("list[object]", content) if isinstance(content, list) else ():
+        fields = cast("dict[str, object]", block) if isinstance(block, dict) else {}
+        held = fields.get("resource")
+        fields = cast("dict[str, object]", held) if isinstance(held, dict) else fields
+        coded = fields.get("data", fields.get("blob"))
+        if isinstance(coded, str):
+            try:
+                return base64.b64decode(coded, validate=True)
+            except ValueError:
+                continue
+    return None
+
+
+def record_value(record: CallRecord) -> dict[str, Any]:
+    """A record as a JSON object, to be copied: what was asked, what was decided, every stage, what came of it."""
+    request = record.request
     try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return True
-    return False
+        arguments = json.loads(request.text) if isinstance(request.arguments, str) else _plain(request.arguments)
+    except (ValueError, RecursionError):
+        arguments = request.arguments
+    rule = record.rule
+    return {
+        "number": record.number,
+        "kind": record.kind,
+        "live": record.is_live,
+        "time": record.wall_s,
+        "agent": request.agent_id,
+        "tool": request.tool,
+        "operation": record.operation or None,
+        "arguments": arguments,
+        "verdict": str(record.verdict),
+        "stage": record.stage,
+        "code": record.code,
+        "reason": record.reason,
+        "detail": record.detail or None,
+        "model_message": record.model_message,
+        "rule": {"id": rule.rule_id, "line": rule.line} if rule is not None else None,
+        "stages": [
+            {
+                "stage": row.name,
+                "verdict": str(row.verdict),
+                "reason": row.reason,
+                "elapsed_us": round(row.elapsed_us, 1),
+            }
+            for row in record.stages
+        ],
+        "status": record.status,
+        "output": record.output,
+        "truncated": record.truncated,
+        "output_bytes": record.output_bytes,
+        "output_hash": record.output_hash,
+        "elapsed_ms": round(record.elapsed_ms, 3),
+        "change": record.change,
+        **({"steps": [_step_value(row) for row in record.steps]} if record.steps else {}),
+    }
+
+
+def _step_value(row: StepRow) -> dict[str, Any]:
+    """A step as a JSON object; of one that was not made no verdict, since there is none."""
+    value = record_value(row.record) if row.state == "done" else {"tool": row.record.request.tool}
+    return {"step": row.number, "state": row.state, **({"note": row.note} if row.note else {}), **value}
+
+
+def record_text(record: CallRecord) -> str:
+    """A record as JSON text, to be copied."""
+    return json.dumps(record_value(record), ensure_ascii=False, indent=2, default=str)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value)
+    return json.loads(json.dumps(value, default=str))

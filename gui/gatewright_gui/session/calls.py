@@ -137,9 +137,11 @@ class CallRecord:
     """What became of one request. `status` and `output` are None when it was only decided.
 
     `secrets`: how many were taken out of the result. `reused`: an earlier result stands for it. `is_binary`: the result
-    is no text, and `output` only names it. `detail`: what went wrong in the execution, for the operator. `is_live`: it
-    was run in the real workspace, not in a copy. `change`: what the call would change in a text, as a unified diff, as
-    of just before it. `whole`: the result before it was cut for the model. `earlier`: the call that this one repeats.
+    is no text, and `output` only names it; `blob` is then all of it, and of what an MCP server gave the first image,
+    sound or file, where that is not too large to be kept. `detail`: what went wrong in the execution, for the
+    operator. `is_live`: it was run in the real workspace, not in a copy. `change`: what the call would change in a
+    text, as a unified diff, as of just before it. `whole`: the result before it was cut for the model. `earlier`: the
+    call that this one repeats.
     `telling`: the argument that tells the call from others of the same operation. A call that was cancelled has the
     stage at which it stood, and no verdict that counts. `steps`: of a composition, those that are known.
     """
@@ -165,6 +167,7 @@ class CallRecord:
     secrets: int = 0
     reused: bool = False
     is_binary: bool = False
+    blob: bytes | None = field(default=None, repr=False)
     detail: str = ""
     is_live: bool = False
     change: str | None = None

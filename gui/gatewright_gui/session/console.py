@@ -10,7 +10,8 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
@@ -26,6 +27,7 @@ from gatewright.workspace.api import (
     StageTrace,
     Verdict,
     Workspace,
+    write_atomically,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.plaintext import label_text
@@ -44,63 +46,13 @@ from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, RuleLink
 from gatewright_gui.session.conversation import SessionState, brief, whole
 from gatewright_gui.session.copy import DisposableCopy
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.loop_thread import LoopThread
 from gatewright_gui.session.question import WHO, Reply, question_of
 from gatewright_gui.session.ruleplace import RulePlace, place_of
 from gatewright_gui.session.steps import StepWalk, foreseen_steps
 
 _TOLD = 300
 """So many characters of a message to the user are shown; the whole is in the call."""
-T = TypeVar("T")
-
-
-class LoopThread:
-    """Starts with the first work. Cancelling whoever waits for work cancels the work."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` in the thread and wait for it beside the caller's loop."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._started()))
-
-    def do(self, work: Callable[[], object]) -> None:
-        """Do something short in the thread, unless it has ended."""
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(work)
-
-    def close(self) -> None:
-        """Cancel what runs and end the thread; may be called twice."""
-        loop, thread = self._loop, self._thread
-        self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            if thread is not threading.current_thread():
-                thread.join(timeout=5)
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.SelectorEventLoop()
-            self._thread = threading.Thread(target=_turn, args=(self._loop,), name=self._name, daemon=True)
-            self._thread.start()
-        return self._loop
-
-
-def _turn(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_default_executor())
-    finally:
-        loop.close()
-
-
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""
 DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
@@ -207,6 +159,14 @@ class Console(QObject):
         walk = self._walk
         if walk is not None:
             self._loop.do(partial(walk.go_on, rest=rest))
+
+    async def save_result(self, record: CallRecord, path: Path) -> int:
+        """Write a result to a file, whole as far as it is kept; how many bytes. Raises OSError."""
+        content = record.blob
+        if content is None:
+            content = (record.whole or record.output or "").encode("utf-8", "replace")
+        await asyncio.to_thread(write_atomically, path, content)
+        return len(content)
 
     def forget_calls(self) -> None:
         """Empty the history; the conversations and the copy stay."""

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.result import record_text
 from gatewright_gui.pages.console.steps_pane import CALL, REASON, VERDICT
+from gatewright_gui.session.call_record import record_text
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import STAGE_NAMES
 from gatewright_gui.window.main_window import MainWindow

@@ -24,7 +24,6 @@ from gatewright_gui.pages.console.history_model import (
     CallHistoryModel,
     HistoryDelegate,
 )
-from gatewright_gui.pages.console.result import record_text
 from gatewright_gui.pages.console.table import table_of, verdict_width
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
@@ -33,6 +32,7 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
 from gatewright_gui.qt.widget.button import icon_button, text_button
+from gatewright_gui.session.call_record import record_text
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
 from gatewright_gui.session.conversation import SessionState

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from gatewright.workspace.api import Address, ChangeSet, GatewrightError, JsonRefused, JsonValue, parse_object
 from gatewright_gui.pages.console.approval import KEY
+from gatewright_gui.pages.console.blob import file_ending
 from gatewright_gui.pages.console.call_bar import CallBar
 from gatewright_gui.pages.console.history import HistoryPanel
 from gatewright_gui.pages.console.live import LiveBar
@@ -16,8 +17,8 @@ from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.console.verdict import ExactDialog
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.qt.dialog import shown
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.dialog import choose_save_file, shown
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
 from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools, with_missing
@@ -203,6 +204,27 @@ class ConsolePage(Page):
             self.outcome.message.dismiss()
             self.outcome.show_record(record)
 
+    def _save_result(self, record: CallRecord) -> None:
+        self._context.tasks.start(self._write(record), "console.save", replace=True)
+
+    async def _write(self, record: CallRecord) -> None:
+        """Save a result to a file that is chosen; what went wrong is said."""
+        is_json = (record.output or "").lstrip()[:1] in {"{", "["}
+        name = f"result-{record.number}{file_ending(record.blob, is_json=is_json)}"
+        start = self._context.document.workspace.folder / name
+        path = await choose_save_file(self, tr("Save the result"), start)
+        if path is None:
+            return
+        try:
+            count = await self.console.save_result(record, path)
+        except OSError as error:
+            words = tr("not saved to {file}: {reason}", file=path, reason=error.strerror or error)
+            self._context.document.say("error", words)
+            return
+        self._context.document.say(
+            "info", tr("wrote {size} to {file}", size=counted(count, "byte", "bytes"), file=path)
+        )
+
     def _show_exact(self, record: CallRecord) -> None:
         self._context.tasks.start(shown(ExactDialog(self, record)), "console.exact", replace=True)
 
@@ -292,6 +314,7 @@ class ConsolePage(Page):
         self.live_bar.changed.connect(self._live_changed)
         self.reset_copy_button.clicked.connect(self.live_bar.reset_copy)
         self.live_button.clicked.connect(self.live_bar.toggle)
+        self.outcome.result.save_requested.connect(self._save_result)
         self.outcome.verdict.exact_requested.connect(self._show_exact)
         self.outcome.rule_requested.connect(self._go_to_rule)
         self.outcome.line_requested.connect(self._show_line)

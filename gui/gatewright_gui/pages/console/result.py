@@ -6,12 +6,14 @@ What is long is read beside the window: a moment later it is there.
 import asyncio
 import json
 from json import decoder, scanner
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import frozen
+from gatewright.workspace.api import frozen, media_type
+from gatewright_gui.pages.console.blob import BytesModel, Picture, PictureView, bytes_view, picture_of
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.pages.console.result_table import ListedRows, ResultTableView, listed_rows
 from gatewright_gui.pages.console.stages import duration
@@ -19,7 +21,8 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, EmptyState, SectionHeader, Segmented
-from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, StepRow, change_words, cut, takes_away
+from gatewright_gui.qt.widget.button import icon_button
+from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, change_words, cut, takes_away
 
 
 class _SlowDecoder(json.JSONDecoder):
@@ -40,7 +43,7 @@ def slow_value(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-View = Literal["text", "table", "tree", "diff", "arguments"]
+View = Literal["picture", "bytes", "text", "table", "tree", "diff", "arguments"]
 MAX_TREE = 8_000_000
 """Characters of JSON text that are still made into a tree."""
 MAX_TABLE = 1_000_000
@@ -65,6 +68,7 @@ class ResultViews:
     table: ListedRows | None
     diff: str | None
     first: View
+    picture: Picture | None = None
 
 
 def views_of(record: CallRecord) -> ResultViews:
@@ -73,6 +77,7 @@ def views_of(record: CallRecord) -> ResultViews:
     has_tree = record.output is not None and not record.is_binary and _may_be_tree(record, is_json=is_json)
     table = listed_rows(tree_value(record, MAX_TABLE)) if has_tree and not record.is_error else None
     diff = record.change
+    picture = picture_of(record.blob) if record.blob is not None else None
     first: View = "text"
     if diff is not None and not record.is_error:
         first = "diff"
@@ -80,7 +85,9 @@ def views_of(record: CallRecord) -> ResultViews:
         first = "table"
     elif has_tree and not record.is_error and (not is_json or (text or "").count("\n") > _TREE_FIRST_LINES):
         first = "tree"
-    return ResultViews(text, is_json, has_tree, table, diff, first)
+    if record.blob is not None and not record.is_error:
+        first = "picture" if picture is not None and picture.image is not None else "bytes"
+    return ResultViews(text, is_json, has_tree, table, diff, first, picture)
 
 
 def tree_value(record: CallRecord, longest: int = MAX_TREE) -> Any:
@@ -96,7 +103,7 @@ def tree_value(record: CallRecord, longest: int = MAX_TREE) -> Any:
 
 def is_long(record: CallRecord) -> bool:
     """Whether reading the result takes long enough to be done beside the window."""
-    return max(map(len, (record.output or "", record.whole or ""))) > AT_ONCE
+    return record.blob is not None or max(map(len, (record.output or "", record.whole or ""))) > AT_ONCE
 
 
 def change_note(record: CallRecord) -> str:
@@ -107,61 +114,6 @@ def change_note(record: CallRecord) -> str:
     if record.status == "allowed":
         return tr("deleted") if deletes else tr("changed")
     return tr("would have deleted") if deletes else tr("would have changed")
-
-
-def record_value(record: CallRecord) -> dict[str, Any]:
-    """A record as a JSON object, to be copied: what was asked, what was decided, every stage, what came of it."""
-    request = record.request
-    try:
-        arguments = json.loads(request.text) if isinstance(request.arguments, str) else _plain(request.arguments)
-    except (ValueError, RecursionError):
-        arguments = request.arguments
-    rule = record.rule
-    return {
-        "number": record.number,
-        "kind": record.kind,
-        "live": record.is_live,
-        "time": record.wall_s,
-        "agent": request.agent_id,
-        "tool": request.tool,
-        "operation": record.operation or None,
-        "arguments": arguments,
-        "verdict": str(record.verdict),
-        "stage": record.stage,
-        "code": record.code,
-        "reason": record.reason,
-        "detail": record.detail or None,
-        "model_message": record.model_message,
-        "rule": {"id": rule.rule_id, "line": rule.line} if rule is not None else None,
-        "stages": [
-            {
-                "stage": row.name,
-                "verdict": str(row.verdict),
-                "reason": row.reason,
-                "elapsed_us": round(row.elapsed_us, 1),
-            }
-            for row in record.stages
-        ],
-        "status": record.status,
-        "output": record.output,
-        "truncated": record.truncated,
-        "output_bytes": record.output_bytes,
-        "output_hash": record.output_hash,
-        "elapsed_ms": round(record.elapsed_ms, 3),
-        "change": record.change,
-        **({"steps": [_step_value(row) for row in record.steps]} if record.steps else {}),
-    }
-
-
-def _step_value(row: StepRow) -> dict[str, Any]:
-    """A step as a JSON object; of one that was not made no verdict, since there is none."""
-    value = record_value(row.record) if row.state == "done" else {"tool": row.record.request.tool}
-    return {"step": row.number, "state": row.state, **({"note": row.note} if row.note else {}), **value}
-
-
-def record_text(record: CallRecord) -> str:
-    """A record as JSON text, to be copied."""
-    return json.dumps(record_value(record), ensure_ascii=False, indent=2, default=str)
 
 
 def _readable(output: str) -> tuple[str, bool]:
@@ -184,13 +136,9 @@ def _looks_like_json(text: str) -> bool:
     return text.lstrip()[:1] in {"{", "["}
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return cast("dict[str, object]", value)
-    return json.loads(json.dumps(value, default=str))
-
-
 _TIPS = {
+    "picture": mark("The picture that the result is"),
+    "bytes": mark("The bytes of the result in hexadecimal, with their offsets"),
     "text": mark("What the model gets, as text"),
     "table": mark("The objects that the result lists, a row for each"),
     "tree": mark("The result as a tree of keys and values, whole"),
@@ -199,6 +147,8 @@ _TIPS = {
 }
 TASK, TREE_TASK = "console.result", "console.resulttree"
 _NOT = {
+    "picture": mark("The result is no picture that can be shown"),
+    "bytes": mark("The result is text"),
     "text": mark("The call was not run"),
     "table": mark("The result lists no objects of equal keys"),
     "tree": mark("The result is no JSON"),
@@ -213,6 +163,9 @@ def _reading() -> tuple[str, str, str]:
 
 class ResultPanel(QWidget):
     """Begins with the view that tells most; the one that was chosen by hand stays chosen for results of that kind."""
+
+    save_requested = Signal(object)
+    """CallRecord: its result is to be written to a file."""
 
     def __init__(self, tasks: TaskOwner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -233,12 +186,20 @@ class ResultPanel(QWidget):
         self.head = SectionHeader(tr("Result"))
         self.mark = named(Chip("", role="ask"), "console.resultmark")
         self.parts = named(Segmented(tr("The result as")), "console.resultas")
+        self.picture = PictureView()
+        self.bytes_model = BytesModel(self)
+        self.bytes = bytes_view(self.bytes_model)
+        self.save_button = icon_button("save", tr("Save the result as..."), "console.saveresult", self._save)
+        for key, words in (("picture", tr("Image")), ("bytes", tr("Bytes"))):
+            self.parts.add_segment(key, words)
         for key, words in (("text", tr("Text")), ("table", tr("Table")), ("tree", tr("Tree")), ("diff", tr("Diff"))):
             self.parts.add_segment(key, words)
         self.parts.add_segment("arguments", tr("Arguments"))
         self.parts.current_changed.connect(self._wish)
         self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
         self._stack = stack_of(self.none, self.text, self.table, self.tree, self.diff, self.arguments)
+        for part in (self.picture, self.bytes):
+            self._stack.addWidget(part)
         self._lay_out()
 
     @property
@@ -253,8 +214,9 @@ class ResultPanel(QWidget):
         self.none.set_state(icon, title, words)
         self.head.set_note("")
         self.head.setToolTip("")
-        for part in (self.mark, self.parts, self._about):
+        for part in (self.mark, self.parts, self._about, self.save_button):
             part.hide()
+        self.bytes_model.set_data(b"")
         self.tree.clear()
         self._stack.setCurrentWidget(self.none)
 
@@ -312,6 +274,10 @@ class ResultPanel(QWidget):
         self._is_setting = False
         self._show_part(self.parts.current)
 
+    def _save(self) -> None:
+        if self._record is not None:
+            self.save_requested.emit(self._record)
+
     def open_find(self) -> None:
         """Search what is shown."""
         current = self._stack.currentWidget()
@@ -327,12 +293,18 @@ class ResultPanel(QWidget):
             self.text.set_json(views.text)
         else:
             self.text.set_plain(views.text)
+        self.bytes_model.set_data(record.blob or b"")
+        if views.picture is not None:
+            self.picture.set_picture(views.picture)
         if views.table is not None:
             self.table.set_listed(views.table)
         self.diff.set_diff(cut(change_words(views.diff, record.operation)[1]) if views.diff is not None else "")
         note = tr("not run: the change that it would make") if record.output is None else _note_of(record)
+        if views.picture is not None and views.picture.fault:
+            note = f"{note}, {views.picture.fault}"
         self.head.set_note(note)
         self.head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
+        self.save_button.setVisible(record.output is not None and not record.is_error)
         self._mark(record)
 
     def _mark(self, record: CallRecord) -> None:
@@ -360,14 +332,25 @@ class ResultPanel(QWidget):
             self.parts.set_segment_enabled(key, has)
             self.parts.button(key).setToolTip(tr(_TIPS[key] if has else _NOT[key]))
         self.parts.button("arguments").setVisible(self._is_step)
+        record = self._record
+        for key in ("picture", "bytes"):
+            self.parts.button(key).setVisible(record is not None and record.blob is not None)
 
     def _has(self, key: str) -> bool:
         views = self._views
         if views is None:
             return False
-        parts = {"text": views.text, "table": views.table, "tree": views.has_tree or None, "diff": views.diff}
-        parts["arguments"] = self._is_step or None
-        return parts.get(key) is not None
+        record, picture = self._record, views.picture
+        parts: dict[str, bool] = {
+            "picture": picture is not None and picture.image is not None,
+            "bytes": record is not None and record.blob is not None,
+            "text": views.text is not None,
+            "table": views.table is not None,
+            "tree": views.has_tree,
+            "diff": views.diff is not None,
+            "arguments": self._is_step,
+        }
+        return parts.get(key, False)
 
     def _wish(self, key: object) -> None:
         if self._is_setting or self._views is None:
@@ -383,6 +366,8 @@ class ResultPanel(QWidget):
         if key == "arguments":
             self.arguments.set_json(cut(record.request.text))
             self._stack.setCurrentWidget(self.arguments)
+        elif key in {"picture", "bytes"}:
+            self._stack.setCurrentWidget(self.picture if key == "picture" else self.bytes)
         elif key == "diff":
             said = change_words(views.diff or "", record.operation)[0]
             self._about.set_text(f"{change_note(record)} {said}".rstrip())
@@ -415,7 +400,7 @@ class ResultPanel(QWidget):
         self._stack.setCurrentWidget(self.tree)
 
     def _lay_out(self) -> None:
-        for part in (self.mark, self.parts):
+        for part in (self.mark, self.parts, self.save_button):
             self.head.add_control(part)
         column_of(self.head, row_of(self._about, margins=(2, 0)), stretch(self._stack), into=self)
 
@@ -426,7 +411,8 @@ def _note_of(record: CallRecord) -> str:
     parts.append(tr((record.status or "").replace("_", " ")))
     whole = counted(record.output_bytes, "byte", "bytes")
     if record.is_binary:
-        parts += [tr("binary"), whole]
+        parts += [tr("binary") if record.blob is None else media_type(record.blob), whole]
+        parts += [tr("too large to be kept here")] * (record.blob is None)
     else:
         parts.append(counted(len((record.output or "").encode("utf-8", "replace")), "byte", "bytes"))
     if record.truncated:
