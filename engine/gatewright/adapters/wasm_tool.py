@@ -138,27 +138,7 @@ class WasmTools:
         return module
 
     def _folders(self, catalog: Catalog, agent_id: str) -> tuple[Folder, ...]:
-        """The places of a catalog as a module gets them. Raises WorkspaceError for one that WASI could not hold."""
-        from gatewright.adapters.wasm_module import Folder
-
-        confinement, top = self._confinement(agent_id, catalog), os.path.realpath(self._folder)
-        for place in confinement.places:
-            if place.use is PlaceUse.SNAPSHOT:
-                raise _no_place(place.path, "as a private copy: give it to be read, or to be changed")
-            if not Path(place.path).is_dir():
-                raise _no_place(place.path, "as it is no folder")
-        try:
-            views = self._views(confinement)
-        except ToolFailure as error:
-            raise WorkspaceError(f"a module cannot be given its places: {error}") from None
-        found: list[Folder] = []
-        for place in confinement.places:
-            use = PlaceUse.WRITE if views[place.path] is View.WRITE else PlaceUse.READ
-            names = [place.path]
-            if (relative := os.path.relpath(place.path, top)) != "." and not relative.startswith(".."):
-                names.append(relative)
-            found += [Folder(place.path, name, use) for name in names]
-        return tuple(found)
+        return module_folders(self._confinement(agent_id, catalog), self._folder, self._views)
 
     async def _exchange(self, call: _Call, at_once: bool, take: Take, said: Callable[[], bytes]) -> None:
         """Run the module, and take what it writes; ``said``: all that it wrote, where that is kept."""
@@ -263,6 +243,32 @@ class _Output:
 
     async def _given(self, piece: bytes) -> None:
         await self._take(piece)
+
+
+def module_folders(
+    confinement: Confinement, folder: Path, views: Callable[[Confinement], Mapping[str, View]]
+) -> tuple[Folder, ...]:
+    """The places of a module as it gets them. Raises WorkspaceError for one that WASI could not hold."""
+    from gatewright.adapters.wasm_module import Folder
+
+    top = os.path.realpath(folder)
+    for place in confinement.places:
+        if place.use is PlaceUse.SNAPSHOT:
+            raise _no_place(place.path, "as a private copy: give it to be read, or to be changed")
+        if not Path(place.path).is_dir():
+            raise _no_place(place.path, "as it is no folder")
+    try:
+        seen = views(confinement)
+    except ToolFailure as error:
+        raise WorkspaceError(f"a module cannot be given its places: {error}") from None
+    found: list[Folder] = []
+    for place in confinement.places:
+        use = PlaceUse.WRITE if seen[place.path] is View.WRITE else PlaceUse.READ
+        names = [place.path]
+        if (relative := os.path.relpath(place.path, top)) != "." and not relative.startswith(".."):
+            names.append(relative)
+        found += [Folder(place.path, name, use) for name in names]
+    return tuple(found)
 
 
 class _Call:

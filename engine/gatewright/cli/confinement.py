@@ -13,7 +13,7 @@ from gatewright.cli.exit import UsageProblem
 from gatewright.cli.option import AgentOption, JsonOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_json, print_line
 from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View, view_of
-from gatewright.policy.document import PlaceUse, ShellBackend
+from gatewright.policy.document import CatalogType, PlaceUse, ShellBackend
 from gatewright.policy.prefix import covers
 from gatewright.sources.roommount import RoomPlan
 from gatewright.workspace import Workspace
@@ -23,6 +23,8 @@ _SEEN = {View.ABSENT: "is not there", View.READ: "to read", View.WRITE: "to chan
 _WINDOW = "a name that its levels close is hidden once it appears, and seen for that moment"
 _UNTRUSTED = "a place outside the workspace is not trusted"
 _TRUST = "`gatewright check POLICY --trust` trusts it, `gatewright catalog places` gives the server others"
+_RUNS = {CatalogType.MCP: "server", CatalogType.SUBPROCESS: "command of", CatalogType.WASM: "module of"}
+_EACH_CALL = "of each call, what the definition of its tool and the grants of the agent say"
 _BEYOND = (
     "The kernel holds this. Rules, conditions and approvals are held by reading the call: what a program then does "
     "within its places is not asked about."
@@ -31,22 +33,28 @@ _BEYOND = (
 
 @frozen
 class _Process:
-    """Shell commands, or the server of a catalog, and why nothing holds for it; ``held``: why it does not start.
+    """Shell commands, or what runs the tools of a catalog, and why nothing holds for it; ``held``: why it does not run.
 
-    ``untrusted``: the places outside that nobody trusted, as written.
+    ``untrusted``: the places outside that nobody trusted, as written. ``kind``: of its catalog, if any.
     """
 
     name: str
     held: str
     confinement: Confinement | None
     untrusted: tuple[str, ...] = ()
+    kind: CatalogType | None = None
+
+    @property
+    def runs_each_call(self) -> bool:
+        """True where it is started anew for each call, within bounds that depend on the tool."""
+        return self.kind in {CatalogType.SUBPROCESS, CatalogType.WASM}
 
 
 def confinement(
     policy: PolicyArgument,
     agent: AgentOption,
     catalog: Annotated[
-        str | None, typer.Option("--catalog", metavar="ID", help="the server of this catalog alone")
+        str | None, typer.Option("--catalog", metavar="ID", help="what runs the tools of this catalog alone")
     ] = None,
     seatbelt: Annotated[
         bool, typer.Option("--seatbelt", help="as profiles for `sandbox-exec -p` of macOS, which nobody tried yet")
@@ -54,7 +62,8 @@ def confinement(
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
-    """Print what shell commands and servers may read, change, run and connect to when they work for an agent.
+    """Print what shell commands, servers and the tools of a command or a module may read, change, run and connect to
+    when they work for an agent.
 
     Nothing is started.
     """
@@ -68,8 +77,10 @@ def confinement(
         return
     if seatbelt:
         for one in found:
-            print_line(f"; {one.name}" + ("" if one.confinement is not None else ": not confined"))
-            if one.confinement is not None:
+            is_module = one.kind is CatalogType.WASM
+            how = ": a module is no process" if is_module else "" if one.confinement is not None else ": not confined"
+            print_line(f"; {one.name}{how}")
+            if one.confinement is not None and not is_module:
                 for line in seatbelt_profile(one.confinement, RoomPlan()).splitlines():
                     print_line(line)
         return
@@ -78,7 +89,7 @@ def confinement(
             print_line(line)
     if not found:
         print_line(f"no process of its own works for agent `{agent_id}`")
-    elif any(one.confinement is not None for one in found):
+    elif any(one.confinement is not None and one.kind is not CatalogType.WASM for one in found):
         print_line(_BEYOND)
         if why_not:
             print_line(f"This cannot be had here, so none of it is started: {why_not}")
@@ -89,17 +100,19 @@ def _processes(workspace: Workspace, agent_id: str, catalog_id: str | None) -> l
     if catalog_id is None and policy.shell.backend is not ShellBackend.DISABLED:
         found.append(_Process("shell commands", "", workspace.confinement(agent_id)))
     for one in policy.catalogs:
-        if catalog_id in {None, one.catalog_id} and one.command is not None:
+        if catalog_id in {None, one.catalog_id} and (one.command is not None or one.module):
             held = "its places were not accepted yet" if one.waits_for_places else ""
-            untrusted = workspace.untrusted_places(one.catalog_id) if one.is_confined else ()
+            untrusted = workspace.untrusted_places(one.catalog_id) if one.takes_places else ()
             held = held or (_UNTRUSTED if untrusted else "")
+            held = held or workspace.why_not_given(agent_id, one.catalog_id)
             confinement = workspace.confinement(agent_id, one.catalog_id)
-            found.append(_Process(f"server {one.catalog_id}", held, confinement, untrusted))
+            name = f"{_RUNS[one.kind]} {one.catalog_id}"
+            found.append(_Process(name, held, confinement, untrusted, one.kind))
     if catalog_id is not None and not found:
         if policy.catalog(catalog_id) is None:
             near = near_hint(catalog_id, [one.catalog_id for one in policy.catalogs], listed=True)
             raise UsageProblem(f"no catalog `{catalog_id}`{near}")
-        raise UsageProblem(f"no process of its own serves catalog `{catalog_id}`")
+        raise UsageProblem(f"nothing is run here for catalog `{catalog_id}`: no process of its own, and no module")
     return found
 
 
@@ -117,10 +130,11 @@ def _lines(process: _Process) -> list[str]:
     told("untrusted", [f"{place}  outside the workspace: {_TRUST}" for place in process.untrusted])
     told("never", list(held.closed))
     told("unchanged", list(held.fixed))
-    told("programs", ["the system's", *held.programs])
+    is_module = process.kind is CatalogType.WASM
+    told("programs", ["none"] if is_module else ["the system's", *held.programs])
     told("hosts", [*held.hosts, *(["private addresses too"] if held.hosts and held.allow_private else [])], "none")
     told("variables", list(held.environment), "none of yours")
-    told("bounds", [_bounds(held.bounds)])
+    told("bounds", [_EACH_CALL if process.runs_each_call else _bounds(held.bounds)])
     told("begins in", [held.folder])
     return [*lines, ""]
 
@@ -182,10 +196,12 @@ def _json(process: _Process) -> dict[str, object]:
         ],
         "closed": list(held.closed),
         "fixed": list(held.fixed),
+        "system_programs": process.kind is not CatalogType.WASM,
         "programs": list(held.programs),
         "hosts": list(held.hosts),
         "allow_private": held.allow_private,
         "variables": list(held.environment),
+        "each_call": process.runs_each_call,
         "bounds": {
             "cpu_s": held.bounds.cpu_s,
             "memory_bytes": held.bounds.memory_bytes,

@@ -1,4 +1,4 @@
-"""``catalog places``: what the process of a server gets, shown, proposed and accepted; and the option that names it."""
+"""``catalog places``: what a process or module gets, shown, proposed and accepted; and the option that names it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _USES = {str(use): use for use in PlaceUse}
 
 def places(
     policy: PolicyArgument,
-    catalog_id: Annotated[str, typer.Argument(metavar="ID", help="the catalog of the server")],
+    catalog_id: Annotated[str, typer.Argument(metavar="ID", help="the catalog")],
     accept: Annotated[bool, typer.Option("--accept", help="write what is proposed, or each --place")] = False,
     place: PlaceOption = None,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
-    """Show which sources and folders the process of a server gets, or would by its command; --accept writes that.
+    """Show which sources and folders the process or module of a catalog gets, or would by its command; --accept writes.
 
     Its tools are held until its places were accepted once. What --place does not name it does not get; a server that
     needs none gets --accept alone, or no --place.
@@ -50,12 +50,12 @@ def places(
                 workspace.trust_server(catalog_id)
             catalog = _server(workspace, catalog_id)
         is_trusted = workspace.trusts_server(catalog_id)
-    held = catalog.places
+    held, who = catalog.places, runner_words(catalog)
     if json:
         print_json(
             {
                 "catalog": catalog_id,
-                "confined": catalog.is_confined,
+                "confined": catalog.takes_places,
                 "places": None if held is None else places_json(held),
                 "proposed": places_json(proposed),
                 "trusted": is_trusted,
@@ -63,10 +63,12 @@ def places(
         )
         return
     if held is not None:
-        print_line(f"the process of `{catalog_id}` gets {place_words(held)}")
-    if held != proposed and not accept:
+        print_line(f"{who} gets {place_words(held)}")
+    elif catalog.module:
+        print_line(f"{who} gets no place")
+    if catalog.command is not None and held != proposed and not accept:
         print_line(f"its command names {place_words(proposed)}: --accept gives it that")
-    if not catalog.is_confined:
+    if not catalog.takes_places:
         print_error('gatewright: `confine = "none"`: it may do all that you may, whatever its places')
 
 
@@ -89,6 +91,11 @@ def place_words(given: Mapping[str, PlaceUse]) -> str:
     return ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in given.items()) or "no place"
 
 
+def runner_words(catalog: Catalog) -> str:
+    """What gets the places of a catalog."""
+    return f"the {'module' if catalog.module else 'process'} of `{catalog.catalog_id}`"
+
+
 def places_json(given: Mapping[str, PlaceUse]) -> dict[str, str]:
     """The same for scripts."""
     return {place: str(use) for place, use in given.items()}
@@ -99,6 +106,6 @@ def _server(workspace: Workspace, catalog_id: str) -> Catalog:
     if catalog is None:
         near = near_hint(catalog_id, [one.catalog_id for one in workspace.policy.catalogs], listed=True)
         raise UsageProblem(f"no catalog `{catalog_id}`{near}")
-    if catalog.command is None:
-        raise UsageProblem(f"no process of its own serves catalog `{catalog_id}`")
+    if catalog.command is None and not catalog.module:
+        raise UsageProblem(f"nothing is run here for catalog `{catalog_id}`: no process of its own, and no module")
     return catalog

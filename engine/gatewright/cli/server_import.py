@@ -14,7 +14,7 @@ import typer
 from gatewright.base.plural import plural
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json, print_line
-from gatewright.cli.place import place_words
+from gatewright.cli.place import place_words, runner_words
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse
 from gatewright.tools.pin import Pin
 from gatewright.workspace.pins import Waiting, mend, waiting
@@ -100,7 +100,7 @@ def import_server(
         places = workspace.proposed_places(catalog)
     if places is not None:
         workspace.apply(set_places(workspace.policy, catalog_id, places))
-        print_error(f"gatewright: the process of `{catalog_id}` gets {place_words(places)}")
+        print_error(f"gatewright: {runner_words(catalog)} gets {place_words(places)}")
     if trust:
         workspace.trust_server(catalog_id)
     elif not workspace.trusts_server(catalog_id):

@@ -1,4 +1,4 @@
-"""The confinement of what runs as a process of its own: shell commands, and the servers of catalogs. It knows no disk.
+"""The confinement of what runs for an agent: shell commands, and what serves the tools of catalogs. It knows no disk.
 
 The places of a server come from its catalog, those of a shell from the grants of the agent. Levels come from all
 sources of the policy, whosever they are, and hosts from the agent's grants, also for a server: its calls are served by
@@ -148,7 +148,7 @@ def hosts_of(agent: Agent) -> tuple[str, ...]:
 
 def confinement_words(policy: Policy, agent: Agent, tool: str, origin: str) -> str:
     """The confinement under which a tool runs when the agent calls it, in short; empty for one without a process."""
-    if (catalog := policy.catalog(origin)) is not None and catalog.command is not None:
+    if (catalog := policy.catalog(origin)) is not None and (catalog.command is not None or catalog.module):
         uses = (f"{place} ({use})" for place, use in (catalog.places or {}).items())
         confine, given = catalog.confine, ", ".join(uses) or "no place"
     elif catalog is None and tool == SHELL_SUBJECT:
@@ -157,4 +157,6 @@ def confinement_words(policy: Policy, agent: Agent, tool: str, origin: str) -> s
         return ""
     if confine is Confine.NONE:
         return "not confined"
+    if catalog is not None and catalog.module:
+        return f"a module with {given}, and no network"
     return f"confined to {given}; hosts: {', '.join(hosts_of(agent)) or 'none'}"

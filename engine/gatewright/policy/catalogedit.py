@@ -49,8 +49,12 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
 
 
 def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
-    """Set what the process of a server gets: sources by id and folders. Its tools are seen from then on."""
-    catalog = _process(policy, catalog_id)
+    """Set what the process or module of a catalog gets: sources by id and folders. Its tools are seen from then on."""
+    catalog = _catalog(policy, catalog_id)
+    if not catalog.module:
+        _process(policy, catalog_id)
+    elif PlaceUse.SNAPSHOT in places.values():
+        raise EditRefused("a module gets a place to read or to change, never as a copy")
     named = ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in places.items())
     label = f"give the server of `{catalog_id}` {named or 'no place'}"
     if len(label) > 120:

@@ -247,6 +247,11 @@ class Catalog:
         return self.command is not None and self.confine is Confine.POLICY
 
     @property
+    def takes_places(self) -> bool:
+        """True where what runs its tools gets places, and nothing else of the disk: a confined process, or a module."""
+        return self.is_confined or bool(self.module)
+
+    @property
     def place_folders(self) -> list[str]:
         """Its places that are no sources, as written."""
         return [place for place in self.places or () if is_folder_place(place)]

@@ -44,7 +44,8 @@ class Confinements:
         self._made: dict[_Key, tuple[Policy, object, Confinement]] = {}
 
     def of(self, agent_id: str, catalog_id: str | None) -> Confinement | None:
-        """The confinement of the server of a catalog when it serves the agent, or (None) of the agent's shell commands.
+        """The confinement of what runs the tools of a catalog when it serves the agent, or (None) of the agent's shell
+        commands. The module of a catalog has no network and no variables.
 
         An empty ``agent_id``: when it serves no agent and is asked what its tools are, without a host. None where
         nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog. Raises
@@ -59,7 +60,7 @@ class Confinements:
             catalog = policy.catalog(catalog_id)
             if catalog is None:
                 raise WorkspaceError(f"no catalog `{catalog_id}`")
-        if not (policy.shell.confine is Confine.POLICY if catalog is None else catalog.is_confined):
+        if not (policy.shell.confine is Confine.POLICY if catalog is None else catalog.takes_places):
             return None
         key, held = (agent_id, catalog_id), self._made.get((agent_id, catalog_id))
         if held is not None and held[0] is policy and held[1] is mark:
@@ -69,17 +70,6 @@ class Confinements:
             fresh = held[2]
         self._made[key] = policy, mark, fresh
         return fresh
-
-    def of_module(self, agent_id: str, catalog: Catalog) -> Confinement:
-        """All that exists for the module of a catalog when it serves the agent; it has no network.
-
-        Raises WorkspaceError for an agent that is not there.
-        """
-        policy = self._policy()
-        agent = policy.agents.get(agent_id)
-        if agent is None:
-            raise WorkspaceError(f"no agent `{agent_id}`")
-        return replace(self._server(policy, agent, catalog), hosts=(), environment={})
 
     def of_program(
         self, agent_id: str, words: Sequence[str], start: Path, places: Mapping[str, PlaceUse]
@@ -140,7 +130,8 @@ class Confinements:
             program_files(command, catalog.args, start, guarded),
             {"PATH": f"{own}{_SYSTEM_PATH}", **{name: os.environ[name] for name in names if name in os.environ}},
         )
-        return confinement_of(policy, agent, catalog, where, files)
+        held = confinement_of(policy, agent, catalog, where, files)
+        return replace(held, hosts=(), allow_private=False, environment={}) if catalog.module else held
 
     def _whereabouts(self, policy: Policy) -> Whereabouts:
         opened = self._attachments.sources(policy)

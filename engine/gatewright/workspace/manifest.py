@@ -76,6 +76,13 @@ class Manifest:
     pin: Pin | None = None
     listing: Manifest | None = None
 
+    @property
+    def fault(self) -> str:
+        """The reason why what it defines cannot be had, or what its manifest defines; empty without any."""
+        read = self.listing or self
+        errors = (message for severity, _, message in read.problems if read.is_missing or severity is Severity.ERROR)
+        return next(errors, "")
+
     def changed(self) -> bool:
         """Tell whether the file, or the one that lists its tools, is no longer what was read."""
         return self.is_rewritten() or (self.listing is not None and self.listing.is_rewritten())

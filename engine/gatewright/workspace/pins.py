@@ -37,7 +37,7 @@ class CatalogState:
 
     ``is_trusted`` None: there is nothing to trust. ``tool_names``: the tools that it gives, by their names in the
     policy; ``listed_names``: the same as their program lists them; ``held``: those that no agent sees before they are
-    accepted.
+    accepted. ``fault``: why its manifest cannot be read, or that there is none; empty of a server.
     """
 
     catalog: Catalog
@@ -46,6 +46,7 @@ class CatalogState:
     tool_names: tuple[str, ...]
     listed_names: tuple[str, ...]
     held: tuple[str, ...]
+    fault: str = ""
 
 
 @frozen
@@ -214,6 +215,7 @@ class ServerPins:
                     tuple(tool.name for tool in own),
                     tuple(tool.listed_name for tool in own),
                     tuple(tool.name for tool in own if tool.held),
+                    state.book.manifest(catalog).fault if catalog.kind.has_manifest else "",
                 )
             )
         return tuple(found)

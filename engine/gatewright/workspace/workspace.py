@@ -364,12 +364,31 @@ class Workspace:
             return self._records.trusts_server(self.policy_path, catalog, module)
 
         def confinement(agent_id: str, catalog: Catalog) -> Confinement:  # neither is there while the policy is read
-            return self._confinements.of_module(agent_id, catalog)
+            held = self.confinement(agent_id, catalog.catalog_id)
+            if held is None:
+                raise WorkspaceError(f"catalog `{catalog.catalog_id}` has no module any more")
+            return held
 
-        def views(confinement: Confinement) -> Mapping[str, View]:
-            return self._planner.whole(confinement)
+        return WasmTools(self.folder, trusts, confinement, self._module_views)
 
-        return WasmTools(self.folder, trusts, confinement, views)
+    def _module_views(self, confinement: Confinement) -> Mapping[str, View]:
+        return self._planner.whole(confinement)
+
+    def why_not_given(self, agent_id: str, catalog_id: str) -> str:
+        """Why the module of a catalog cannot be given its places when it serves the agent; empty where it can.
+
+        Looks at the disk. Raises WorkspaceError for an agent or a catalog that is not there.
+        """
+        from gatewright.adapters.wasm_tool import module_folders
+
+        catalog, held = self.policy.catalog(catalog_id), self.confinement(agent_id, catalog_id)
+        if catalog is None or not catalog.module or held is None:
+            return ""
+        try:
+            module_folders(held, self.folder, self._module_views)
+        except WorkspaceError as error:
+            return str(error)
+        return ""
 
     @once
     def _planner(self) -> RoomPlanner:
@@ -419,8 +438,9 @@ class Workspace:
         )
 
     def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:
-        """The confinement that the kernel is to hold for the server of a catalog when it serves the agent's calls,
-        or (None) for the agent's shell commands; the same object while nothing of it changes.
+        """The confinement that is to hold for what runs the tools of a catalog when it serves the agent's calls, or
+        (None) for the agent's shell commands; the same object while nothing of it changes. The kernel holds that of a
+        process; the module of a catalog runs in this program, and reaches its places alone.
 
         None where nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
         WorkspaceError for an agent or a catalog that is not there.

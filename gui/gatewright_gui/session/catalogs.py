@@ -63,6 +63,11 @@ _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
     ServerStatus.RESTARTING: (mark("restarting"), "rotate-ccw", "ask"),
     ServerStatus.FAILED: (mark("failed"), "circle-x", "deny"),
 }
+_EACH_CALL: Mapping[CatalogType, str] = {
+    CatalogType.HTTP: mark("a request for each call"),
+    CatalogType.SUBPROCESS: mark("a process for each call"),
+    CatalogType.WASM: mark("a run of its module for each call"),
+}
 _UP = frozenset({ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTARTING})
 
 
@@ -90,6 +95,11 @@ class CatalogRow:
         return self.state.catalog.waits_for_places
 
     @property
+    def fault(self) -> str:
+        """The fault of its manifest as it lies on the disk; empty where nothing is wrong."""
+        return self.state.fault
+
+    @property
     def is_server(self) -> bool:
         """Whether it is an MCP server, which can be started."""
         return self.server is not None
@@ -112,12 +122,14 @@ class CatalogRow:
     @property
     def status(self) -> tuple[str, str, Tone]:
         """Words, an icon and a colour for its state."""
+        if self.fault:
+            return (tr("its tools cannot be read"), "circle-x", "deny")
         if not self.is_run_here:
             return (tr("run by another program"), "package", "muted")
         if self.waits_for_places and self.is_trusted:
             return tr("held: places not accepted"), "lock", "ask"
         if self.server is None and self.is_trusted:
-            return tr("runs with each call"), "circle-check", "allow"
+            return tr(_EACH_CALL[self.state.catalog.kind]), "circle-check", "allow"
         if self.server is None:
             return tr("not trusted"), "lock", "ask"
         words, icon, tone = _STATUS[self.server.status]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal
 from gatewright.workspace.api import (
     Agent,
     Catalog,
+    CatalogType,
     Confine,
     Confinement,
     GatewrightError,
@@ -48,13 +50,15 @@ class Standing:
 def standing_of(document: Document, catalog_id: str | None, why_not: str = "") -> Standing:
     """Tell how what a server or a shell command does by itself is held, as the policy is edited now.
 
-    `why_not`: why nothing can be confined on this system.
+    `why_not`: why nothing can be confined on this system, or why a module cannot be given its places.
     """
     policy = document.policy
     if catalog_id is None:
         return _of_shell(policy.shell.backend, policy.shell.confine, why_not)
     catalog = policy.catalog(catalog_id)
     if catalog is not None and catalog.module:
+        if why_not:
+            return Standing("deny", tr("Not run: {why}.", why=why_not))
         told = tr("A module runs its tools: it gets the places of its catalog, and nothing else of this computer.")
         return Standing("allow", told)
     if catalog is None or catalog.command is None:
@@ -188,6 +192,19 @@ def confinements(document: Document, catalog_id: str | None, agents: Iterable[st
     return found
 
 
+def why_not_run(document: Document, catalog_id: str | None, agents: Iterable[str]) -> str:
+    """Why it is not run here: nothing can be confined on this system, or a module cannot be given its places. Takes
+    its time, as it looks at the disk; empty where nothing is in the way.
+    """
+    workspace = document.workspace
+    catalog = workspace.policy.catalog(catalog_id) if catalog_id is not None else None
+    if catalog is None or not catalog.module:
+        return workspace.why_not_confined()
+    with suppress(GatewrightError):  # it is gone meanwhile
+        return next(filter(None, (workspace.why_not_given(one, catalog.catalog_id) for one in agents)), "")
+    return ""
+
+
 def agents_of(document: Document, catalog_id: str | None) -> tuple[str, ...]:
     """The agents that have a tool of the catalog, or (None) `shell_exec`; without any all of them."""
     tools = [
@@ -250,9 +267,14 @@ class Fact:
     value: str
 
 
-def facts_of(found: Mapping[str, Confinement]) -> tuple[Fact, ...]:
-    """Hosts, programs, names of variables and bounds; what not all of several agents get is said with who does."""
+def facts_of(found: Mapping[str, Confinement], catalog: Catalog | None = None) -> tuple[Fact, ...]:
+    """Hosts, programs, names of variables and bounds; what not all of several agents get is said with who does.
+
+    `catalog`: whose tools it runs; None for shell commands.
+    """
     held = tuple(found.values())
+    is_module = catalog is not None and bool(catalog.module)
+    is_new_each_time = catalog is not None and catalog.kind is not CatalogType.MCP
     if not held:
         return ()
     hosts = _named(found, lambda one: one.hosts)
@@ -262,9 +284,19 @@ def facts_of(found: Mapping[str, Confinement]) -> tuple[Fact, ...]:
     windows = {place.path for one in held for place in one.windows}
     told: list[tuple[str, list[str]]] = [
         (tr("Reaches"), hosts or [tr("no host")]),
-        (tr("Runs"), [tr("the programs of the system"), *_named(found, lambda one: one.programs)]),
+        (
+            tr("Runs"),
+            [tr("no program: the module runs within this one")]
+            if is_module
+            else [tr("the programs of the system"), *_named(found, lambda one: one.programs)],
+        ),
         (tr("Variables"), _named(found, lambda one: tuple(one.environment)) or [tr("none of yours")]),
-        (tr("Bounds"), _bounds(held[0].bounds)),
+        (
+            tr("Bounds"),
+            [tr("of each call, by the definition of its tool and the grants of its agent")]
+            if is_new_each_time
+            else _bounds(held[0].bounds),
+        ),
         (tr("Begins in"), _named(found, lambda one: (one.folder,))),
         (tr("Never sees"), _named(found, lambda one: one.closed)),
         (tr("Never changes"), _named(found, lambda one: one.fixed)),

@@ -157,3 +157,70 @@ def test_an_imported_server_gets_what_its_command_names_or_what_is_said(tmp_path
     assert "the process of `git` gets `notes` to read" in again.err
     assert places_of(folder) == {"notes": "read"}
     assert run("catalog", "import", folder, "--from", folder / "x.json", "--place", "notes=read").status == 2
+
+
+TOOLS = """\
+[[catalogs]]
+id = "run"
+type = "subprocess"
+manifest = "tools.json"
+command = "cat"
+places = {{ notes = "snapshot" }}
+
+[[catalogs]]
+id = "mod"
+type = "wasm"
+manifest = "tools.json"
+module = "tool.wasm"
+prefix = "mod"
+{places}
+"""
+
+
+def with_tools(folder: Path, places: str, notes: str = NOTES) -> Path:
+    made = workspace(folder, f"[agents.a]\n{notes}{TOOLS.format(places=places)}")
+    (folder / "tools.json").write_text(
+        '[{"name": "t", "description": "T.", "inputSchema": {"type": "object"}}]', "utf-8"
+    )
+    (folder / "tool.wasm").write_bytes(b"\0asm\1\0\0\0")
+    return made
+
+
+def test_the_command_tells_of_the_tools_of_a_command_and_of_a_module(tmp_path: Path, run: Runner) -> None:
+    folder = with_tools(tmp_path, 'places = { "./shared" = "write" }')
+    told = run("confinement", str(folder), "--agent", "a").out
+    assert "command of run:" in told
+    assert f"{folder / 'notes'}  to change in a copy" in told
+    assert "module of mod:\n" in told
+    assert f"{folder / 'shared'}  to change\n" in told
+    assert "  programs   none\n" in told
+    assert told.count("of each call, what the definition of its tool and the grants of the agent say") == 2
+    plain = run("confinement", str(folder), "--agent", "a", "--catalog", "mod", "--json").json
+    (module,) = plain["processes"]
+    assert (module["hosts"], module["variables"], module["system_programs"]) == ([], [], False)
+    assert "a module is no process" in run("confinement", str(folder), "--agent", "a", "--seatbelt").out
+
+
+def test_the_command_says_why_a_module_cannot_be_given_its_places(tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "notes" / "secrets").mkdir(parents=True)
+    folder = with_tools(tmp_path, 'places = { notes = "read" }')
+    assert (
+        "module of mod: held, since a module cannot be given its place"
+        in run("confinement", str(folder), "--agent", "a").out
+    )
+
+
+def test_places_of_a_module_are_shown_and_changed(tmp_path: Path, run: Runner) -> None:
+    folder = with_tools(tmp_path, "")
+    assert "the module of `mod` gets no place" in run("catalog", "places", str(folder), "mod").out
+    accepted = run(
+        "catalog", "places", str(folder), "mod", "--accept", "--place", "notes=read", "--place", "./shared=write"
+    )
+    assert "the module of `mod` gets `notes` to read, `./shared` to change" in accepted.out
+    with Workspace.open(folder) as opened:
+        catalog = opened.policy.catalog("mod")
+        assert catalog is not None
+        assert catalog.places == {"notes": "read", "./shared": "write"}
+    refused = run("catalog", "places", str(folder), "mod", "--accept", "--place", "notes=snapshot")
+    assert refused.status == 1
+    assert "never as a copy" in refused.err

@@ -127,7 +127,7 @@ async def test_document_is_looked_at_chosen_trusted_accepted_and_called(
 
     page = page_of(window)
     assert page.current is not None
-    assert (page.current.catalog_id, page.current.status[0]) == ("shop", "runs with each call")
+    assert (page.current.catalog_id, page.current.status[0]) == ("shop", "a request for each call")
     press(page, "catalogs.accept")
     await settled(window)
     workspace = window.document.workspace

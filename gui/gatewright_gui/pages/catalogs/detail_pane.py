@@ -30,7 +30,7 @@ TIERS = (
     (mark("all privileged"), SafetyTier.PRIVILEGED),
 )
 
-_HELD = mark("Held: say which folders this server gets. Until then it is not started, and no agent sees its tools.")
+_HELD = mark("Held: say which folders it gets. Until then it is not started, and no agent sees its tools.")
 NAME_WIDTH = 220
 
 
@@ -68,8 +68,8 @@ class DetailPane(QWidget):
         self.part = named(Segmented(tr("What to show of the catalog")), "catalogs.part")
         for key, words, tip in (
             ("tools", tr("Tools"), ""),
-            ("server", tr("Server"), ""),
-            ("sees", tr("Sees"), tr("What this server can see")),
+            ("server", tr("Definition"), ""),
+            ("sees", tr("Sees"), tr("What its tools can see")),
             ("stderr", tr("Its messages"), ""),
         ):
             self.part.add_segment(key, words, tooltip=tip)
@@ -93,7 +93,7 @@ class DetailPane(QWidget):
         accept = (stretch(self.accept_note), self.all_button, self.tier, self.accept_button)
         self._accept_bar = keep_room(holding(row_of(*accept, space=2, margins=(2, 1, 2, 1))))
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
-        self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
+        self.definition = named(CodeView(tr("Definition of the catalog")), "catalogs.definition")
         self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
         self.sees = RoomPane(document, tasks, sizes, "catalogs.sees")
         panes = (self.view, holding(column_of(self.tool_header, stretch(self.code))))
@@ -167,7 +167,9 @@ class DetailPane(QWidget):
     def _tell_state(self, row: CatalogRow) -> None:
         server = row.server
         text = ""
-        if row.waits_for_places and row.is_trusted:
+        if row.fault:
+            text = _sentence(row.fault.replace("`", ""))
+        elif row.waits_for_places and row.is_trusted:
             text = _HELD
         elif server is None and not row.is_trusted:
             text = tr("What runs its tools is not trusted yet: see what it is")
@@ -180,6 +182,8 @@ class DetailPane(QWidget):
         self._read = None
         if not text:
             self.bar.hide()
+        elif row.fault:
+            self.bar.show_message("error", text)
         elif text is _HELD:
             self.bar.show_message("warning", tr(_HELD), action=tr("Places..."))
         elif row.has_failed or not row.is_trusted:
@@ -288,7 +292,8 @@ def _definition(row: CatalogRow, digest: str) -> str:
     if catalog.command is not None:
         lines.append(tr("command   {command}", command=catalog.command))
         lines += [tr("argument  {word}", word=word) for word in catalog.args]
-        lines.append(tr("variables {names}  (PATH, HOME and LANG besides)", names=", ".join(catalog.env) or tr("none")))
+        besides = tr("PATH and LANG besides") if catalog.is_confined else tr("PATH, HOME and LANG besides")
+        lines.append(tr("variables {names}  ({besides})", names=", ".join(catalog.env) or tr("none"), besides=besides))
         lines.append(tr("folder    {folder}", folder=catalog.cwd or tr("the folder of the policy")))
     if catalog.url is not None:
         lines.append(tr("address   {url}", url=catalog.url))

@@ -1,4 +1,4 @@
-"""All that the server of a catalog, or shell commands, can see: places drawn, hosts, programs, variables, bounds."""
+"""All that the tools of a catalog, or shell commands, can see: places drawn, hosts, programs, variables, bounds."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
-from gatewright_gui.session.confinement import Fact, agents_of, confinements, facts_of, room_of
+from gatewright_gui.session.confinement import Fact, agents_of, confinements, facts_of, room_of, why_not_run
 from gatewright_gui.session.document import Document
 
 FACT, VALUE = range(2)
@@ -54,14 +54,12 @@ class RoomPane(QWidget):
         super().__init__()
         self._document, self._tasks, self._name = document, tasks, name
         self._catalog_id: str | None = None
-        self._why_not: str | None = None
-        """Why nothing can be confined on this system; None until that was tried."""
+        self._why_not = ""
+        """The reason for which it is not run, as far as it was found out."""
         self.band = ConfineBand(document, tasks, f"{name}.confine")
         self.agents = named(QComboBox(), f"{name}.agents", spoken=tr("Agent whose calls it serves"))
         self.agents.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.places_button = named(
-            QPushButton(tr("Places...")), f"{name}.places", tip=tr("Say which folders the server gets")
-        )
+        self.places_button = named(QPushButton(tr("Places...")), f"{name}.places", tip=tr("Say which folders it gets"))
         tie_icon(self.places_button, "folder-open")
         self.browser = RoomBrowser(tasks, f"{name}.room")
         self.facts = FactModel()
@@ -81,6 +79,7 @@ class RoomPane(QWidget):
         """The server of a catalog, or (None) shell commands; for one agent, or for all that have it."""
         is_other = catalog_id != self._catalog_id
         self._catalog_id = catalog_id
+        self._why_not = "" if is_other else self._why_not
         if is_other or agent_id is not None:
             self._list_agents(agent_id)
         self._refresh()
@@ -108,27 +107,27 @@ class RoomPane(QWidget):
         if not self.isVisible() or not self._document.is_open:
             return
         self._list_agents(str(self.agents.currentData() or ""))
-        if self._why_not is None:
-            self._why_not = ""
-            self._tasks.start(self._try(), f"{self._name}.try", replace=True)
+        self._tasks.start(self._try(), f"{self._name}.try", replace=True)
         self._show()
 
     async def _try(self) -> None:
-        why_not = await asyncio.to_thread(self._document.workspace.why_not_confined)
-        if isValid(self):
+        """Look whether it can be held on this system, and given its places."""
+        catalog_id, agents = self._catalog_id, self._chosen
+        why_not = await asyncio.to_thread(why_not_run, self._document, catalog_id, agents)
+        if isValid(self) and catalog_id == self._catalog_id and why_not != self._why_not:
             self._why_not = why_not
             self._show()
 
     def _show(self, _index: int = 0) -> None:
         catalog_id, agents = self._catalog_id, self._chosen
-        self.band.show_standing(catalog_id, self._why_not or "")
+        self.band.show_standing(catalog_id, self._why_not)
         found = confinements(self._document, catalog_id, agents)
         catalog = self._document.policy.catalog(catalog_id) if catalog_id is not None else None
-        self.places_button.setVisible(catalog is not None and catalog.is_confined)
+        self.places_button.setVisible(catalog is not None and catalog.takes_places)
         self.agents.setVisible(bool(found) and self.agents.count() > 1)
         self.split.setVisible(bool(found))
         self.browser.set_rooms([room_of(self._document, catalog_id or "shell_exec", found)] if found else [])
-        self.facts.set_rows(facts_of(found))
+        self.facts.set_rows(facts_of(found, catalog))
 
 
 class RoomDialog(FormDialog):

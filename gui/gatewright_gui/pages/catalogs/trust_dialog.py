@@ -29,7 +29,7 @@ RUNS_ONE = mark("This command runs with your rights; no policy limits what it do
 RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
 GOES_ONE = mark("Calls go to this address, with what agents put into them.")
 GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
-HOLDS_MODULE = mark("A module gets the places of its catalog, and nothing else of this computer.")
+HOLDS_MODULE = mark("A module gets the places below, and nothing else of this computer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class TrustDialog(FormDialog):
             accept = tr("Accept") if is_trusted else tr("Trust")
         super().__init__(parent, "trust", title, accept, tr("Not now"))
         self._document, self._tasks = document, tasks
-        self._catalogs = {one.catalog.catalog_id: one.catalog for one in servers if one.catalog.is_confined}
+        self._catalogs = {one.catalog.catalog_id: one.catalog for one in servers if one.catalog.takes_places}
         self.places = {
             one.catalog.catalog_id: dict(one.places) for one in servers if one.catalog.catalog_id in self._catalogs
         }
-        """Of each server that is confined what it is to get."""
+        """Of each that is confined, and of each module, what it is to get."""
         words = servers[0].words if is_one else "\n\n".join(_paragraph(one) for one in servers)
         told = Label(_told(servers, is_one=is_one), wraps=True)
         self.setAccessibleDescription(f"{told.text()}\n{words}")
@@ -80,7 +80,7 @@ class TrustDialog(FormDialog):
         self.code.set_plain(words)
         head = row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3)
         self.browser = RoomBrowser(tasks, "trust.places", self)
-        self.use = named(Segmented(tr("What the server may do in the place")), "trust.use")
+        self.use = named(Segmented(tr("What it may do in the place")), "trust.use")
         for use, marked in USE_WORDS.items():
             self.use.add_segment(str(use), tr(marked), icon=USE_ICONS[use], tooltip=tr(USE_MEANINGS[use]))
         self.meaning = named(Label(wraps=True), "trust.meaning", kind="muted")
@@ -136,6 +136,8 @@ class TrustDialog(FormDialog):
         self.remove_button.setEnabled(place is not None)
         self.use.setEnabled(place is not None)
         if place is not None:
+            is_module = bool(self._catalogs[self._current].module)
+            self.use.set_segment_enabled(str(PlaceUse.SNAPSHOT), not is_module)
             self.use.set_current(str(place[1].use))
             self.meaning.setText(tr(USE_MEANINGS[place[1].use]))
         else:
@@ -186,7 +188,7 @@ def _told(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
         tr(RUNS_ONE if is_one else RUNS_MANY) if free else "",
         tr(GOES_ONE if is_one else GOES_MANY) if away else "",
         tr(HOLDS_MODULE) if any(one.module for one in catalogs) else "",
-        tr("Another command, folder, variable or address is asked about again."),
+        tr("Another command, folder, variable, address or module is asked about again."),
     )
     return " ".join(filter(None, sentences))
 

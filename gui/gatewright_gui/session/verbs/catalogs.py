@@ -58,7 +58,10 @@ def set_places(document: Document, places: Mapping[str, Mapping[str, PlaceUse]])
         name = edits[0].name if len(edits) == 1 else tr("give {count} servers their places", count=len(edits))
         return Edit(name, tuple(change for edit in edits for change in edit.changes))
 
-    held = {catalog.catalog_id: catalog.places for catalog in document.policy.catalogs}
+    held = {
+        catalog.catalog_id: catalog.places if catalog.is_confined else catalog.places or {}
+        for catalog in document.policy.catalogs
+    }
     return all(held.get(name) == given for name, given in places.items()) or document.push(make)
 
 
