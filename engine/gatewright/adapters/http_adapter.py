@@ -6,6 +6,7 @@ What is sent is a matter of `tools.http_request`, where it may go of the web por
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from gatewright.arguments.url import UrlTarget
@@ -13,6 +14,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Catalog
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.http_request import RequestTemplates, base_address, read_requests
 
@@ -41,8 +43,13 @@ class HttpAdapter:
             raise ToolFailure("this operation cannot be executed here", code="not-supported", detail=detail)
         base = base_address(catalog.url or "")
         request = templates[0].filled(base, arguments, allow_private=web.allow_private)
-        follow = _follower(arguments, context)
-        return await web.send(request, headers_env=catalog.headers_env, follow=follow, bounds=context.bounds)
+        return await web.send(
+            replace(request, raw=definition.conduct.result_type is ResultType.BINARY),
+            headers_env=catalog.headers_env,
+            query_env=catalog.query_env,
+            follow=_follower(arguments, context),
+            bounds=context.bounds,
+        )
 
     def close(self) -> None:
         """Do nothing: no connection outlives its call."""

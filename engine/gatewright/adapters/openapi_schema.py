@@ -17,16 +17,26 @@ _PLAIN = (
     *("type", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf", "minItems"),
     *("maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "const"),
 )
+_ANSWERED = ("type", "const")
 _LISTS = ("anyOf", "oneOf", "allOf")
 
 
 class Schemas:
-    """Converts the schemas of one operation; together they may have `MAX_NODES` schemas."""
+    """Converts the schemas of one operation; together they may have ``nodes`` schemas.
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._left = MAX_NODES
+    ``answers``: they describe what a server sends, else what it is sent.
+    """
+
+    def __init__(self, document: Document, nodes: int = MAX_NODES, *, answers: bool = False) -> None:
+        self._document, self._answers = document, answers
+        self._nodes = self._left = nodes
+        self._cuts = 0
         self._open: list[str] = []
+
+    @property
+    def used(self) -> int:
+        """How many schemas it has converted."""
+        return self._nodes - self._left
 
     def of(self, value: object, pointer: str) -> Schema:
         """The schema at a place. Raises Faulty."""
@@ -37,7 +47,7 @@ class Schemas:
             return self._converted(given, pointer)
         found, place = self._document.resolved(value, pointer)
         if place in self._open:
-            return _outline(found)
+            return self._outline(found)
         self._document.check(found, place, "Schema")
         self._open.append(place)
         try:
@@ -54,31 +64,41 @@ class Schemas:
             return None
         if found.get("additionalProperties", False) is not False and "additionalProperties" in found:
             return None
-        kept = {name: one for name, one in properties.items() if not self._is_answer(one, f"{place}/properties")}
+        kept = {name: one for name, one in properties.items() if not self._is_other(one, f"{place}/properties")}
         read = {name: self.of(one, f"{place}/properties{step(name)}") for name, one in kept.items()}
         return read, frozenset(required) & read.keys()
 
-    def _is_answer(self, value: object, pointer: str) -> bool:
-        """Tell whether a property stands in answers alone."""
+    def _is_other(self, value: object, pointer: str) -> bool:
+        """Tell whether a property stands in answers alone; of an answer, in requests alone."""
         try:
-            return self._document.resolved(value, pointer)[0].get("readOnly") is True
+            return self._document.resolved(value, pointer)[0].get("writeOnly" if self._answers else "readOnly") is True
         except Faulty:
             return False
+
+    def _outline(self, given: Schema) -> Schema:
+        """The kind of value alone."""
+        self._cuts += 1
+        kind = given.get("type")
+        rows = as_list(kind)
+        if isinstance(kind, str) and given.get("nullable") is True:
+            return {"type": [kind, "null"]}
+        return {"type": kind} if isinstance(kind, str) or (rows and all(isinstance(row, str) for row in rows)) else {}
 
     def _converted(self, given: Schema, pointer: str) -> Schema:
         self._left -= 1
         if self._left < 0 or len(self._open) > MAX_DEPTH or pointer.count("/") > 100:
-            return _outline(given)
-        made: Schema = {key: given[key] for key in _PLAIN if key in given}
+            return self._outline(given)
+        before = self._cuts
+        made: Schema = {key: given[key] for key in (_ANSWERED if self._answers else _PLAIN) if key in given}
         if (choices := as_list(given.get("enum"))) is not None and len(choices) <= MAX_CHOICES:
             made["enum"] = list(choices)
-        if text := short(given.get("description")):
+        if (text := short(given.get("description"))) and not self._answers:
             made["description"] = text
         if (properties := as_object(given.get("properties"))) is not None:
             made["properties"] = {
                 name: self.of(one, f"{pointer}/properties{step(name)}")
                 for name, one in properties.items()
-                if not self._is_answer(one, pointer)
+                if not self._is_other(one, pointer)
             }
             wanted = [name for name in _names(given.get("required")) if name in made["properties"]]
         else:
@@ -93,6 +113,11 @@ class Schemas:
         for key in _LISTS:
             if rows := as_list(given.get(key)):
                 made[key] = [self.of(one, f"{pointer}/{key}/{index}") for index, one in enumerate(rows)]
+        if self._cuts > before:  # of what is left open nobody can say that only one fits, or none
+            made.pop("not", None)
+        if "oneOf" in made and (self._answers or self._cuts > before):
+            alike = made.pop("oneOf")
+            made |= {"allOf": [*made.get("allOf", ()), {"anyOf": alike}]} if "anyOf" in made else {"anyOf": alike}
         return _as_json_schema(made, given)
 
 
@@ -114,13 +139,9 @@ def _as_json_schema(made: Schema, given: Schema) -> Schema:
         made["type"] = [made["type"], "null"]
         if "enum" in made and None not in made["enum"]:
             made["enum"] = [*made["enum"], None]
+    elif given.get("nullable") is True and any(key in made for key in (*_LISTS, "enum")):
+        return {"anyOf": [made, {"type": "null"}]}
     return made
-
-
-def _outline(given: Schema) -> Schema:
-    """The kind of value alone."""
-    kind = given.get("type")
-    return {"type": kind} if isinstance(kind, str) else {}
 
 
 def _names(value: object) -> list[str]:

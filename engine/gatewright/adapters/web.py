@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urljoin
+from urllib.parse import quote, unquote_plus, urljoin
 
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base import aio
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0
 """How long one engine may take before the next one is asked."""
+_ACCEPT = "application/json, text/*;q=0.9, */*;q=0.8"
 _SEE_OTHER = 303
 _KEEP_METHOD = frozenset({307, 308})
 _REDIRECTS = frozenset({301, 302, _SEE_OTHER}) | _KEEP_METHOD
@@ -86,6 +87,7 @@ class WebClient:
         request: WebRequest,
         *,
         headers_env: Mapping[str, str],
+        query_env: Mapping[str, str],
         follow: Callable[[UrlTarget], None],
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
@@ -94,10 +96,10 @@ class WebClient:
         from gatewright.adapters.web_page import value_of
         from gatewright.adapters.web_request import request as ask
 
-        secret, network = _values_of(headers_env, self._variables), self._network(self.allow_private)
-        named = {name.lower() for name, _ in secret}
-        own = (*(row for row in request.headers if row[0].lower() not in named), *secret)
-        left = bounds.network_bytes
+        secret, fields = _values_of(headers_env, self._variables), _values_of(query_env, self._variables)
+        secrets, network = Secrets(value for _, value in (*secret, *fields)), self._network(self.allow_private)
+        own, origin, left = _own_headers(request, secret), _origin(request.url), bounds.network_bytes
+        request = replace(request, url=self._keyed(request.url, fields))
         for _ in range(most := _most_requests(bounds)):
             headers = own if request.body is None else (*own, ("Content-Type", request.content_type))
             if left is not None:
@@ -108,13 +110,25 @@ class WebClient:
             answer = await ask(request.method, request.url, headers, network, body=request.body, most=left)
             location = _location(request.url, answer)
             if not location:
-                return await aio.to_thread(value_of, answer, Secrets(value for _, value in secret))
+                return await aio.to_thread(value_of, answer, secrets, raw=request.raw)
             left = None if left is None else left - len(answer.body)
+            location = _without(location, fields)
+            if secrets.out_of(location) != location:
+                raise ToolFailure("the server redirects to an address with a key in it", code="bad-answer")
             onward = self._onward(request, answer.status, location)
             follow(onward.url)
-            own = own if _origin(onward.url) == _origin(request.url) else ()
-            request = onward
+            if _origin(onward.url) != origin:
+                own, fields = (), ()
+            request = replace(onward, url=self._keyed(onward.url, fields))
         raise _too_far(most)
+
+    def _keyed(self, url: UrlTarget, fields: Sequence[tuple[str, str]]) -> UrlTarget:
+        """The address with the keys in its query, whatever else stood there under their names."""
+        if not fields:
+            return url
+        text = _without(url.text.partition("#")[0], fields)
+        keys = "&".join(f"{quote(name, '')}={quote(value, '')}" for name, value in fields)
+        return replace(self._target(f"{text}{'&' if '?' in text else '?'}{keys}"), writes=url.writes)
 
     def _onward(self, request: WebRequest, status: int, location: str) -> WebRequest:
         """The request that a redirect asks for; what is moved by 301 to 303 is read there (RFC 9110, 15.4)."""
@@ -187,17 +201,42 @@ def _size(request: WebRequest, headers: Sequence[tuple[str, str]]) -> int:
     return len(request.url.text) + sent + len(request.body or b"")
 
 
-def _values_of(headers_env: Mapping[str, str], variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Each header with the value of its variable. Raises ToolFailure where one is not set or cannot be sent."""
+def _values_of(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Each header, or field of a query, with the value of its variable.
+
+    Raises ToolFailure where one is not set or cannot be sent.
+    """
     found: list[tuple[str, str]] = []
-    for name, variable in headers_env.items():
+    for name, variable in named.items():
         value = variables.get(variable, "").strip()
         if not value or not value.isascii() or not value.isprintable():
             how = "is not set" if not value else "holds what no header can"
-            detail = f"the environment variable `{variable}`, with the header `{name}`, {how}"
+            detail = f"the environment variable `{variable}`, with the value of `{name}`, {how}"
             raise ToolFailure("this tool is not set up here; go on without it", code="not-set-up", detail=detail)
         found.append((name, value))
     return tuple(found)
+
+
+def _own_headers(request: WebRequest, secret: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What goes to the server of the catalog alone: a secret before what the request says, cookies of both."""
+    named = {name.lower() for name, _ in secret}
+    kept = [row for row in request.headers if row[0].lower() not in named]
+    if not any(name.lower() == "accept" for name, _ in (*kept, *secret)):
+        kept.append(("Accept", _ACCEPT))
+    cookies = [value for name, value in request.headers if name.lower() == "cookie"]
+    both = [(name, "; ".join([value, *cookies]) if name.lower() == "cookie" else value) for name, value in secret]
+    return (*(row for row in kept if request.body is None or row[0].lower() != "content-type"), *both)
+
+
+def _without(url: str, fields: Sequence[tuple[str, str]]) -> str:
+    """An address without the fields of its query that have these names."""
+    head, mark, query = url.partition("?")
+    named = {name for name, _ in fields}
+    if not mark or not named:
+        return url
+    query, hash_, rest = query.partition("#")
+    kept = "&".join(one for one in query.split("&") if unquote_plus(one.partition("=")[0]) not in named)
+    return f"{head}{'?' if kept else ''}{kept}{hash_}{rest}"
 
 
 def _origin(target: UrlTarget) -> tuple[str, str, int]:

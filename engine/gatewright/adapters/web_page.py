@@ -36,6 +36,7 @@ _TEXT = re.compile(
     r"text/.*|.*[+/](?:xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|x-ndjson|graphql|sql)"
     r"|application/x-www-form-urlencoded|message/.*"
 )
+_LINES = re.compile(r"(?:application|text)/(?:x-)?(?:ndjson|jsonl|jsonlines|json-lines)")
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
 _PAGE = re.compile(rb"\s*(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -84,8 +85,8 @@ def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
     return WebPage(url, answer.status, _mime(content_type), kind, text, size, is_cut, title, answer.headers)
 
 
-def value_of(answer: Answer, secrets: Secrets) -> JsonValue | bytes:
-    """The body as a program wants it, without ``secrets``: JSON, text or bytes; without one, the status.
+def value_of(answer: Answer, secrets: Secrets, *, raw: bool = False) -> JsonValue | bytes:
+    """The body as a program wants it, without ``secrets``: JSON, text or bytes (``raw``: always); else the status.
 
     Raises ToolFailure for an answer that is no success or not whole.
     """
@@ -97,12 +98,16 @@ def value_of(answer: Answer, secrets: Secrets) -> JsonValue | bytes:
     if answer.is_cut:
         text = f"the server answered with status {answer.status} and more than {len(answer.body):,} bytes"
         raise ToolFailure(f"{text}; if the call only reads, ask for less, else do not make it again", code=_TOO_LARGE)
-    if not answer.body:
+    if not answer.body and not raw:
         return {"status": answer.status}
-    if page.kind == "binary":
+    is_lines = _LINES.fullmatch(page.content_type) is not None
+    if raw or (page.kind == "binary" and not is_lines):
         return secrets.out_of(answer.body.decode("latin-1")).encode("latin-1")
-    if page.kind == "json":
+    if is_lines or page.kind == "json" or page.content_type == "text/json":
         try:
+            if is_lines:
+                lines = decoded(answer.body, "utf-8").split("\n")
+                return secrets.out_of_value([json.loads(line) for line in lines if line.strip()])
             return secrets.out_of_value(json.loads(page.text))
         except (ValueError, RecursionError):
             raise ToolFailure(

@@ -201,6 +201,8 @@ async def _read_answer(response: Response, wants: Callable[[str], bool], most: i
             raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer") from None
         if len(body) > most or received > most:
             return Answer(response.status, headers, bytes(body[:most]), is_cut=True)
+    if inflate is not None and received and not inflate.eof:
+        raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer")
     return Answer(response.status, headers, bytes(body), is_cut=False)
 
 

@@ -222,6 +222,7 @@ def _state_json(state: CatalogState) -> dict[str, object]:
     catalog, pin = state.catalog, state.pin
     how: dict[str, object] = {"command": catalog.command, "args": list(catalog.args), "env": list(catalog.env)}
     how |= {"cwd": catalog.cwd, "url": catalog.url, "headers_env": dict(catalog.headers_env)}
+    how |= {"query_env": dict(catalog.query_env)} if catalog.query_env else {}
     return {
         "id": catalog.catalog_id,
         "type": str(catalog.kind),

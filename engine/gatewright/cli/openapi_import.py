@@ -30,5 +30,8 @@ def import_openapi(workspace: Workspace, file: str, made: Catalog, *, trust: boo
     place_manifest(found, catalog, workspace.folder)
     print_error(f"gatewright: `{catalog.manifest}` has {found.words}, which are sent to {catalog.url}")
     for header, variable in catalog.headers_env.items():
-        print_error(f"gatewright: the header `{header}` is the value of the environment variable `{variable}`")
+        what = " (all of it, such as `name=value`)" if header.lower() == "cookie" else ""
+        print_error(f"gatewright: the header `{header}` is the value of the environment variable `{variable}`{what}")
+    for name, variable in catalog.query_env.items():
+        print_error(f"gatewright: `{name}` of each query is the value of the environment variable `{variable}`")
     import_server(workspace, catalog.catalog_id, catalog, trust=trust, accept=accept, scripts=False, as_json=as_json)

@@ -210,7 +210,8 @@ class Catalog:
     ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines them where no server does, relative to
     the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment variables
     that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there. So are the
-    process that is started for each call of a tool, and the address below which tools are requested over HTTP;
+    process that is started for each call of a tool, and the address below which tools are requested over HTTP, whose
+    queries have the fields of ``query_env``, too;
     ``module``: the WASM module that runs them. A command is a process of its own: ``confine`` says what holds for it,
     ``places`` which sources (by id) and folders (as written) it gets, None before anybody accepted what.
     """
@@ -226,6 +227,7 @@ class Catalog:
     cwd: str | None = None
     url: str | None = None
     headers_env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    query_env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     module: str = ""
     confine: Confine = Confine.POLICY
     places: Mapping[str, PlaceUse] | None = field(default=None, hash=False)

@@ -106,6 +106,7 @@ def plain_catalog(catalog: Catalog) -> Plain:
         "cwd": catalog.cwd,
         "url": catalog.url,
         "headers_env": dict(catalog.headers_env),
+        "query_env": dict(catalog.query_env),
         "prefix": catalog.prefix,
         "trusted": catalog.trusted,
     }

@@ -59,11 +59,12 @@ _MANIFEST = told(NAME, "The file with the tools' definitions, relative to this f
 _COMMAND = told(NAME, "What starts the server, or runs a call of a tool")
 _URL = told(NAME, "Where the server is reached, in place of a `command`; or what requests of tools begin with")
 _HEADERS = told(by_name(NAME), "Headers, each with the environment variable that holds its value")
+_QUERY = told(by_name(NAME), "Fields of each query, each with the environment variable that holds its value")
 _MODULE = told(NAME, "The WASM module that runs a call of a tool, relative to this file")
 KEYS_OF: dict[CatalogType, dict[str, Shape]] = {
     CatalogType.HOST: {"manifest": _MANIFEST},
     CatalogType.MCP: {"command": _COMMAND, **STARTED, "url": _URL, "headers_env": _HEADERS},
-    CatalogType.HTTP: {"manifest": _MANIFEST, "url": _URL, "headers_env": _HEADERS},
+    CatalogType.HTTP: {"manifest": _MANIFEST, "url": _URL, "headers_env": _HEADERS, "query_env": _QUERY},
     CatalogType.SUBPROCESS: {"manifest": _MANIFEST, "command": _COMMAND, **STARTED},
     CatalogType.WASM: {"manifest": _MANIFEST, "module": _MODULE, "places": STARTED["places"]},
 }
@@ -81,6 +82,7 @@ _FILE_STEM = late_regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 _PREFIX = late_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
 _VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = late_regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FIELD = late_regex(r"[\x21-\x7e]{1,100}")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 """Names that Windows keeps for devices, whatever stands behind a dot."""
 
@@ -231,8 +233,10 @@ def _server(row: Row, catalog: Catalog) -> Catalog | None:
 
 def _reached(row: Row, catalog: Catalog) -> Catalog | None:
     """The same with its address."""
-    url, headers = _url(row), _headers(row)
-    return None if url is None or headers is None else replace(catalog, url=url, headers_env=headers)
+    url, headers, query = _url(row), _from_variables(row, "headers_env"), _from_variables(row, "query_env")
+    if url is None or headers is None or query is None:
+        return None
+    return replace(catalog, url=url, headers_env=headers, query_env=query)
 
 
 def _started(row: Row, catalog: Catalog) -> Catalog | None:
@@ -316,19 +320,19 @@ def _variables(row: Row) -> tuple[str, ...] | None:
     return words
 
 
-def _headers(row: Row) -> dict[str, str] | None:
-    """Header to the variable with its value."""
-    table = row.table("headers_env")
+def _from_variables(row: Row, key: str) -> dict[str, str] | None:
+    """Header, or field of a query, to the variable with its value."""
+    table = row.table(key)
     if table is None:
-        return {} if "headers_env" not in row.raw else None
+        return {} if key not in row.raw else None
     found: dict[str, str] = {}
     for header in table.raw:
         variable = table.text(header)
-        if not _HEADER.fullmatch(header):
-            message = f"{shown(header)} is no name of a header"
-            row.report.error(table.at(header), "bad-value", message, at_value=False)
+        if not (_HEADER if key == "headers_env" else _FIELD).fullmatch(header):
+            what = "no name of a header" if key == "headers_env" else "no name of a field"
+            row.report.error(table.at(header), "bad-value", f"{shown(header)} is {what}", at_value=False)
             return None
-        if header.casefold() in map(str.casefold, found):
+        if key == "headers_env" and header.casefold() in map(str.casefold, found):
             message = f"the header `{header}` stands here a second time"
             row.report.error(table.at(header), "duplicate", message, at_value=False)
             return None

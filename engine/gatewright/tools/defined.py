@@ -17,7 +17,7 @@ from gatewright.schema.pattern import linear_part, pattern_problems
 from gatewright.schema.walk import Schema, pointer_text
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.schemashape import Runner, definition_shape, selected
+from gatewright.tools.schemashape import Runner, answering, definition_shape, selected
 from gatewright.tools.tool import Tool
 
 _MOST_PATTERNS = 20
@@ -91,6 +91,8 @@ class DefinedTool(Tool, abstract=True):
             shape = definition_shape(schema, self.safety_tier, tiers, runner)
             if definition.operation_field is not None or definition.operations is not None:
                 shape = selected(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
+            if definition.operation_outputs:
+                shape = answering(shape, definition.operation_outputs)
         except SchemaError as error:
             raise RegistrationError(f"tool `{self.name}`: {error}") from None
         self._shape = shape
@@ -101,6 +103,19 @@ class DefinedTool(Tool, abstract=True):
     def output_checker(self) -> SchemaChecker | None:
         """The part of the output schema that can be checked in linear time. Raises SchemaError."""
         return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))
+
+    def output_checker_of(self, operation: str) -> SchemaChecker | None:
+        """As of every tool; what cannot be checked in linear time is left out, and each is compiled as it is needed."""
+        said = self.definition.operation_outputs.get(operation)
+        if said is None:
+            return self.output_checker
+        return self._output_checkers.get(operation) or self._output_checkers.setdefault(
+            operation, SchemaChecker(linear_part(said))
+        )
+
+    @once
+    def _output_checkers(self) -> dict[str, SchemaChecker]:
+        return {}
 
     @property
     def unchecked_output(self) -> str:

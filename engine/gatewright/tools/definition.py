@@ -30,10 +30,11 @@ _SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
 _OUTPUT_KEYS = ("outputSchema", "output_schema")
 _CONDUCT = ("result_type", "normalization", "determinism", "side_effects", "bounds")
 _EXTRA_KEYS = frozenset(
-    {"version", "safety_tier", "destroys", "operation_tiers", "operation_field", "operations", *_CONDUCT}
+    {"version", "safety_tier", "destroys", "operation_tiers", "operation_outputs", "operation_field", "operations"}
+    | set(_CONDUCT)
 )
 _NORMALIZATIONS = (Normalization.JSON, Normalization.BINARY)
-_BOUNDS = ("timeout_s", "memory_bytes", "cpu_s", "network_bytes")
+_BOUNDS = ("timeout_s", "memory_bytes", "cpu_s", "network_bytes", "max_requests")
 _T = TypeVar("_T", bound=StrEnum)
 
 
@@ -57,6 +58,7 @@ class ToolDefinition:
     ``output_fault``: why the output schema that was given cannot be used; then there is none.
     ``destroys``: what its hints say of that, None where they say nothing. ``run``: how it is executed, in words that
     whoever executes it understands; None: nothing is said of that. ``conduct`` counts where the tool is run here.
+    ``operation_outputs``: the schemas of the results of single operations.
     """
 
     name: str
@@ -72,6 +74,7 @@ class ToolDefinition:
     destroys: bool | None = None
     run: Schema | None = field(default=None, hash=False)
     conduct: Conduct = Conduct()
+    operation_outputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema], hash=False)
 
 
 @frozen
@@ -173,6 +176,7 @@ def _definition(row: Schema) -> ToolDefinition:
         _destroys(said, as_object(row.get("annotations")) or {}),
         _run(row.get("run")),
         _conduct(said),
+        _operation_outputs(said),
     )
 
 
@@ -206,8 +210,9 @@ def _bounds(value: object) -> ResourceBounds:
     if table is None or not table.keys() <= set(_BOUNDS):
         raise _extra("/bounds", f"`bounds` is an object of {', '.join(f'`{key}`' for key in _BOUNDS)}")
     for key, number in table.items():
-        if isinstance(number, bool) or not isinstance(number, int if key.endswith("bytes") else int | float):
-            raise _extra(f"/bounds/{key}", f"`{key}` must be a {'whole ' if key.endswith('bytes') else ''}number")
+        is_whole = key.endswith("bytes") or key == "max_requests"
+        if isinstance(number, bool) or not isinstance(number, int if is_whole else int | float):
+            raise _extra(f"/bounds/{key}", f"`{key}` must be a {'whole ' if is_whole else ''}number")
     try:
         return ResourceBounds(**table)
     except (RegistrationError, OverflowError):
@@ -312,6 +317,24 @@ def _operation_tiers(said: Schema) -> dict[str, SafetyTier]:
         raise _extra("/operation_tiers", "`operation_tiers` must be a JSON object")
     read = {name: _tier(value, "/operation_tiers") for name, value in table.items()}
     return {name: tier for name, tier in read.items() if tier is not None}
+
+
+def _operation_outputs(said: Schema) -> dict[str, Schema]:
+    table = as_object(said.get("operation_outputs", {}))
+    if table is None:
+        raise _extra("/operation_outputs", "`operation_outputs` must be a JSON object")
+    for name, value in table.items():
+        schema = as_object(value)
+        why = "it is no JSON object" if schema is None else result_schema_fault(schema)
+        if why:
+            raise _extra("/operation_outputs", f"the schema of the results of `{name[:_NAME]}` cannot be used: {why}")
+    return table
+
+
+def result_schema_fault(schema: Schema) -> str:
+    """Say why a schema of any result, not of an object alone, cannot be used; empty where it can."""
+    problems = check_schema({"type": "object", "properties": {"result": linear_part(schema)}})
+    return problems[0].message if problems else ""
 
 
 def _operations(said: Schema) -> tuple[str, ...] | None:

@@ -12,15 +12,21 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.tools.declaration import Normalization, ResourceBounds, SideEffect
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.defined import DefinedTool
-from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.definition import Conduct, ToolDefinition
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.port import WebPort
 from gatewright.tools.result import normalized
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
+
+
+BOUNDS = ResourceBounds(timeout_s=30.0, network_bytes=10 * 1024 * 1024, max_requests=6)
+"""What a call may use, where the definition says nothing of that."""
+_RESULTS = frozenset({ResultType.ANY, ResultType.OBJECT, ResultType.ARRAY, ResultType.STRING, ResultType.BINARY})
+_OF_WORLD = frozenset({Determinism.MAYBE, Determinism.NON_DETERMINISTIC})
 
 
 class HttpTool(DefinedTool, abstract=True):
@@ -31,7 +37,7 @@ class HttpTool(DefinedTool, abstract=True):
 
     enforces_bounds = True
     normalization = Normalization.CUSTOM
-    resource_bounds = ResourceBounds(timeout_s=30.0, network_bytes=10 * 1024 * 1024, max_requests=6)
+    resource_bounds = BOUNDS
 
     def __init__(self, definition: ToolDefinition, *, url: str, **rest: Any) -> None:
         self._base, self._requests = base_address(url), read_requests(definition.run)
@@ -41,6 +47,26 @@ class HttpTool(DefinedTool, abstract=True):
         names = {spec.name for spec in self.operations}
         if not self._requests.is_single and names != set(self._requests.by_operation):
             raise RegistrationError(f"tool `{self.name}`: `run/operations` names other operations than its schema has")
+        self._take(definition.conduct)
+
+    def _take(self, conduct: Conduct) -> None:
+        """Be what the definition says of calls and results. Raises RegistrationError for what no request is."""
+        said = conduct.bounds
+        if said.memory_bytes is not None or said.cpu_s is not None:
+            raise RegistrationError(f"tool `{self.name}`: a request has no bounds of memory and processor time")
+        if conduct.determinism not in _OF_WORLD:
+            why = "what a server answers depends on more than the arguments and the workspace"
+            raise RegistrationError(f"tool `{self.name}` is declared {conduct.determinism}, but {why}")
+        if conduct.result_type not in _RESULTS:
+            raise RegistrationError(f"tool `{self.name}`: the answer to a request is no {conduct.result_type}")
+        self.determinism, self.result_type = conduct.determinism, conduct.result_type
+        if conduct.normalization is Normalization.BINARY:
+            self.normalization = Normalization.BINARY
+        self.resource_bounds = replace(
+            said,
+            network_bytes=said.network_bytes or BOUNDS.network_bytes,
+            max_requests=said.max_requests or BOUNDS.max_requests,
+        )
 
     def facts(self) -> ToolFacts:
         """As of every tool; each operation needs the network, and is judged by where its requests go."""

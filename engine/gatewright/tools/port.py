@@ -49,28 +49,30 @@ class WebPort(Protocol):
         request: WebRequest,
         *,
         headers_env: Mapping[str, str],
+        query_env: Mapping[str, str],
         follow: Callable[[UrlTarget], None],
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
         """The answer to a request: JSON, text or bytes; one without a body is an object with its status.
 
-        The headers of the request, and those of ``headers_env`` (each from the environment variable named there), go
-        to its own origin alone; nothing of what they hold stands in the answer. ``follow`` raises where the call may
-        not go on to an address that it is redirected to. Of the ``bounds`` it keeps the number of requests and the
-        bytes of the network. An answer that is no success is a failure.
+        The headers of the request, those of ``headers_env`` and the fields of the query in ``query_env`` (each from the
+        environment variable named there) go to its own origin alone; nothing of what they hold stands in the answer.
+        ``follow`` raises where the call may not go on to an address that it is redirected to. Of the ``bounds`` it
+        keeps the number of requests and the bytes of the network. An answer that is no success is a failure.
         """
         ...
 
 
 @frozen
 class WebRequest:
-    """A request as it is sent. ``content_type``: of the body."""
+    """A request as it is sent. ``content_type``: of the body. ``raw``: of the answer the bytes are wanted."""
 
     method: str
     url: UrlTarget
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     content_type: str = ""
+    raw: bool = False
 
 
 @frozen

@@ -189,6 +189,14 @@ def selected(
     return _selected(reading, inner, tier, tiers)
 
 
+def answering(shape: InputShape, outputs: Mapping[str, Schema]) -> InputShape:
+    """``shape`` whose operations have the results that ``outputs`` describes. Raises SchemaError."""
+    unknown = outputs.keys() - {spec.name for spec in shape.operations}
+    if unknown or not isinstance(shape, SelectedShape):
+        raise SchemaError(f"`operation_outputs` names `{min(unknown, default='')[:80]}`, which it does not have")
+    return replace(shape, specs=tuple(replace(spec, output_schema=outputs.get(spec.name)) for spec in shape.specs))
+
+
 def listed_names(given: object, tool_name: str) -> tuple[str, ...]:
     """What a function ``operations`` answered, as names. Raises RegistrationError."""
     if isinstance(given, str) or not isinstance(given, Iterable):

@@ -53,7 +53,8 @@ class ToolFile:
     """The content of a file of tools. ``content``: the manifest that it is, or becomes.
 
     ``kinds``: who may run its tools, the likeliest first. ``servers``: the addresses that a document names, ``headers``
-    those that its security asks for, each with the name of the scheme. ``left_out``: how many faults there are in all.
+    those that its security asks for, each with the name of the scheme, ``fields`` the same in queries. ``left_out``:
+    how many faults there are in all.
     """
 
     is_document: bool
@@ -65,6 +66,7 @@ class ToolFile:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     faults: tuple[Fault, ...] = ()
     left_out: int = 0
+    fields: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     @property
     def operations(self) -> int:
@@ -79,6 +81,10 @@ class ToolFile:
     def variables(self, catalog: str) -> dict[str, str]:
         """The environment variable of each header, which is to hold its value."""
         return {header: _variable(f"{catalog}_{header}") for header in self.headers}
+
+    def field_variables(self, catalog: str) -> dict[str, str]:
+        """The same of each field of queries."""
+        return {name: _variable(f"{catalog}_{name}") for name in self.fields}
 
 
 def says_tools(text: str) -> bool:
@@ -134,7 +140,10 @@ def catalog_of_file(
         if url is None:
             raise WorkspaceError("the document does not say where its server is: say its address (--url)")
     headers = wanted.headers_env or found.variables(wanted.catalog_id)
-    made = replace(wanted, manifest=manifest, url=url, headers_env=headers if url is not None else {})
+    fields = wanted.query_env or found.field_variables(wanted.catalog_id)
+    made = replace(wanted, manifest=manifest, url=url)
+    if url is not None:
+        made = replace(made, headers_env=headers, query_env=fields)
     if (fault := catalog_fault(made)) is not None:
         raise WorkspaceError(fault)
     return made
@@ -175,6 +184,7 @@ def _imported(found: Imported, title: str, servers: tuple[str, ...]) -> ToolFile
         found.headers,
         found.faults,
         found.left_out,
+        found.query,
     )
 
 

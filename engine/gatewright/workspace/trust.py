@@ -158,6 +158,7 @@ def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     free = [str(catalog.confine)] if catalog.confine is Confine.NONE else []
     listed = [str(catalog.kind), catalog.manifest] if catalog.kind.has_manifest else []
+    listed += [dict(catalog.query_env)] if catalog.query_env else []
     content = module_digest(policy_path.parent / catalog.module) if catalog.module and module is None else module
     run = [catalog.module, content] if catalog.module else []
     return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free, *listed, *run])

@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from email.parser import BytesParser
+from email.policy import HTTP
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -60,11 +62,14 @@ def http_tool(
     *,
     url: str = "http://api.example.com/v1",
     headers_env: dict[str, str] | None = None,
+    query_env: dict[str, str] | None = None,
+    extras: dict[str, Any] | None = None,
 ) -> HttpTool:
-    row = {"name": "items", "inputSchema": schema or SCHEMA, "run": run}
+    row = {"name": "items", "inputSchema": schema or SCHEMA, "run": run, "_meta": {"gatewright": extras or {}}}
     definitions, problems = read_definitions([row])
     assert not problems
-    return made_tool(definitions[0], Catalog("shop", CatalogType.HTTP, url=url, headers_env=headers_env or {}))
+    catalog = Catalog("shop", CatalogType.HTTP, url=url, headers_env=headers_env or {}, query_env=query_env or {})
+    return made_tool(definitions[0], catalog)
 
 
 def made_tool(definition: ToolDefinition, catalog: Catalog) -> HttpTool:
@@ -355,6 +360,292 @@ async def test_request_is_bounded_in_bytes(tmp_path: Path) -> None:
         assert len(bench.site.requests) == count + 1
 
 
+FILE = {"base64": "iVBORw==", "name": 'a".png'}
+SENT: list[tuple[dict[str, Any], dict[str, Any], str, dict[str, str], bytes]] = [
+    ({"path": "/{a}/x"}, {"a": ["b c", "d,e"]}, "/b%20c,d%2Ce/x", {}, b""),
+    ({"path": "/{a}"}, {"a": {"r": 1, "g": True}}, "/r,1,g,true", {}, b""),
+    ({"path": "/{a*}"}, {"a": {"r": 1, "g": "é"}}, "/r=1,g=%C3%A9", {}, b""),
+    ({"path": "/x{.a}"}, {"a": ["b", "c"]}, "/x.b,c", {}, b""),
+    ({"path": "/x{.a*}"}, {"a": ["b", "c"]}, "/x.b.c", {}, b""),
+    ({"path": "/x{;a}"}, {"a": ["b", "c"]}, "/x;a=b,c", {}, b""),
+    ({"path": "/x{;a*}"}, {"a": ["b", "c"]}, "/x;a=b;a=c", {}, b""),
+    ({"path": "/x{;a*}/y"}, {"a": {"r": 1, "g": 2}}, "/x;r=1;g=2/y", {}, b""),
+    ({"path": "/x/{+a}/y"}, {"a": "docs/a b/%2F.md"}, "/x/docs/a%20b/%252F.md/y", {}, b""),
+    ({"path": "/", "query": {"q": {"argument": "a", "style": "comma"}}}, {"a": {"r": 1}}, "/?q=r,1", {}, b""),
+    ({"path": "/", "query": {"q": {"argument": "a", "style": "space"}}}, {"a": ["b", "c|"]}, "/?q=b%20c%7C", {}, b""),
+    ({"path": "/", "query": {"q": {"argument": "a", "style": "pipe"}}}, {"a": ["b", "c"]}, "/?q=b%7Cc", {}, b""),
+    ({"path": "/", "query": {"q": {"argument": "a", "style": "spread"}}}, {"a": {"r": [1, 2]}}, "/?r=1&r=2", {}, b""),
+    ({"path": "/", "query": {"q": {"argument": "a", "style": "json"}}}, {"a": "b"}, "/?q=%22b%22", {}, b""),
+    (
+        {"path": "/", "query": {"q": {"argument": "a", "style": "brackets"}}},
+        {"a": {"r": {"g": 1}, "b": None}},
+        "/?q[r][g]=1".replace("[", "%5B").replace("]", "%5D"),
+        {},
+        b"",
+    ),
+    (
+        {"path": "/", "query": {"q": {"argument": "a", "reserved": True}}},
+        {"a": "b/c:d&e=#+"},
+        "/?q=b/c:d%26e%3D%23%2B",
+        {},
+        b"",
+    ),
+    (
+        {"path": "/", "headers": {"X-A": {"argument": "a"}, "X-B": "b"}},
+        {"a": [1, 2]},
+        "/",
+        {"x-a": "1,2", "x-b": "b"},
+        b"",
+    ),
+    ({"path": "/", "headers": {"X-A": {"argument": "a"}}}, {}, "/", {}, b""),
+    (
+        {"path": "/", "cookies": ["a", "b"]},
+        {"a": "x; y=z", "b": [1, 2]},
+        "/",
+        {"cookie": "a=x%3B%20y%3Dz; b=1; b=2"},
+        b"",
+    ),
+    (
+        {"path": "/", "method": "POST", "body": {"text": "a"}},
+        {"a": "é"},
+        "/",
+        {"content-type": "text/plain; charset=utf-8"},
+        "é".encode(),
+    ),
+    (
+        {"path": "/", "method": "PUT", "body": {"bytes": "a", "type": "image/png"}},
+        {"a": FILE},
+        "/",
+        {"content-type": "image/png"},
+        b"\x89PNG",
+    ),
+    (
+        {"path": "/", "method": "PUT", "body": {"bytes": "a"}},
+        {"a": {"text": "x"}},
+        "/",
+        {"content-type": "application/octet-stream"},
+        b"x",
+    ),
+    (
+        {"path": "/", "method": "POST", "body": {"json": "a", "type": "application/vnd.x+json"}},
+        {"a": [1]},
+        "/",
+        {"content-type": "application/vnd.x+json"},
+        b"[1]",
+    ),
+    ({"path": "/", "method": "POST", "body": {"json": ["a"], "optional": True}}, {}, "/", {}, b""),
+    ({"path": "/", "method": "POST", "body": {"json": ["a"]}}, {}, "/", {"content-type": JSON}, b"{}"),
+    (
+        {"path": "/", "method": "POST", "body": {"form": "a"}},
+        {"a": {"b": "c d", "e": [1, 2]}},
+        "/",
+        {"content-type": "application/x-www-form-urlencoded"},
+        b"b=c+d&e=1&e=2",
+    ),
+]
+"""What a definition says, arguments, and what the server gets: path and query, some of the headers, and the body."""
+
+
+@pytest.mark.parametrize("row", SENT, ids=range(len(SENT)))
+async def test_server_gets_what_the_definition_says(tmp_path: Path, row: Any) -> None:
+    run, arguments, target, headers, body = row
+    async with bench_of(tmp_path, http_tool(run, {"type": "object"}, url="http://api.example.com")) as bench:
+        bench.site.pages[target.partition("?")[0]] = answer("ok")
+        assert await bench.value(**arguments) == "ok"
+        assert bench.site.requests[-1].split(" ")[1] == target
+        sent = bench.site.headers()
+        assert {
+            name: value for name, value in sent.items() if name in {"cookie", "content-type"} | headers.keys()
+        } == headers
+        assert bench.site.bodies[-1] == body
+        assert sent["accept"].startswith("application/json")
+
+
+async def test_form_with_files_is_read_by_others_as_it_was_meant(tmp_path: Path) -> None:
+    fields = {
+        "photo": {"argument": "photo", "file": True, "type": "image/png"},
+        "more": {"argument": "more", "file": True},
+        "tags": "tags",
+        "about": "about",
+        "who": {"argument": "who", "style": "json"},
+    }
+    run = {"path": "/", "method": "POST", "body": {"multipart": fields}}
+    given = {
+        "photo": FILE,
+        "more": [{"text": "one"}, {"text": "--\r\n", "name": "2.txt"}],
+        "tags": ["a", "é"],
+        "about": {"b": 1},
+    }
+    async with bench_of(tmp_path, http_tool(run, {"type": "object"}, url="http://api.example.com")) as bench:
+        bench.site.pages["/"] = answer("ok")
+        assert await bench.value(**given, who="x") == "ok"
+        head = f"Content-Type: {bench.site.headers()['content-type']}\r\n\r\n".encode()
+        read = BytesParser(policy=HTTP).parsebytes(head + bench.site.bodies[-1])
+        parts = [
+            (
+                str(part.get_param("name", header="content-disposition")),
+                part.get_filename(),
+                part["content-type"],
+                part.get_payload(decode=True),
+            )
+            for part in read.iter_parts()
+        ]
+    assert parts == [
+        ("photo", "a%22.png", "image/png", b"\x89PNG"),
+        ("more", "more", "application/octet-stream", b"one"),
+        ("more", "2.txt", "application/octet-stream", b"--\r\n"),
+        ("tags", None, None, b"a"),
+        ("tags", None, None, "é".encode()),
+        ("about", None, JSON, b'{"b": 1}'),
+        ("who", None, JSON, b'"x"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "arguments"),
+    [
+        ({"path": "/{a*}"}, {"a": {"b": ""}}),
+        ({"path": "/{a}"}, {"a": [["b"]]}),
+        ({"path": "/{a}"}, {"a": {"b/": 1}}),
+        ({"path": "/{a}"}, {"a": None}),
+        ({"path": "/{.a}"}, {"a": "."}),
+        ({"path": "/{+a}"}, {"a": "x/../y"}),
+        ({"path": "/{+a}"}, {"a": "/x"}),
+        ({"path": "/{+a}"}, {"a": "x//y"}),
+        ({"path": "/{+a}"}, {"a": "x/"}),
+        ({"path": "/{+a}"}, {"a": "x/."}),
+        ({"path": "/{+a}"}, {"a": "x\\..\\y"}),
+        ({"path": "/{+a}"}, {"a": ["x"]}),
+        ({"path": "/", "headers": {"X": {"argument": "a"}}}, {"a": "x\r\nHost: evil"}),
+        ({"path": "/", "headers": {"X": {"argument": "a"}}}, {"a": "é"}),
+        ({"path": "/", "headers": {"X": {"argument": "a"}}}, {"a": {"b": ["x"]}}),
+        ({"path": "/", "query": {"q": {"argument": "a", "style": "spread"}, "b": "b"}}, {"a": {"b": 1}}),
+        ({"path": "/", "query": {"q": {"argument": "a", "style": "spread"}, "b": "b"}}, {"a": {"b[x]": 1}}),
+        ({"path": "/", "method": "PUT", "body": {"bytes": "a"}}, {"a": {"base64": "%"}}),
+        ({"path": "/", "method": "PUT", "body": {"bytes": "a"}}, {"a": {"base64": "", "text": ""}}),
+        ({"path": "/", "method": "PUT", "body": {"bytes": "a"}}, {"a": {"path": "/etc/passwd"}}),
+        ({"path": "/", "method": "PUT", "body": {"text": "a"}}, {"a": 3}),
+        ({"path": "/", "method": "PUT", "body": {"form": "a"}}, {"a": [3]}),
+        ({"path": "/", "method": "PUT", "body": {"multipart": {"a": {"file": True}}}}, {"a": [3]}),
+    ],
+)
+async def test_value_that_cannot_stand_in_its_place_is_denied(tmp_path: Path, run: Any, arguments: Any) -> None:
+    async with bench_of(tmp_path, http_tool(run, {"type": "object"})) as bench:
+        assert await bench.code(**arguments) == "arguments-mismatch"
+        assert bench.site.requests == []
+
+
+GISTS: dict[str, Any] = {
+    "operations": {
+        "get": {"path": "/gists/{id}"},
+        "list_public": {"path": "/gists/public"},
+        "history": {"path": "/gists/{id}/history"},
+        "file": {"path": "/gists/{id}/files/{+name}", "except": ["/gists/{id}/files/{name}/raw"]},
+        "drop": {"method": "DELETE", "path": "/gists/{id}"},
+    }
+}
+
+
+async def test_no_value_makes_a_request_of_another_operation(tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "operation": {"enum": list(GISTS["operations"])},
+            "id": {"type": "string"},
+            "name": {"type": "string"},
+        },
+        "required": ["operation"],
+    }
+    rule = '[[agents.a.tool_rules]]\ntool_name = "items"\nrule_type = { AllowedOperations = ["get", "file", "drop"] }\n'
+    async with bench_of(tmp_path, http_tool(GISTS, schema, url="http://api.example.com"), more=rule) as bench:
+        bench.site.pages |= {path: answer("ok") for path in ("/gists/7", "/gists/7/files/a/b", "/gists/public")}
+        for allowed in (
+            {"operation": "get", "id": "7"},
+            {"operation": "file", "id": "7", "name": "a/b"},
+            {"operation": "drop", "id": "public"},
+        ):
+            assert await bench.value(**allowed) == "ok"
+        for told in (
+            {"operation": "get", "id": "public"},
+            {"operation": "get", "id": "Public"},
+            {"operation": "get", "id": "7/history"},
+            {"operation": "file", "id": "7", "name": "a/raw"},
+        ):
+            outcome = await bench.call(**told)
+            assert (outcome.status, outcome.code) == (Status.DENIED, "arguments-mismatch"), told
+            assert "list_public" not in (outcome.output or "")
+        assert len(bench.site.requests) == 3
+
+
+async def test_key_in_the_query_goes_to_its_own_server_alone(tmp_path: Path) -> None:
+    tool = http_tool(
+        {"path": "/a", "query": {"any": {"argument": "any", "style": "spread"}}},
+        {"type": "object"},
+        query_env={"key": "KEY"},
+    )
+    granted = '{ NetRead = { allowlist = ["*"] } }'
+    async with bench_of(tmp_path, tool, granted=granted, variables={"KEY": "open sesame&now"}) as bench:
+        page = bench.site.pages
+        page["/v1/a"] = answer("you sent open sesame&now, open%20sesame%26now")
+        told = await bench.value(any={"key": "mine", "b": "1"})
+        assert "sesame" not in told
+        assert bench.site.requests[-1].split(" ")[1] == "/v1/a?b=1&key=open%20sesame%26now"
+        page["/v1/a"] = redirect("/v1/b?key=open%20sesame%26now&c=2#d")
+        page["/v1/b"] = redirect("http://other.example.org/c?key=open+sesame%26now")
+        page["/c"] = answer("there")
+        assert await bench.value() == "there"
+        assert [one.split(" ")[1] for one in bench.site.requests[-3:]] == [
+            "/v1/a?key=open%20sesame%26now",
+            "/v1/b?c=2&key=open%20sesame%26now",
+            "/c",
+        ]
+        page["/v1/a"] = redirect("http://other.example.org/open%20sesame%26now")
+        outcome = await bench.call()
+        assert (outcome.code, "sesame" in f"{outcome.output}{outcome.detail}") == ("bad-answer", False)
+
+
+async def test_definition_says_its_bounds_and_results(tmp_path: Path) -> None:
+    said = {
+        "bounds": {"max_requests": 1, "network_bytes": 3_000, "timeout_s": 2},
+        "operation_outputs": {"list": {"type": "array"}},
+    }
+    tool = http_tool(ITEMS, extras=said)
+    assert (tool.resource_bounds.max_requests, tool.resource_bounds.network_bytes) == (1, 3_000)
+    async with bench_of(tmp_path / "a", tool, more='[tools.items]\noutput = "strict"\n') as bench:
+        page = bench.site.pages
+        page |= {"/v1/items": answer("[1]", content_type=JSON), "/v1/items/1": redirect("/v1/items")}
+        assert await bench.value(operation="list") == "[1]"
+        assert await bench.code(operation="get", item="1") == "too-many-redirects"
+        page["/v1/items"] = answer('{"a": 1}', content_type=JSON)
+        assert await bench.code(operation="list") == "output-mismatch"
+        page["/v1/items"] = answer("x" * 5_000)
+        assert await bench.code(operation="list") == "result-too-large"
+    binary = http_tool({"path": "/x"}, {"type": "object"}, extras={"result_type": "binary"})
+    async with bench_of(tmp_path / "b", binary) as bench:
+        bench.site.pages["/v1/x"] = answer('{"a": 1}', content_type=JSON)
+        outcome = await bench.call()
+        assert (outcome.status, outcome.raw) == (Status.ALLOWED, b'{"a": 1}')
+    wrong: tuple[dict[str, Any], ...] = (
+        {"determinism": "Pure"},
+        {"determinism": "Deterministic"},
+        {"result_type": "stream"},
+        {"bounds": {"cpu_s": 1}},
+        {"operation_outputs": {"drop_all": {}}},
+    )
+    for extras in wrong:
+        with pytest.raises(RegistrationError):
+            http_tool(ITEMS, extras=extras)
+
+
+async def test_lines_of_json_are_a_list(tmp_path: Path) -> None:
+    async with bench_of(tmp_path, http_tool(ITEMS)) as bench:
+        for kind in ("application/x-ndjson", "application/jsonl; charset=utf-8"):
+            bench.site.pages["/v1/items"] = answer('{"a": 1}\n\n[2]\r\n', content_type=kind)
+            assert await bench.value(operation="list") == '[{"a":1},[2]]'
+        bench.site.pages["/v1/items"] = answer('{"a": 1}\n{', content_type="application/x-ndjson")
+        assert await bench.code(operation="list") == "bad-answer"
+
+
 @pytest.mark.parametrize(
     "run",
     [
@@ -377,7 +668,25 @@ async def test_request_is_bounded_in_bytes(tmp_path: Path) -> None:
         {"path": "/", "query": {"q": {"style": "deepObject"}}},
         {"path": "/", "body": {"json": ["a"]}},
         {"path": "/", "method": "POST", "body": {"xml": ["a"]}},
-        {"path": "/", "method": "POST", "body": {"form": "a"}},
+        {"path": "/", "method": "POST", "body": {"text": ["a"]}},
+        {"path": "/", "method": "POST", "body": {"bytes": {"a": "b"}}},
+        {"path": "/", "method": "POST", "body": {"text": "a", "json": "a"}},
+        {"path": "/", "method": "POST", "body": {"text": "a", "type": "text/*"}},
+        {"path": "/", "method": "POST", "body": {"text": "a", "type": "a/b\r\nX: y"}},
+        {"path": "/", "method": "POST", "body": {"multipart": ["a"], "type": "a/b"}},
+        {"path": "/", "method": "POST", "body": {"multipart": {"a": {"file": 1}}}},
+        {"path": "/", "body": {"json": "a"}},
+        {"path": "/{+a}/{+b}"},
+        {"path": "/x{+a}"},
+        {"path": "/{?a}"},
+        {"path": "/{;}"},
+        {"path": "/", "headers": {"Host": {"argument": "a"}}},
+        {"path": "/", "headers": {"Authorization": {"argument": "a"}}},
+        {"path": "/", "headers": {"Cookie": {"argument": "a"}}},
+        {"path": "/", "headers": {"X": {"argument": ["a"]}}},
+        {"path": "/", "cookies": 3},
+        {"path": "/", "except": "/a"},
+        {"path": "/", "except": [3]},
         {"operations": {}},
         {"operations": {"list": {}}},
         {"operations": {"list": {"path": "/"}}, "path": "/"},

@@ -125,7 +125,7 @@ def test_resource_becomes_one_tool_with_its_operations() -> None:
     taken = {spec.name: (set(spec.taken), set(spec.required)) for spec in tool.operations}
     pet = {"name", "kind", "parent", "age"}
     assert taken == {
-        "list": ({"limit", "tags"}, set()),
+        "list": ({"limit", "tags", "X-Trace"}, set()),
         "create": (pet, {"name"}),
         "get_one": ({"petId"}, {"petId"}),
         "delete": ({"petId"}, {"petId"}),
@@ -201,7 +201,20 @@ async def test_no_call_outside_of_a_random_set_of_operations_is_made(tmp_path: P
         ({"/a": {"$ref": "https://evil.example/x"}}, "/paths/~1a/$ref", "inside"),
         ({"/a": {"$ref": "#/paths/~1b"}, "/b": {"$ref": "#/paths/~1a"}}, "/paths/~1", "each other"),
         ({"/a": {"get": operation(parameters=[{"$ref": "#/nowhere"}])}}, "/paths/~1a/get/parameters/0/$ref", "nothing"),
-        ({"/a": {"post": operation(requestBody={"content": {"image/png": {}}})}}, "/requestBody/content", "image/png"),
+        (
+            {"/a": {"get": operation(requestBody={"required": True, "content": {"a/b": {}}})}},
+            "/requestBody/content",
+            "reads",
+        ),
+        (
+            {
+                "/a/{b}": {
+                    "get": operation(parameters=[{"in": "path", "name": "b", "required": True, "content": {"a/b": {}}}])
+                }
+            },
+            "/parameters/0",
+            "JSON",
+        ),
         ({"/a": {"get": operation(servers=[{"url": "https://evil.example"}])}}, "/paths/~1a/get/servers", "evil"),
         (
             {"/a": {"get": operation(parameters=[{**ID, "name": "q", "in": "query", "schema": {"type": "frog"}}])}},
@@ -209,7 +222,7 @@ async def test_no_call_outside_of_a_random_set_of_operations_is_made(tmp_path: P
             "",
         ),
         (
-            {"/a": {"get": operation(parameters=[{**ID, "name": "X-A", "in": "header"}])}},
+            {"/a": {"get": operation(parameters=[{**ID, "name": "Host", "in": "header"}])}},
             "/paths/~1a/get/parameters/0",
             "header",
         ),

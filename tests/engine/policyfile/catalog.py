@@ -418,11 +418,12 @@ def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
         "url": st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
         "headers_env": st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), variables),
     }
+    fields = st.dictionaries(st.sampled_from(["key", "api.key"]), variables)
     module = {"module": st.sampled_from(["m.wasm", "a b/ü.wasm"]), "places": places}
     kinds = (
         (CatalogType.MCP, process),
         (CatalogType.MCP, address),
-        (CatalogType.HTTP, {"manifest": manifests, **address}),
+        (CatalogType.HTTP, {"manifest": manifests, "query_env": fields, **address}),
         (CatalogType.SUBPROCESS, {"manifest": manifests, **process}),
         (CatalogType.WASM, {"manifest": manifests, **module}),
     )

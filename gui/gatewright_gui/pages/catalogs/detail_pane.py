@@ -301,6 +301,10 @@ def _definition(row: CatalogRow, digest: str) -> str:
             tr("header    {header} from the variable {variable}", header=header, variable=name)
             for header, name in catalog.headers_env.items()
         ]
+        lines += [
+            tr("query     {field} from the variable {variable}", field=field, variable=name)
+            for field, name in catalog.query_env.items()
+        ]
     if catalog.module:
         lines.append(tr("module    {module}", module=catalog.module))
     if catalog.manifest:

@@ -205,11 +205,18 @@ class ToolForm(QWidget):
             found[header] = variable
         return found
 
+    def _field_names(self) -> list[str]:
+        """The variables of the fields that each query gets."""
+        there = self._document.policy.catalog(self.catalog_id.text())
+        if there is not None:
+            return [*there.query_env.values()]
+        return [] if self.found is None else [*self.found.field_variables(self.catalog_id.text()).values()]
+
     def _tell_variables(self) -> None:
         """Say which variables are set here, and which are not."""
         with suppress(WorkspaceError):
             is_request = self.runs is CatalogType.HTTP
-            names = [*self._header_names().values()] if is_request else _words(self.env.text())
+            names = [*self._header_names().values(), *self._field_names()] if is_request else _words(self.env.text())
             missing = [name for name in names if name not in os.environ]
             words = tr("not set here, so calls fail until they are: {names}", names=", ".join(missing))
             self.variables.setText(words if missing else tr("all of them are set here") if names else "")

@@ -1,0 +1,239 @@
+"""The path of a request as a template: its components, what fills them, and which other paths they may become.
+
+Slots are written as RFC 6570 has them: `{id}`, a list or an object with commas; `{.id}` and `{;id}`, a label and a
+matrix; `{id*}`, exploded. A value stands within its component, whatever it is; `{+id}` has one or more of them, and
+slashes between. None is ever empty, `.` or `..`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+from urllib.parse import quote
+
+from gatewright.arguments.url import MAX_URL_CHARS
+from gatewright.base.errors import RegistrationError
+from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
+from gatewright.schema.walk import as_list, as_object
+from gatewright.tools.operation import ArgumentIssue
+
+SLOT = re.compile(r"\{([^{}/]{1,130})\}")
+_WRITTEN = late_regex(r"([+;.]?)([^+;.*?&#][^*]{0,127})(\*?)")
+_LITERAL = late_regex(r"[A-Za-z0-9._~!$&'()*+,;=:@-]*")
+_BREAKS = late_regex(r"[/\\\x00-\x1f\x7f]")
+_COMPONENT = "this fills one part of an address: not empty, no `.` or `..`, and without slashes and control characters"
+_SPAN = "this fills parts of an address with `/` between them: none is empty, `.` or `..`, or has control characters"
+_OTHER = "this value makes another request of it; use another value"
+_FREE, _SPANNING = 2, 3
+
+
+@frozen
+class Slot:
+    """The place of an argument within a component; ``operator``: of RFC 6570, or none."""
+
+    argument: str
+    operator: str = ""
+    explode: bool = False
+
+
+Component: TypeAlias = tuple[str | Slot, ...]
+
+
+@frozen
+class PathTemplate:
+    """The components of a path, each of texts and slots. ``text``: as it was written."""
+
+    components: tuple[Component, ...]
+    text: str = ""
+
+    def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
+        """The arguments that cannot stand in the path."""
+        for parts in self.components:
+            slots = [part for part in parts if isinstance(part, Slot)]
+            bad = [slot for slot in slots if not _fits(arguments.get(slot.argument), slot)]
+            if not bad and slots and not {"", ".", ".."}.isdisjoint(_text_of(parts, arguments).split("/")):
+                bad = slots
+            yield from (
+                ArgumentIssue(f"/{slot.argument}", _SPAN if slot.operator == "+" else _COMPONENT) for slot in bad
+            )
+
+    def confused(self, arguments: Mapping[str, object], others: Sequence[PathTemplate]) -> Iterator[ArgumentIssue]:
+        """The arguments that make it the path of another request, which is more exactly about it than this one."""
+        filled = [_text_of(parts, arguments).split("/") for parts in self.components]
+        texts = [text.casefold() for parts in filled for text in parts]
+        own = [
+            rank for parts, held in zip(self.components, filled, strict=True) for rank in _ranks_of(parts, len(held))
+        ]
+        if any(other.takes(texts, own) for other in others):
+            names = (part.argument for parts in self.components for part in parts if isinstance(part, Slot))
+            yield from (ArgumentIssue(f"/{name}", _OTHER) for name in dict.fromkeys(names))
+
+    def filled(self, arguments: Mapping[str, object]) -> str:
+        """The path without its first slash."""
+        return "/".join(_text_of(parts, arguments) for parts in self.components)
+
+    def takes(self, texts: Sequence[str], ranks: Sequence[int]) -> bool:
+        """Tell whether the path ``texts`` of a request with ``ranks`` is one of these, which say more of it."""
+        own = self.spread(len(texts))
+        return (
+            own is not None
+            and any(_rank(mine) < rank for mine, rank in zip(own, ranks, strict=True))
+            and all(_is_of(text, mine) for text, mine in zip(texts, own, strict=True))
+        )
+
+    def may_become(self, other: PathTemplate) -> bool:
+        """Tell whether arguments could make it a path of ``other``, which says more of that than this one."""
+        spans = self.is_spanning, other.is_spanning
+        least = max(len(self.components), len(other.components))
+        return any(self._meets(other, count) for count in range(least, least + 1 + all(spans)))
+
+    def spread(self, count: int) -> tuple[Component, ...] | None:
+        """Its components, where it has ``count``; what spans several stands as often as it needs."""
+        more = count - len(self.components)
+        if more == 0:
+            return self.components
+        at = next((at for at, parts in enumerate(self.components) if _rank(parts) == _SPANNING), None)
+        if more < 0 or at is None:
+            return None
+        return (*self.components[:at], *(self.components[at],) * (more + 1), *self.components[at + 1 :])
+
+    @property
+    def has_slots(self) -> bool:
+        """Tell whether arguments say anything of it."""
+        return any(map(_rank, self.components))
+
+    @property
+    def first(self) -> str | None:
+        """Its first component, where no argument says anything of that."""
+        return _ends(self.components[0])[0] if _rank(self.components[0]) == 0 else None
+
+    @property
+    def is_spanning(self) -> bool:
+        """Tell whether a value may have several components."""
+        return any(_rank(parts) == _SPANNING for parts in self.components)
+
+    def _meets(self, other: PathTemplate, count: int) -> bool:
+        mine, theirs = self.spread(count), other.spread(count)
+        if mine is None or theirs is None:
+            return False
+        return all(map(_are_alike, mine, theirs)) and any(
+            _rank(their) < _rank(own) for own, their in zip(mine, theirs, strict=True)
+        )
+
+
+def read_path(value: object, place: str) -> PathTemplate:
+    """The template that a text describes. Raises RegistrationError."""
+    if not isinstance(value, str) or not value.startswith("/") or len(value) > MAX_URL_CHARS:
+        raise wrong(place, "must be a path that begins with `/`, such as `/items/{item}`")
+    found: list[Component] = []
+    for component in value[1:].split("/"):
+        pieces = SLOT.split(component)
+        parts = tuple(_slot(piece, place) if index % 2 else piece for index, piece in enumerate(pieces))
+        if not all(isinstance(part, Slot) or _LITERAL.fullmatch(part) for part in parts):
+            raise wrong(place, "holds what no path can, outside of `{name}`")
+        if component in {".", ".."}:
+            raise wrong(place, "may not hold `.` or `..`")
+        kept = tuple(part for part in parts if part)
+        if len(kept) > 1 and any(isinstance(part, Slot) and part.operator == "+" for part in kept):
+            raise wrong(place, "has `{+name}` for whole parts only, with nothing beside it")
+        found.append(kept)
+    if sum(_rank(parts) == _SPANNING for parts in found) > 1:
+        raise wrong(place, "has more than one `{+name}`")
+    return PathTemplate(tuple(found), value)
+
+
+def wrong(place: str, why: str) -> RegistrationError:
+    """The fault of a definition, with its place."""
+    return RegistrationError(f"`{place}` {why}")
+
+
+def plain_text(value: object) -> str:
+    """A text, number or boolean as it stands in an address; nothing for anything else."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, bool | int | float) else ""
+
+
+def flat_texts(value: object) -> list[str] | None:
+    """The values of a list, or the keys and values of an object in turn, as they stand in an address.
+
+    None for what is neither, or holds another one.
+    """
+    rows, table = as_list(value), as_object(value)
+    if table is not None:
+        rows = [one for pair in table.items() for one in pair]
+    if rows is None or any(isinstance(row, list | dict) or row is None for row in rows):
+        return None
+    return [plain_text(row) for row in rows]
+
+
+def _slot(text: str, place: str) -> Slot:
+    found = _WRITTEN.fullmatch(text)
+    if found is None or (found[1] == "+" and found[3]):
+        raise wrong(place, f"has no slot `{{{text[:64]}}}`: write `{{name}}`")
+    return Slot(found[2], found[1], bool(found[3]))
+
+
+def _fits(value: object, slot: Slot) -> bool:
+    """Tell whether a value can stand in its slot: no text of it is empty, or breaks out."""
+    texts = flat_texts(value) or [plain_text(value)]
+    if slot.operator != "+":
+        return all(texts) and not any(map(_BREAKS.search, texts))
+    pieces = plain_text(value).split("/")
+    return all(pieces) and not any(piece in {".", ".."} or _BREAKS.search(piece) for piece in pieces)
+
+
+def _text_of(parts: Component, arguments: Mapping[str, object]) -> str:
+    return "".join(_value(arguments.get(part.argument), part) if isinstance(part, Slot) else part for part in parts)
+
+
+def _value(value: object, slot: Slot) -> str:
+    """A value as RFC 6570 expands it, each of its texts percent-encoded."""
+    if slot.operator == "+":
+        return quote(plain_text(value), "/")
+    texts = [quote(text, "") for text in flat_texts(value) or [plain_text(value)]]
+    if slot.explode and isinstance(value, dict):
+        texts = [f"{key}={one}" for key, one in zip(texts[::2], texts[1::2], strict=True)]
+    elif slot.explode and slot.operator == ";":
+        texts = [f"{quote(slot.argument, '')}={one}" for one in texts]
+    elif slot.operator == ";":
+        return f";{quote(slot.argument, '')}={','.join(texts)}"
+    joint = (slot.operator or ",") if slot.explode else ","
+    return slot.operator + joint.join(texts)
+
+
+def _rank(parts: Component) -> int:
+    """How much it leaves open: 0 nothing, 1 a part, 2 all of a component, 3 several."""
+    slots = [part for part in parts if isinstance(part, Slot)]
+    if not slots:
+        return 0
+    return 1 if len(parts) > 1 else _SPANNING if slots[0].operator == "+" else _FREE
+
+
+def _ranks_of(parts: Component, count: int) -> list[int]:
+    rank = _rank(parts)
+    return [min(rank, _FREE)] if count == 1 else [rank] * count
+
+
+def _ends(parts: Component) -> tuple[str, str]:
+    """The texts that it begins and ends with."""
+    first, last = (parts[0], parts[-1]) if parts else ("", "")
+    texts = (first if isinstance(first, str) else "", last if isinstance(last, str) else "")
+    return texts[0].casefold(), texts[1].casefold()
+
+
+def _is_of(text: str, parts: Component) -> bool:
+    begin, end = _ends(parts)
+    return text == begin if _rank(parts) == 0 else text.startswith(begin) and text.endswith(end)
+
+
+def _are_alike(one: Component, other: Component) -> bool:
+    """Tell whether a text may be of both components."""
+    (begin, end), (start, stop) = _ends(one), _ends(other)
+    if _rank(one) == 0 or _rank(other) == 0:
+        return _is_of(begin, other) if _rank(one) == 0 else _is_of(start, one)
+    heads = begin.startswith(start) or start.startswith(begin)
+    return heads and (end.endswith(stop) or stop.endswith(end))
