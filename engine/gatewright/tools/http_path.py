@@ -206,11 +206,13 @@ def _value(value: object, slot: Slot) -> str:
 
 
 def _rank(parts: Component) -> int:
-    """How much it leaves open: 0 nothing, 1 a part, 2 all of a component, 3 several."""
+    """How much it leaves open: 0 nothing, 1 a part, 2 all of a component but for punctuation, 3 several."""
     slots = [part for part in parts if isinstance(part, Slot)]
     if not slots:
         return 0
-    return 1 if len(parts) > 1 else _SPANNING if slots[0].operator == "+" else _FREE
+    if slots[0].operator == "+":
+        return _SPANNING
+    return 1 if any(isinstance(part, str) and any(map(str.isalnum, part)) for part in parts) else _FREE
 
 
 def _ranks_of(parts: Component, count: int) -> list[int]:

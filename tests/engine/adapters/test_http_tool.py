@@ -461,6 +461,20 @@ async def test_server_gets_what_the_definition_says(tmp_path: Path, row: Any) ->
         assert sent["accept"].startswith("application/json")
 
 
+def parts_of(content_type: str, body: bytes) -> list[tuple[str, str | None, str | None, object]]:
+    """The parts of a form as the standard library reads them: name, name of the file, type and content."""
+    read = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
+    return [
+        (
+            str(part.get_param("name", header="content-disposition")),
+            part.get_filename(),
+            part["content-type"],
+            part.get_payload(decode=True),
+        )
+        for part in read.iter_parts()
+    ]
+
+
 async def test_form_with_files_is_read_by_others_as_it_was_meant(tmp_path: Path) -> None:
     fields = {
         "photo": {"argument": "photo", "file": True, "type": "image/png"},
@@ -479,17 +493,7 @@ async def test_form_with_files_is_read_by_others_as_it_was_meant(tmp_path: Path)
     async with bench_of(tmp_path, http_tool(run, {"type": "object"}, url="http://api.example.com")) as bench:
         bench.site.pages["/"] = answer("ok")
         assert await bench.value(**given, who="x") == "ok"
-        head = f"Content-Type: {bench.site.headers()['content-type']}\r\n\r\n".encode()
-        read = BytesParser(policy=HTTP).parsebytes(head + bench.site.bodies[-1])
-        parts = [
-            (
-                str(part.get_param("name", header="content-disposition")),
-                part.get_filename(),
-                part["content-type"],
-                part.get_payload(decode=True),
-            )
-            for part in read.iter_parts()
-        ]
+        parts = parts_of(bench.site.headers()["content-type"], bench.site.bodies[-1])
     assert parts == [
         ("photo", "a%22.png", "image/png", b"\x89PNG"),
         ("more", "more", "application/octet-stream", b"one"),
