@@ -215,10 +215,17 @@ def _operation(
         read_requests(request)
     except RegistrationError as error:
         raise Faulty(pointer, str(error)) from None
-    required = tuple(arguments.required)
-    return _Operation(
-        name, resource, sub, summary, tier, arguments.properties, required, request, answers.schema, pointer
-    )
+    required, output = tuple(arguments.required), answers.schema
+    if _is_large(output):
+        output = None
+    if _is_large(arguments.properties):
+        raise Faulty(pointer, "its arguments are more than a tool can have")
+    return _Operation(name, resource, sub, summary, tier, arguments.properties, required, request, output, pointer)
+
+
+def _is_large(value: object) -> bool:
+    """Tell whether a schema alone is more than half of what a tool may be."""
+    return _values(value) > MAX_VALUES // 2 or len(str(value)) > MAX_CHARACTERS // 2
 
 
 def _tier(method: str, name: str) -> SafetyTier:
