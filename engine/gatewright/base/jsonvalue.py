@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from gatewright.base.errors import JsonRefused
@@ -174,6 +174,17 @@ def _check_scalar(value: object) -> None:
             raise JsonRefused("not-finite", "a number is not finite")
     else:
         raise JsonRefused("not-json", f"`{type(value).__name__}` is not a JSON type")
+
+
+def nulls_in(value: object) -> Iterator[tuple[str | int, ...]]:
+    """The places in a value where null stands."""
+    if value is None:
+        yield ()
+    elif isinstance(value, dict | list):
+        held = cast("dict[str, object] | list[object]", value)
+        members = held.items() if isinstance(held, dict) else enumerate(held)
+        for step, one in members:
+            yield from ((step, *rest) for rest in nulls_in(one))
 
 
 def is_text(text: str) -> bool:

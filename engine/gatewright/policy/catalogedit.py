@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Catalog, Confine, PlaceUse, Policy
-from gatewright.policy.edit import (
-    AgentChange,
-    CatalogChange,
-    Change,
-    Edit,
-    FieldChange,
-    ToolSettingsChange,
-)
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.edit import CatalogChange, Edit, FieldChange
+from gatewright.policy.toolmention import follow_names
 
 USE_WORDS = {PlaceUse.READ: "read", PlaceUse.WRITE: "change", PlaceUse.SNAPSHOT: "change in a copy"}
 
@@ -42,7 +33,7 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
     The pin of a server stays on disk.
     """
     catalog = _catalog(policy, catalog_id)
-    follow = tuple(_without(policy, frozenset(tool_names)))
+    follow = tuple(follow_names(policy, dict.fromkeys(tool_names)))
     return Edit(
         f"remove catalog `{catalog_id}`", (*follow, CatalogChange(catalog, None, policy.catalogs.index(catalog)))
     )
@@ -87,51 +78,6 @@ def _process(policy: Policy, catalog_id: str) -> Catalog:
     if catalog.command is None:
         raise EditRefused(f"no process of its own serves catalog `{catalog_id}`: there is nothing to confine")
     return catalog
-
-
-def _without(policy: Policy, gone: frozenset[str]) -> Iterator[Change]:
-    """What the policy says of tools, by their bare names, goes with them."""
-    for agent in policy.agents.values():
-        after = replace(
-            agent,
-            tools=None if agent.tools is None else _others(agent.tools, gone),
-            tool_rules=tuple(rule for rule in agent.tool_rules if split_name(rule.tool_name)[0] not in gone),
-            approvals=_approvals(agent.approvals, gone),
-        )
-        if after != agent:
-            yield AgentChange(agent, after)
-    approvals = _approvals(policy.defaults.approvals, gone)
-    if approvals != policy.defaults.approvals:
-        yield FieldChange("defaults", policy.defaults, replace(policy.defaults, approvals=approvals))
-    for name, settings in policy.tools.items():
-        if split_name(name)[0] in gone:
-            yield ToolSettingsChange(name, settings, None)
-    rules = tuple(_policy_rules(policy.rules, gone))
-    if rules != policy.rules:
-        yield FieldChange("rules", policy.rules, rules)
-
-
-def _policy_rules(rules: Iterable[PolicyRule], gone: frozenset[str]) -> Iterator[PolicyRule]:
-    """Without those that were about tools that go, and nothing else: without a name they would be about all."""
-    for rule in rules:
-        tools = None if rule.tools is None else _others(rule.tools, gone)
-        if tools == rule.tools:
-            yield rule
-        elif tools:
-            yield replace(rule, tools=tools)
-
-
-def _approvals(approvals: Mapping[str, Verdict], gone: frozenset[str]) -> dict[str, Verdict]:
-    """Keys are a tier, ``tool`` or ``tool.operation``."""
-    return {
-        key: verdict
-        for key, verdict in approvals.items()
-        if not any(key == name or key.startswith(f"{name}.") for name in gone)
-    }
-
-
-def _others(names: tuple[str, ...], gone: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if split_name(name)[0] not in gone)
 
 
 def _check_new(policy: Policy, catalog_id: str) -> None:

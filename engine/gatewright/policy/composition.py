@@ -7,7 +7,7 @@ that it names stands in its place, whatever that is. `$$` at the beginning of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from gatewright.base.frozen import frozen
@@ -22,7 +22,13 @@ MAX_DEPTH = 4
 ORIGIN = "composition"
 """The origin of their tools; no catalog may be named so."""
 INPUT, STEPS = "input", "steps"
+NO_INPUT: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""The schema of an input that takes nothing."""
 
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
+    *("ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
+)
 _REFERENCE = re.compile(r"\$(?P<root>[A-Za-z_]\w*)(?P<path>(?:\.[^.\s]+)*)", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9]\d{0,5}", re.ASCII)
 _MISSING = object()
@@ -38,6 +44,7 @@ class Step:
     tool: str
     arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
     when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def is_unconditional(self) -> bool:
@@ -47,13 +54,17 @@ class Step:
 
 @frozen
 class Composition:
-    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of what its callers give."""
+    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of what its callers give, an object."""
 
     name: str
     description: str = ""
-    input: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
+    input: Mapping[str, JsonValue] = field(default_factory=lambda: dict(NO_INPUT), hash=False)
     steps: tuple[Step, ...] = ()
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if "type" not in self.input:
+            object.__setattr__(self, "input", {"type": "object", **self.input})
 
 
 @frozen
@@ -62,6 +73,10 @@ class Reference:
 
     step: int | None
     path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The text that stands for it in a policy."""
+        return "$" + ".".join((INPUT, *self.path) if self.step is None else (STEPS, str(self.step), *self.path))
 
 
 class BadReference(ValueError):
@@ -74,6 +89,11 @@ class NoValue(LookupError):
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference)
         self.reference = reference
+
+
+def ordinal(step: int) -> str:
+    """The number of a step, from 0, as a word: ``first``."""
+    return _ORDINALS[step] if step < MAX_STEPS else f"{step + 1}th"
 
 
 def reference_of(text: str) -> Reference | None:
@@ -109,6 +129,16 @@ def texts_in(value: JsonValue) -> Iterator[tuple[RawPath, str]]:
 def references_in(value: JsonValue) -> list[Reference]:
     """Everything that a template depends on."""
     return [found for _, text in texts_in(value) if (found := reference_of(text)) is not None]
+
+
+def with_references(value: JsonValue, change: Callable[[Reference], Reference]) -> JsonValue:
+    """A template in which other references stand in the place of those that it has."""
+    if isinstance(value, dict):
+        return {key: with_references(held, change) for key, held in value.items()}
+    if isinstance(value, list):
+        return [with_references(held, change) for held in value]
+    found = reference_of(value) if isinstance(value, str) else None
+    return value if found is None else str(change(found))
 
 
 def filled(

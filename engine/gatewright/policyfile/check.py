@@ -10,7 +10,7 @@ from dataclasses import field, replace
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report
-from gatewright.policy.composition import called_operations
+from gatewright.policy.composition import called_operations, ordinal
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.endpoint import EVERY_ENDPOINT
 from gatewright.policy.policyrule import PolicyRule
@@ -119,7 +119,7 @@ class PolicyCheck:
                 what = sight.hides(step.tool, names or None)
                 if what is not None:
                     message = f"agent `{agent.agent_id}` has `{composition.name}` but does not see {what}"
-                    message += f", which step {index} calls: that step is denied"
+                    message += f", which the {ordinal(index)} step calls: that step is denied"
                     place = (*path, "tools") if agent.tools is not None else path
                     report.warning(place, "step-hidden", message, tools=((composition.name, None),))
 

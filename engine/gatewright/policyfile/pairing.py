@@ -15,7 +15,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.composition import Composition
+from gatewright.policy.composition import Step as CompositionStep
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
+from gatewright.policy.identity import Row as Identified
 from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
@@ -143,7 +145,7 @@ def _same_and_equal(row: ToolRule | PermissionRule | Source | PolicyRule) -> Has
     return row.identity, row
 
 
-def _identity(row: Agent | ToolRule | PermissionRule | Source | Catalog | PolicyRule | Composition) -> Hashable:
+def _identity(row: Identified) -> Hashable:
     return row.identity
 
 
@@ -167,4 +169,5 @@ SOURCES: Naming[Source] = Naming((_identity, lambda source: source.source_id), g
 CATALOGS: Naming[Catalog] = Naming((_identity, lambda catalog: catalog.catalog_id), guessed=True)
 POLICY_RULES: Naming[PolicyRule] = Naming((_identity, lambda rule: rule.name), guessed=True)
 COMPOSITIONS: Naming[Composition] = Naming((_identity, lambda composition: composition.name), guessed=True)
+COMPOSITION_STEPS: Naming[CompositionStep] = Naming((_identity, _itself), guessed=True)
 CAPABILITIES: Naming[Capability] = Naming((_itself, kind_of))

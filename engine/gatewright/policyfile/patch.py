@@ -11,11 +11,21 @@ from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
+from gatewright.policy.composition import Composition
 from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
-from gatewright.policyfile.pairing import AGENTS, CATALOGS, COMPOSITIONS, LEVELS, POLICY_RULES, SOURCES, pairing
+from gatewright.policyfile.pairing import (
+    AGENTS,
+    CATALOGS,
+    COMPOSITION_STEPS,
+    COMPOSITIONS,
+    LEVELS,
+    POLICY_RULES,
+    SOURCES,
+    pairing,
+)
 from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchvalue import change_table, edit_rows
 from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
@@ -28,6 +38,7 @@ from gatewright.policyfile.plain import (
     plain_policy_rule,
     plain_rule,
     plain_source,
+    plain_step,
     plain_tool_settings,
     plain_workspace,
     whole_defaults,
@@ -116,6 +127,12 @@ class _Patch:
         agents, sources = list(before.agents.values()), before.sources
         self._agents = pairing(agents, list(after.agents.values()), AGENTS, related=self._editor.related).origins
         kept = pairing(sources, after.sources, SOURCES, related=self._editor.related).origins
+        made, composed = before.compositions, after.compositions
+        self._renamed_tools = {
+            made[i].name: composed[j].name
+            for j, i in pairing(made, composed, COMPOSITIONS, related=self._editor.related).origins.items()
+            if made[i].name != composed[j].name
+        }
         self._renamed_agents = {
             agents[i].agent_id: agent.agent_id
             for j, agent in enumerate(after.agents.values())
@@ -124,7 +141,10 @@ class _Patch:
         self._agent = AgentPatch(
             self._editor,
             adjacent=self._adjacent,
-            renamed={"sources": {sources[i].source_id: after.sources[j].source_id for j, i in kept.items()}},
+            renamed={
+                "sources": {sources[i].source_id: after.sources[j].source_id for j, i in kept.items()},
+                "tools": self._renamed_tools,
+            },
         )
 
     def run(self) -> str:
@@ -144,14 +164,12 @@ class _Patch:
         change_table(self._editor, ("defaults",), whole_defaults(before.defaults), whole_defaults(after.defaults))
         self._patch_sources()
         edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
-        edit_rows(
-            self._editor, ("compositions",), before.compositions, after.compositions, COMPOSITIONS, plain_composition
-        )
+        self._patch_compositions()
         self._patch_tools()
         change_table(self._editor, ("workspace",), plain_workspace(before), plain_workspace(after))
         if before.default is not after.default:
             self._editor.set_members(("policy",), {"default": str(after.default)})
-        renamed = {"agents": self._renamed_agents}
+        renamed = {"agents": self._renamed_agents, "tools": self._renamed_tools}
         edit_rows(
             self._editor, ("policy", "rules"), before.rules, after.rules, POLICY_RULES, plain_policy_rule, renamed
         )
@@ -232,22 +250,46 @@ class _Patch:
         change_table(self._editor, path[:2], before, after)
         self._change_levels(path[:2], old, new)
 
+    def _patch_compositions(self) -> None:
+        self._editor.edit_list(
+            ("compositions",),
+            self._before.compositions,
+            self._after.compositions,
+            COMPOSITIONS,
+            plain=plain_composition,
+            blocks=lambda composition: [block(("compositions", 0), plain_composition(composition))],
+            change=self._change_composition,
+        )
+
+    def _change_composition(self, path: RawPath, old: Composition, new: Composition) -> None:
+        before, after = plain_composition(old), plain_composition(new)
+        del before["steps"], after["steps"]
+        change_table(self._editor, path, before, after)
+        edit_rows(self._editor, (*path, "steps"), old.steps, new.steps, COMPOSITION_STEPS, plain_step)
+
     def _patch_tools(self) -> None:
         old, new = self._before.tools, self._after.tools
-        for name in {**old, **new}:
+        kept = {name: self._renamed_tools.get(name, name) for name in old}
+        for name, other in kept.items():
+            if other not in new or (other != name and other in old):
+                kept[name] = name
+            elif other != name:
+                self._editor.rename(("tools", name), other)
+        for name, settings in old.items():
             path: RawPath = ("tools", name)
-            if name not in new:
+            after = new.get(kept[name])
+            if after is None:
                 self._editor.remove(path, comments=True)
-                continue
-            if old.get(name) == new[name]:
-                continue
-            after = plain_tool_settings(new[name])
-            if name not in old:
-                self._editor.add_table(path[:1], name, after, [block(path, after)], None)
-                continue
-            if not after and self._editor.is_only_dotted(path):
-                after["scrub"] = True
-            change_table(self._editor, path, plain_tool_settings(old[name]), after)
+            elif settings != after:
+                plain = plain_tool_settings(after)
+                if not plain and self._editor.is_only_dotted(path):
+                    plain["scrub"] = True
+                change_table(self._editor, path, plain_tool_settings(settings), plain)
+        written = set(kept.values())
+        for name, settings in new.items():
+            if name not in written:
+                plain = plain_tool_settings(settings)
+                self._editor.add_table(("tools",), name, plain, [block(("tools", name), plain)], None)
 
     def _refuse_foreign(self) -> None:
         after = self._after

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
-from gatewright.policy.composition import Composition
+from gatewright.policy.composition import NO_INPUT, Composition, Step
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
@@ -119,17 +119,17 @@ def plain_catalog(catalog: Catalog) -> Plain:
 
 
 def plain_composition(composition: Composition) -> Plain:
-    """One row of ``[[compositions]]``."""
-    steps = [
-        {
-            "tool": step.tool,
-            **({"arguments": dict(step.arguments)} if step.arguments else {}),
-            **_present({"when": dict(step.when) if isinstance(step.when, Mapping) else step.when}),
-        }
-        for step in composition.steps
-    ]
+    """One row of ``[[compositions]]``, without its ``input`` where it takes none."""
     described = {"description": composition.description} if composition.description else {}
-    return {"name": composition.name, **described, "input": dict(composition.input), "steps": steps}
+    taken = {} if composition.input == NO_INPUT else {"input": dict(composition.input)}
+    return {"name": composition.name, **described, **taken, "steps": [plain_step(step) for step in composition.steps]}
+
+
+def plain_step(step: Step) -> Plain:
+    """One step of a composition."""
+    arguments = {"arguments": dict(step.arguments)} if step.arguments else {}
+    when = dict(step.when) if isinstance(step.when, Mapping) else step.when
+    return {"tool": step.tool, **arguments, **_present({"when": when})}
 
 
 def plain_confine(confine: Confine) -> Plain:

@@ -14,6 +14,7 @@ from gatewright.base.shape import JSON_SCHEMA, JSON_TABLE, NAME, TEXT, Shape, se
 from gatewright.policy.composition import (
     MAX_DEPTH,
     MAX_STEPS,
+    NO_INPUT,
     ORIGIN,
     BadReference,
     Composition,
@@ -178,7 +179,7 @@ def _name(row: Row, known: KnownTools | None) -> str | None:
 def _input(row: Row) -> Schema | None:
     """The schema, an object's; None where it cannot be used."""
     if "input" not in row.raw:
-        return {"type": "object", "properties": {}, "additionalProperties": False}
+        return dict(NO_INPUT)
     table = row.table("input")
     schema = json_table(table.raw, table.path, row.report) if table else None
     if schema is None:
@@ -191,7 +192,7 @@ def _input(row: Row) -> Schema | None:
     found += [((*place, *one.pointer), one.message) for one in pattern_problems(schema)]
     for where, message in found:
         row.report.error(where, "bad-schema", f"this JSON Schema cannot be used: {message}")
-    return None if found else {"type": "object", **schema}
+    return None if found else schema
 
 
 def _step(row: Row, number: int, count: int, schema: Schema | None) -> Step | None:
@@ -239,7 +240,7 @@ def _check_reference(row: Row, place: RawPath, text: str, number: int, count: in
     if reference.step is not None:
         if reference.step >= count:
             last = f"the last one is `$steps.{count - 1}`"
-            row.report.error(where, "unknown-reference", f"there is no step {reference.step}: {last}")
+            row.report.error(where, "unknown-reference", f"`$steps.{reference.step}` names no step: {last}")
         elif reference.step >= number:
             message = "a step knows only the results of those before it"
             row.report.error(where, "forward-reference", f"{shown(text)} comes too late: {message}")

@@ -13,7 +13,16 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
 from gatewright.base.once import once
-from gatewright.policy.composition import MAX_DEPTH, ORIGIN, Composition, NoValue, Step, called_operations, filled
+from gatewright.policy.composition import (
+    MAX_DEPTH,
+    ORIGIN,
+    Composition,
+    NoValue,
+    Step,
+    called_operations,
+    filled,
+    ordinal,
+)
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import overridden
@@ -30,10 +39,6 @@ QUESTION_S = 60.0
 """The time that a composition has for the question of each step, beside the times of the steps themselves."""
 
 _TIERS = tuple(SafetyTier)
-_ORDINALS = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
-    *("ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
-)
 
 
 @frozen
@@ -156,8 +161,8 @@ class ComposedTool(DefinedTool, abstract=True):
 
 def _ended(number: int, count: int, ran: Sequence[bool], failure: StepFailure) -> ToolFailure:
     """The failure of a composition that ended at a step; no tool is named, since its agent may not see it."""
-    which = f"the {_ORDINALS[number]} of {count} steps"
-    done = [_ORDINALS[index] for index, has_run in enumerate(ran) if has_run]
+    which = f"the {ordinal(number)} of {count} steps"
+    done = [ordinal(index) for index, has_run in enumerate(ran) if has_run]
     before = f"done before that, and not undone: the {', the '.join(done)} step" if done else "nothing was done before"
     end = "failed" if failure.began else "was not made"
     detail = f"{which} {end}: {failure.detail}; {before}" if failure.detail else ""
@@ -168,7 +173,7 @@ def _missing(error: NoValue) -> str:
     step = error.reference.step
     if step is None:
         return "it needs an argument that was not given"
-    return f"it needs something of the result of the {_ORDINALS[step]} step that is not there"
+    return f"it needs something of the result of the {ordinal(step)} step that is not there"
 
 
 def _plain(when: Mapping[str, JsonValue] | bool | None) -> JsonValue:

@@ -48,9 +48,11 @@ def refuse_untrusted(
 def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edit) -> None:
     """What decides what all else may name is read with all of that as it would be saved.
 
-    Those are catalogs, settings of tools, and whom messages may go to or which tools the workspace has no more.
+    Those are catalogs, settings of tools, compositions, and whom messages may go to or which tools the workspace has
+    no more.
     """
     taken = before.provides - after.provides or before.endpoints != after.endpoints
+    taken = taken or before.compositions is not after.compositions
     if not taken and not any(isinstance(change, CatalogChange | ToolSettingsChange) for change in edit.changes):
         return
     try:

@@ -649,7 +649,7 @@ class Workspace:
         return after
 
     def faults(self, edit: Edit) -> tuple[Fault, ...]:
-        """What is wrong with the rules, the defaults and the workspace that the edit would make, each with its place.
+        """What is wrong with the rules, defaults, workspace and compositions that the edit would make, and where.
 
         Changes nothing. Raises EditRefused for an edit of another policy.
         """
@@ -660,7 +660,7 @@ class Workspace:
     def _faults(self, after: Policy) -> tuple[Fault, ...]:
         from gatewright.policyfile.editfault import policy_faults
 
-        return policy_faults(self.policy, after, lambda: self._state.text.known(self._facts_under(after)))
+        return policy_faults(self.policy, after, lambda: self._state.text.known(self._others_under(after)))
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""
@@ -1276,6 +1276,13 @@ class Workspace:
 
     def _facts_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """The facts of every tool, read as that policy declares it."""
+        found = self._others_under(after)
+        if after.compositions is self.policy.compositions:
+            return found
+        return self._state.text.known(found).composed(after).facts
+
+    def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
+        """The same, with the compositions that there are now."""
         state = self._state
         if after.catalogs != state.policy.catalogs:
             return self._reader.facts_of(state.text.of(after))

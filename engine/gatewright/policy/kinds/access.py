@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, Self, cast
 
 from gatewright.base.folder import IN_FOLDER, with_folder, with_pattern
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, nulls_in
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
 from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, table, told
@@ -131,7 +131,7 @@ class ArgumentConstraints(Kind):
         for name, schema in self.fields.items():
             if not isinstance(schema, dict | bool):
                 report.error((*path, name), "bad-value", f"the constraint of {shown(name)} must be a JSON Schema")
-            elif (null := next(_nulls(schema), None)) is not None:
+            elif (null := next(nulls_in(schema), None)) is not None:
                 report.error((*path, name, *null), "bad-value", "a policy file cannot hold null")
         if not self.arguments:
             report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
@@ -147,13 +147,3 @@ class Needed(Kind):
 
     noun = "need"
     fits_source = True
-
-
-def _nulls(value: JsonValue) -> Iterator[RawPath]:
-    """Where in the value null stands."""
-    if value is None:
-        yield ()
-    elif isinstance(value, dict | list):
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-        for step, held in members:
-            yield from ((step, *rest) for rest in _nulls(held))

@@ -1,0 +1,246 @@
+"""Edits of compositions and of their steps. Each names its row as it was seen: by identity, wherever it stands now.
+
+References follow: those to a step that moves, those to an argument that gets another name, and what the policy says of
+the tool that gets another name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gatewright.base.errors import EditRefused
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.composition import (
+    INPUT,
+    STEPS,
+    BadReference,
+    Composition,
+    Reference,
+    Step,
+    ordinal,
+    with_references,
+)
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import Change, Edit, FieldChange, moved
+from gatewright.policy.identity import new_identity, place_in
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.toolmention import follow_names
+
+
+def add_composition(policy: Policy, composition: Composition) -> Edit:
+    """A new composition, the last one; agents with a list of their tools do not get it."""
+    return _edit(f"add composition `{composition.name}`", policy, (*policy.compositions, composition))
+
+
+def duplicate_composition(policy: Policy, composition: Composition, name: str) -> Edit:
+    """A copy under another name, right behind it; no agent gets it that has a list of its tools."""
+    at, held = _found(policy, composition)
+    steps = tuple(replace(step, identity=new_identity()) for step in held.steps)
+    copy = replace(held, name=name, steps=steps, identity=new_identity())
+    rows = (*policy.compositions[: at + 1], copy, *policy.compositions[at + 1 :])
+    return _edit(f"duplicate composition `{held.name}` as `{name}`", policy, rows)
+
+
+def rename_composition(policy: Policy, catalog: Iterable[ToolFacts], composition: Composition, name: str) -> Edit:
+    """The same composition under another name, with all that the policy says of its tool and the steps that call it."""
+    _, held = _found(policy, composition)
+    if name == held.name:
+        return Edit("", ())
+    rows = tuple(_calling(one, held.name, name) for one in policy.compositions)
+    rows = tuple(replace(one, name=name) if one.identity == held.identity else one for one in rows)
+    return _followed(policy, catalog, f"rename composition `{held.name}` to `{name}`", {held.name: name}, rows)
+
+
+def remove_composition(policy: Policy, catalog: Iterable[ToolFacts], composition: Composition) -> Edit:
+    """Take a composition out of the policy, with what is said of its tool. Refused while another one calls it."""
+    _, held = _found(policy, composition)
+    rows = tuple(one for one in policy.compositions if one.identity != held.identity)
+    for one in rows:
+        for number, step in enumerate(one.steps):
+            if step.tool == held.name:
+                where = f"the {ordinal(number)} step of `{one.name}`"
+                raise EditRefused(f"{where} calls `{held.name}`: change that step first")
+    return _followed(policy, catalog, f"remove composition `{held.name}`", {held.name: None}, rows)
+
+
+def describe_composition(policy: Policy, composition: Composition, description: str) -> Edit:
+    """Another description."""
+    _, held = _found(policy, composition)
+    return _changed(policy, f"describe composition `{held.name}`", replace(held, description=description))
+
+
+def set_input(
+    policy: Policy,
+    composition: Composition,
+    schema: Mapping[str, JsonValue],
+    renamed: Mapping[str, str] | None = None,
+) -> Edit:
+    """Another schema of the input. ``renamed``: old to new names of arguments; references and conditions follow."""
+    _, held = _found(policy, composition)
+    names = renamed or {}
+
+    def follow(reference: Reference) -> Reference:
+        if reference.step is not None or not reference.path:
+            return reference
+        return replace(reference, path=(names.get(reference.path[0], reference.path[0]), *reference.path[1:]))
+
+    steps = held.steps
+    if names:
+        steps = tuple(replace(_refers(step, follow), when=_about_input(step.when, names)) for step in held.steps)
+    after = replace(held, input=dict(schema), steps=steps)
+    return _changed(policy, f"change the input of composition `{held.name}`", after)
+
+
+def add_step(policy: Policy, composition: Composition, step: Step, before: Step | None = None) -> Edit:
+    """A new step before another one, or as the last one."""
+    _, held = _found(policy, composition)
+    at = len(held.steps) if before is None else _step(held, before)
+    order: list[int | None] = list(range(len(held.steps)))
+    order.insert(at, None)
+    return _changed(policy, f"add a step to composition `{held.name}`", _ordered(held, order, step))
+
+
+def change_step(policy: Policy, composition: Composition, step: Step, after: Step) -> Edit:
+    """Another tool, other arguments or another condition for a step, where it stands."""
+    _, held = _found(policy, composition)
+    at = _step(held, step)
+    steps = (*held.steps[:at], replace(after, identity=held.steps[at].identity), *held.steps[at + 1 :])
+    name = f"change the {ordinal(at)} step of composition `{held.name}`"
+    return _changed(policy, name, replace(held, steps=steps))
+
+
+def move_step(policy: Policy, composition: Composition, step: Step, to: int) -> Edit:
+    """Move a step to another place, from 0; references to results follow it, and none may come before its step."""
+    _, held = _found(policy, composition)
+    at = _step(held, step)
+    order = moved(range(len(held.steps)), (at,), to)
+    name = f"move the {ordinal(at)} step of composition `{held.name}`"
+    return _changed(policy, name, _ordered(held, order))
+
+
+def remove_step(policy: Policy, composition: Composition, step: Step) -> Edit:
+    """Take a step away. Refused while a later one needs its result."""
+    _, held = _found(policy, composition)
+    at = _step(held, step)
+    order = [number for number in range(len(held.steps)) if number != at]
+    name = f"remove the {ordinal(at)} step of composition `{held.name}`"
+    return _changed(policy, name, _ordered(held, order))
+
+
+def _found(policy: Policy, composition: Composition) -> tuple[int, Composition]:
+    """The composition as it is now, and its place. Raises EditRefused where it is gone."""
+    at = place_in(policy.compositions, composition, f"composition `{composition.name}`")
+    return at, policy.compositions[at]
+
+
+def _step(held: Composition, step: Step) -> int:
+    return place_in(held.steps, step, f"the step of composition `{held.name}` that calls `{step.tool}`")
+
+
+def _ordered(held: Composition, order: Sequence[int | None], new: Step | None = None) -> Composition:
+    """The steps in another order, by their old numbers; None: the new one. References follow the steps."""
+    now = {old: number for number, old in enumerate(order) if old is not None}
+    steps: list[Step] = []
+    for number, old in enumerate(order):
+        if old is None:
+            steps += [new] if new is not None else []
+        elif all(now.get(one) == one for one in range(max(number, old))):
+            steps.append(held.steps[old])
+        else:
+            steps.append(_renumbered(held.steps[old], old, now, number))
+    return replace(held, steps=tuple(steps))
+
+
+def _renumbered(step: Step, old: int, now: Mapping[int, int], number: int) -> Step:
+    """A step that was the ``old`` one and becomes the ``number``-th. ``now``: the numbers of all by the old ones."""
+
+    def follow(reference: Reference) -> Reference:
+        if reference.step is None:
+            return reference
+        if reference.step not in now:
+            raise EditRefused(
+                f"the {ordinal(old)} step needs the result of the {ordinal(reference.step)}: change that first"
+            )
+        if now[reference.step] >= number:
+            raise EditRefused(f"the {ordinal(old)} step needs the result of the {ordinal(reference.step)}, before it")
+        return replace(reference, step=now[reference.step])
+
+    return replace(_refers(step, follow), when=_about_results(step.when, old, now, number))
+
+
+def _refers(step: Step, follow: Callable[[Reference], Reference]) -> Step:
+    try:
+        arguments = {key: with_references(held, follow) for key, held in step.arguments.items()}
+    except BadReference as error:
+        raise EditRefused(str(error)) from None
+    return step if arguments == step.arguments else replace(step, arguments=arguments)
+
+
+When = Mapping[str, JsonValue] | bool | None
+
+
+def _about_results(when: When, old: int, now: Mapping[int, int], number: int) -> When:
+    """A condition with what it says of single results at their new numbers. Refused where that cannot be told apart."""
+    if not isinstance(when, Mapping):
+        return when
+    properties = when.get("properties", {})
+    is_plain = isinstance(properties, dict) and when.keys() <= {"properties", "required", "type"}
+    steps = properties.get(STEPS, {}) if isinstance(properties, dict) and properties.keys() <= {INPUT, STEPS} else None
+    is_plain = is_plain and isinstance(steps, dict) and steps.keys() <= {"prefixItems", "type"}
+    listed = steps.get("prefixItems", []) if isinstance(steps, dict) else None
+    if not is_plain or not isinstance(properties, dict) or not isinstance(steps, dict) or not isinstance(listed, list):
+        which = f"the condition of the {ordinal(old)} step"
+        raise EditRefused(f"{which} looks at results by their numbers: change it first")
+    if not listed:
+        return when
+    placed: dict[int, JsonValue] = {}
+    for one, said in enumerate(listed):
+        if said in ({}, True):
+            continue
+        if one not in now or now[one] >= number:
+            text = f"the condition of the {ordinal(old)} step needs the result of the {ordinal(one)}"
+            raise EditRefused(f"{text}: change that first")
+        placed[now[one]] = said
+    items: list[JsonValue] = [placed.get(at, {}) for at in range(max(placed, default=-1) + 1)]
+    return {**when, "properties": {**properties, STEPS: {**steps, "prefixItems": items}}}
+
+
+def _about_input(when: When, renamed: Mapping[str, str]) -> When:
+    """A condition with what it says of arguments under their new names, where it says it plainly."""
+    properties = when.get("properties") if isinstance(when, Mapping) else None
+    said = properties.get(INPUT) if isinstance(properties, Mapping) else None
+    if not isinstance(when, Mapping) or not isinstance(properties, Mapping) or not isinstance(said, Mapping):
+        return when
+    after: dict[str, JsonValue] = dict(said)
+    named, required = after.get("properties"), after.get("required")
+    if isinstance(named, dict):
+        after["properties"] = {renamed.get(key, key): held for key, held in named.items()}
+    if isinstance(required, list):
+        after["required"] = [renamed.get(key, key) if isinstance(key, str) else key for key in required]
+    return {**when, "properties": {**properties, INPUT: after}}
+
+
+def _calling(one: Composition, old: str, new: str) -> Composition:
+    steps = tuple(replace(step, tool=new) if step.tool == old else step for step in one.steps)
+    return one if steps == one.steps else replace(one, steps=steps)
+
+
+def _followed(
+    policy: Policy,
+    catalog: Iterable[ToolFacts],
+    name: str,
+    names: Mapping[str, str | None],
+    rows: tuple[Composition, ...],
+) -> Edit:
+    changes: list[Change] = list(follow_names(policy, names, {facts.name for facts in catalog}))
+    return Edit(name, (*changes, FieldChange("compositions", policy.compositions, rows)))
+
+
+def _changed(policy: Policy, name: str, after: Composition) -> Edit:
+    rows = tuple(after if one.identity == after.identity else one for one in policy.compositions)
+    return _edit(name, policy, rows)
+
+
+def _edit(name: str, policy: Policy, rows: tuple[Composition, ...]) -> Edit:
+    return Edit(name, (FieldChange("compositions", policy.compositions, rows),))
