@@ -11,7 +11,15 @@ from gatewright.gate.call import CallState, Within
 from gatewright.gate.decision import Decision
 from gatewright.gate.inforce import InForce
 from gatewright.gate.pipeline import Passage
-from gatewright.policy.composition import INPUT, STEPS, NoValue, Step, called_operations, filled, references_in
+from gatewright.policy.composition import (
+    INPUT,
+    STEPS,
+    CompositionStep,
+    NoValue,
+    called_operations,
+    filled,
+    references_in,
+)
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.composed import ComposedTool
@@ -75,7 +83,7 @@ def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator
         yield StepForecast(number, step.tool, applies, decision.verdict, decision.reason, decision)
 
 
-def _applies(tool: ComposedTool, number: int, step: Step, given: JsonValue) -> bool | None:
+def _applies(tool: ComposedTool, number: int, step: CompositionStep, given: JsonValue) -> bool | None:
     """Tell whether a step applies; None where its condition looks at results."""
     if step.is_unconditional:
         return True
@@ -95,7 +103,7 @@ def _is_about_input(when: Mapping[str, JsonValue]) -> bool:
     return properties.keys() <= {INPUT} and all(name in {INPUT, STEPS} for name in required)
 
 
-def _closed(state: CallState, force: InForce, step: Step) -> Verdict | None:
+def _closed(state: CallState, force: InForce, step: CompositionStep) -> Verdict | None:
     """A denial of the step whatever the results are; None where it hangs on them."""
     plan = state.agent.plan(step.tool) if state.agent is not None else None
     if plan is None:

@@ -35,7 +35,7 @@ _MISSING = object()
 
 
 @frozen
-class Step:
+class CompositionStep:
     """One call: the tool by its bare name, its arguments with references in them, and when it applies.
 
     ``when`` is a JSON Schema over the object of `input` and `steps`; None: always.
@@ -59,7 +59,7 @@ class Composition:
     name: str
     description: str = ""
     input: Mapping[str, JsonValue] = field(default_factory=lambda: dict(NO_INPUT), hash=False)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CompositionStep, ...] = ()
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ def _at(value: JsonValue, path: Sequence[str]) -> object:
     return value
 
 
-def called_operations(facts: ToolFacts, step: Step) -> tuple[OperationFacts, ...]:
+def called_operations(facts: ToolFacts, step: CompositionStep) -> tuple[OperationFacts, ...]:
     """The operations of a tool that a step may turn out to call; none where what it names is no operation."""
     names = set(facts.operation_names)
     if not names or facts.selection is None:

@@ -16,8 +16,8 @@ from gatewright.policy.composition import (
     STEPS,
     BadReference,
     Composition,
+    CompositionStep,
     Reference,
-    Step,
     ordinal,
     with_references,
 )
@@ -92,7 +92,9 @@ def set_input(
     return _changed(policy, f"change the input of composition `{held.name}`", after)
 
 
-def add_step(policy: Policy, composition: Composition, step: Step, before: Step | None = None) -> Edit:
+def add_step(
+    policy: Policy, composition: Composition, step: CompositionStep, before: CompositionStep | None = None
+) -> Edit:
     """A new step before another one, or as the last one."""
     _, held = _found(policy, composition)
     at = len(held.steps) if before is None else _step(held, before)
@@ -101,7 +103,7 @@ def add_step(policy: Policy, composition: Composition, step: Step, before: Step 
     return _changed(policy, f"add a step to composition `{held.name}`", _ordered(held, order, step))
 
 
-def change_step(policy: Policy, composition: Composition, step: Step, after: Step) -> Edit:
+def change_step(policy: Policy, composition: Composition, step: CompositionStep, after: CompositionStep) -> Edit:
     """Another tool, other arguments or another condition for a step, where it stands."""
     _, held = _found(policy, composition)
     at = _step(held, step)
@@ -110,7 +112,7 @@ def change_step(policy: Policy, composition: Composition, step: Step, after: Ste
     return _changed(policy, name, replace(held, steps=steps))
 
 
-def move_step(policy: Policy, composition: Composition, step: Step, to: int) -> Edit:
+def move_step(policy: Policy, composition: Composition, step: CompositionStep, to: int) -> Edit:
     """Move a step to another place, from 0; references to results follow it, and none may come before its step."""
     _, held = _found(policy, composition)
     at = _step(held, step)
@@ -119,7 +121,7 @@ def move_step(policy: Policy, composition: Composition, step: Step, to: int) -> 
     return _changed(policy, name, _ordered(held, order))
 
 
-def remove_step(policy: Policy, composition: Composition, step: Step) -> Edit:
+def remove_step(policy: Policy, composition: Composition, step: CompositionStep) -> Edit:
     """Take a step away. Refused while a later one needs its result."""
     _, held = _found(policy, composition)
     at = _step(held, step)
@@ -134,14 +136,14 @@ def _found(policy: Policy, composition: Composition) -> tuple[int, Composition]:
     return at, policy.compositions[at]
 
 
-def _step(held: Composition, step: Step) -> int:
+def _step(held: Composition, step: CompositionStep) -> int:
     return place_in(held.steps, step, f"the step of composition `{held.name}` that calls `{step.tool}`")
 
 
-def _ordered(held: Composition, order: Sequence[int | None], new: Step | None = None) -> Composition:
+def _ordered(held: Composition, order: Sequence[int | None], new: CompositionStep | None = None) -> Composition:
     """The steps in another order, by their old numbers; None: the new one. References follow the steps."""
     now = {old: number for number, old in enumerate(order) if old is not None}
-    steps: list[Step] = []
+    steps: list[CompositionStep] = []
     for number, old in enumerate(order):
         if old is None:
             steps += [new] if new is not None else []
@@ -152,7 +154,7 @@ def _ordered(held: Composition, order: Sequence[int | None], new: Step | None = 
     return replace(held, steps=tuple(steps))
 
 
-def _renumbered(step: Step, old: int, now: Mapping[int, int], number: int) -> Step:
+def _renumbered(step: CompositionStep, old: int, now: Mapping[int, int], number: int) -> CompositionStep:
     """A step that was the ``old`` one and becomes the ``number``-th. ``now``: the numbers of all by the old ones."""
 
     def follow(reference: Reference) -> Reference:
@@ -169,7 +171,7 @@ def _renumbered(step: Step, old: int, now: Mapping[int, int], number: int) -> St
     return replace(_refers(step, follow), when=_about_results(step.when, old, now, number))
 
 
-def _refers(step: Step, follow: Callable[[Reference], Reference]) -> Step:
+def _refers(step: CompositionStep, follow: Callable[[Reference], Reference]) -> CompositionStep:
     try:
         arguments = {key: with_references(held, follow) for key, held in step.arguments.items()}
     except BadReference as error:

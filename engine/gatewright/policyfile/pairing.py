@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.composition import Composition
-from gatewright.policy.composition import Step as CompositionStep
+from gatewright.policy.composition import Composition, CompositionStep
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
 from gatewright.policy.identity import Row as Identified
 from gatewright.policy.kinds.capability import Capability, kind_of

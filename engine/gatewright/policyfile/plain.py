@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
-from gatewright.policy.composition import NO_INPUT, Composition, Step
+from gatewright.policy.composition import NO_INPUT, Composition, CompositionStep
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
@@ -125,7 +125,7 @@ def plain_composition(composition: Composition) -> Plain:
     return {"name": composition.name, **described, **taken, "steps": [plain_step(step) for step in composition.steps]}
 
 
-def plain_step(step: Step) -> Plain:
+def plain_step(step: CompositionStep) -> Plain:
     """One step of a composition."""
     arguments = {"arguments": dict(step.arguments)} if step.arguments else {}
     when = dict(step.when) if isinstance(step.when, Mapping) else step.when

@@ -18,7 +18,7 @@ from gatewright.policy.composition import (
     ORIGIN,
     BadReference,
     Composition,
-    Step,
+    CompositionStep,
     called_operations,
     reference_of,
     texts_in,
@@ -135,7 +135,7 @@ def check_steps(rows: Sequence[Row], compositions: Sequence[Composition], names:
                 _report_operation(row, row.at("steps", index, "arguments"), facts[-1], step)
 
 
-def _report_operation(row: Row, place: RawPath, facts: ToolFacts, step: Step) -> None:
+def _report_operation(row: Row, place: RawPath, facts: ToolFacts, step: CompositionStep) -> None:
     fields = facts.selection.fields if facts.selection is not None else frozenset[str]()
     field = next(name for name in sorted(fields) if name in step.arguments)
     value = step.arguments[field]
@@ -195,7 +195,7 @@ def _input(row: Row) -> Schema | None:
     return None if found else schema
 
 
-def _step(row: Row, number: int, count: int, schema: Schema | None) -> Step | None:
+def _step(row: Row, number: int, count: int, schema: Schema | None) -> CompositionStep | None:
     row.only(STEP_KEYS, _STEP)
     tool = row.text("tool", filled=True) if row.require("tool", _STEP) else None
     table = row.table("arguments")
@@ -205,7 +205,7 @@ def _step(row: Row, number: int, count: int, schema: Schema | None) -> Step | No
     for place, text in texts_in(arguments or {}):
         _check_reference(row, place, text, number, count, schema)
     when = _when(row)
-    return None if tool is None or arguments is None else Step(tool, arguments, when)
+    return None if tool is None or arguments is None else CompositionStep(tool, arguments, when)
 
 
 def _when(row: Row) -> Mapping[str, JsonValue] | bool | None:

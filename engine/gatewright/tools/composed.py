@@ -17,8 +17,8 @@ from gatewright.policy.composition import (
     MAX_DEPTH,
     ORIGIN,
     Composition,
+    CompositionStep,
     NoValue,
-    Step,
     called_operations,
     filled,
     ordinal,
@@ -195,7 +195,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
         actors.setdefault(tool.name, []).append(tool)
     by_name = {one.name: one for one in policy.compositions if one.name not in known}
 
-    def reach_of(step: Step, depth: int) -> Reach | None:
+    def reach_of(step: CompositionStep, depth: int) -> Reach | None:
         if step.tool in by_name:
             below = tool_of(by_name[step.tool], depth + 1)
             rows = [overridden(policy, below.facts())] if below is not None else []

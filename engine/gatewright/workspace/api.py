@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         approvaledit,
         capabilityedit,
         catalogedit,
+        compositionedit,
         policyedit,
         rights,
         ruleedit,
@@ -86,6 +87,16 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
+    from gatewright.policy.composition import (
+        MAX_STEPS,
+        BadReference,
+        Composition,
+        CompositionStep,
+        Reference,
+        called_operations,
+        reference_of,
+        references_in,
+    )
     from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View
     from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
     from gatewright.policy.document import (
@@ -277,12 +288,16 @@ door(
         "gatewright.blocks.value_schema": ("value_schema", "whole_value"),
         # policy
         "gatewright.policy": (
-            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "policyedit", "rights", "ruleedit",
-            "sourceedit",
+            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "compositionedit", "policyedit",
+            "rights", "ruleedit", "sourceedit",
         ),
         "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
+        "gatewright.policy.composition": (
+            "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "called_operations",
+            "reference_of", "references_in",
+        ),
         "gatewright.policy.confinement": ("Confinement", "Place", "ProcessBounds", "Tree", "View"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "OutputCheck", "PermissionRule", "PlaceUse", "Policy",

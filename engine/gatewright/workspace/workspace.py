@@ -588,6 +588,18 @@ class Workspace:
         tool = self._tool(tool_name)
         return None if tool is None else as_it_came(tool).input_schema()
 
+    def result_schema(self, tool_name: str, operations: Iterable[str] = ()) -> Schema | None:
+        """The schema of what a step of a composition gets from these operations of a tool (none: all); None: untold."""
+        from gatewright.tools.server_tool import ServerTool
+
+        tool = self._tool(tool_name)
+        if tool is None:
+            return None
+        schema = tool.told_output(frozenset(operations) or frozenset(one.name for one in tool.operations))
+        if schema is None or not isinstance(tool, ServerTool):
+            return schema
+        return {"type": "object", "properties": {"structuredContent": schema}}
+
     def tool_definition(self, tool_name: str) -> Schema | None:
         """The tool as it came, with MCP's keys `name`, `description` and `inputSchema`; None for an unknown one."""
         tool, schema = self._tool(tool_name), self.tool_schema(tool_name)

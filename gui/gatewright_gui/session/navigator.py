@@ -31,6 +31,8 @@ class Navigator(QObject):
     """Agent id, tool, operation (`""` of a tool without): the Files page shows what that comes to at each file."""
     policy_rule_requested = Signal(object)
     """Index of a policy rule from 0: the Policy page shows it."""
+    composition_requested = Signal(object)
+    """Name of a composition: the Policy page shows it in its editor."""
     new_policy_rule_requested = Signal(object, object)
     """PolicyRule, str: the Policy page begins such a rule, whose condition is about that argument; not written yet."""
     question_told = Signal(object)
@@ -140,6 +142,11 @@ class Navigator(QObject):
         """Show a policy rule."""
         self.page_requested.emit("policy")  # first, as above
         self.policy_rule_requested.emit(index)
+
+    def go_to_composition(self, name: str) -> None:
+        """Show the steps of a composition."""
+        self.page_requested.emit("policy")  # first, as above
+        self.composition_requested.emit(name)
 
     def begin_policy_rule(self, rule: PolicyRule, field: str) -> None:
         """Begin a policy rule about an argument in its form; nothing is written before somebody applies it."""

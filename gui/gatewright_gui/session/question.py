@@ -28,7 +28,7 @@ WHO = "the operator in the console"
 """Who answers in the console, as the audit log keeps it."""
 _MAX_TOLD = 3
 """Places that are named where an answer covers several."""
-_TIERS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
+TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
 
 
 @frozen
@@ -128,7 +128,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.request_id,
         request.session_id,
         request.user_id,
-        tr(_TIERS.get(request.safety_tier, request.safety_tier)),
+        tr(TIER_WORDS.get(request.safety_tier, request.safety_tier)),
         request.scope,
         request.asked_wall_s,
         request.expires_wall_s,

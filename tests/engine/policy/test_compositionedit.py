@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy import compositionedit as edits
-from gatewright.policy.composition import Composition, Step
+from gatewright.policy.composition import Composition, CompositionStep
 from gatewright.policy.edit import Edit, inverse
 from gatewright.workspace import Workspace
 
@@ -113,7 +113,7 @@ def refusal(workspace: Workspace, make: Callable[[Composition], Edit], name: str
 
 
 def test_a_new_composition_comes_last_and_nobody_with_a_list_gets_it(workspace: Workspace) -> None:
-    made = Composition("look", steps=(Step("file", {"op": "list"}),))
+    made = Composition("look", steps=(CompositionStep("file", {"op": "list"}),))
     gone, new = do(workspace, lambda _: edits.add_composition(workspace.policy, made))
     assert not gone
     assert new.splitlines() == ['name = "look"', 'steps = [{ tool = "file", arguments = { op = "list" } }]']
@@ -168,7 +168,7 @@ def test_a_step_that_moves_takes_references_to_its_result_along(workspace: Works
 
 def test_a_new_step_moves_the_numbers_behind_it(workspace: Workspace) -> None:
     row = named(workspace, "copy")
-    workspace.apply(edits.add_step(workspace.policy, row, Step("file", {"op": "list"}), row.steps[0]))
+    workspace.apply(edits.add_step(workspace.policy, row, CompositionStep("file", {"op": "list"}), row.steps[0]))
     assert named(workspace, "copy").steps[3].arguments["content"] == "$steps.1.data.content"
 
 
@@ -221,22 +221,22 @@ def test_a_row_that_is_gone_is_not_taken_for_another(workspace: Workspace) -> No
         edits.describe_composition(workspace.policy, row, "x")
 
 
-FAULTS: list[tuple[Step, tuple[str | int, ...], str]] = [
-    (Step("fil"), ("tool",), "`fil`"),
-    (Step("file", {"op": "raed"}), ("arguments", "op"), "no operation `raed`"),
-    (Step("file", {"path": "$steps.2.x"}), ("arguments", "path"), "comes too late"),
-    (Step("file", {"path": "$input.pth"}), ("arguments", "path"), "`input` has no `pth`"),
-    (Step("file", {"path": ["$stps.0"]}), ("arguments", "path", 0), "begins with `$input`"),
-    (Step("file", {"path": None}), ("arguments", "path"), "null"),
-    (Step("file", {}, {"propertes": {}}), ("when", "propertes"), "no keyword"),
-    (Step("twice"), ("tool",), "may not come to itself"),
-    (Step("copy"), ("tool",), "may not come to itself"),
+FAULTS: list[tuple[CompositionStep, tuple[str | int, ...], str]] = [
+    (CompositionStep("fil"), ("tool",), "`fil`"),
+    (CompositionStep("file", {"op": "raed"}), ("arguments", "op"), "no operation `raed`"),
+    (CompositionStep("file", {"path": "$steps.2.x"}), ("arguments", "path"), "comes too late"),
+    (CompositionStep("file", {"path": "$input.pth"}), ("arguments", "path"), "`input` has no `pth`"),
+    (CompositionStep("file", {"path": ["$stps.0"]}), ("arguments", "path", 0), "begins with `$input`"),
+    (CompositionStep("file", {"path": None}), ("arguments", "path"), "null"),
+    (CompositionStep("file", {}, {"propertes": {}}), ("when", "propertes"), "no keyword"),
+    (CompositionStep("twice"), ("tool",), "may not come to itself"),
+    (CompositionStep("copy"), ("tool",), "may not come to itself"),
 ]
 
 
 @pytest.mark.parametrize(("step", "place", "said"), FAULTS)
 def test_what_is_wrong_with_a_step_is_said_where_it_is_and_refused(
-    workspace: Workspace, step: Step, place: tuple[str | int, ...], said: str
+    workspace: Workspace, step: CompositionStep, place: tuple[str | int, ...], said: str
 ) -> None:
     row = named(workspace, "copy")
     edit = edits.change_step(workspace.policy, row, row.steps[1], step)
@@ -257,9 +257,9 @@ def test_names_that_are_taken_or_none_are_refused(workspace: Workspace) -> None:
 def test_more_than_sixteen_steps_are_refused(workspace: Workspace) -> None:
     row = named(workspace, "copy")
     while len(named(workspace, "copy").steps) < 16:
-        workspace.apply(edits.add_step(workspace.policy, row, Step("file", {"op": "list"})))
+        workspace.apply(edits.add_step(workspace.policy, row, CompositionStep("file", {"op": "list"})))
     with pytest.raises(EditRefused, match="at most 16 steps"):
-        workspace.apply(edits.add_step(workspace.policy, row, Step("file", {"op": "list"})))
+        workspace.apply(edits.add_step(workspace.policy, row, CompositionStep("file", {"op": "list"})))
 
 
 def test_the_last_step_stays(workspace: Workspace) -> None:
@@ -279,7 +279,7 @@ VALUES: st.SearchStrategy[JsonValue] = st.sampled_from(
 )
 ABOUT_INPUT: dict[str, JsonValue] = {"properties": {"input": {"required": ["path"]}}}
 CHANGED = st.builds(
-    Step,
+    CompositionStep,
     st.sampled_from(["file", "copy", "twice", "nothing"]),
     st.dictionaries(st.sampled_from(["op", "path", "to", "content"]), VALUES, max_size=3),
     st.sampled_from([None, True, ABOUT_INPUT, {"properties": {"steps": {}}}]),
