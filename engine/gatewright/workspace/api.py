@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         Catalog,
         CatalogType,
         Confine,
+        MemoryWeights,
         OutputCheck,
         PermissionRule,
         PlaceUse,
@@ -300,9 +301,9 @@ door(
         ),
         "gatewright.policy.confinement": ("Confinement", "Place", "ProcessBounds", "Tree", "View"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "Confine", "OutputCheck", "PermissionRule", "PlaceUse", "Policy",
-            "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType", "ToolSettings",
-            "Written", "is_folder_place",
+            "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",
+            "Policy", "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType",
+            "ToolSettings", "Written", "is_folder_place",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",

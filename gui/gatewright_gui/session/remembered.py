@@ -52,7 +52,8 @@ class Remembered:
         if not query:
             kept = await asyncio.to_thread(lambda: store.list(limit=MOST))
             return tuple(TextRow(note.note_id, note.content, note.updated_at) for note in kept)
-        found = await asyncio.to_thread(lambda: store.search(query, top_k=40))
+        weights = self._document.policy.memory
+        found = await asyncio.to_thread(lambda: store.search(query, top_k=40, weights=weights))
         return tuple(TextRow(hit.note_id, hit.content, score=hit.score) for hit in found)
 
     async def add_note(self, user_id: str, text: str) -> None:

@@ -213,3 +213,27 @@ def test_model_of_texts_keeps_its_promises() -> None:
         model.set_rows(shown)
         assert model.rowCount() == len(shown)
     assert tester
+
+
+@pytest.mark.parametrize("percent", [0, 35, 100])
+async def test_weight_of_the_meaning_is_an_edit_of_the_policy_that_undo_takes_back(bench: Bench, percent: int) -> None:
+    bench.other.notes.of("dana").save("likes tea")
+    await part(bench, "notes")
+    pane, document = bench.page.notes, bench.window.document
+    assert pane.weight.value() == 70
+    before = document.policy
+
+    pane.weight.setFocus()
+    pane.weight.selectAll()
+    QTest.keyClicks(pane.weight, str(percent))
+    QTest.keyClick(pane.weight, Qt.Key.Key_Return)
+    await settled(bench.window)
+    weights = document.policy.memory
+    assert (weights.vector, round(weights.text, 9)) == (percent / 100, round(1 - percent / 100, 9))
+    assert not document.workspace.problems
+    assert f"vector = {percent / 100}" in document.workspace.text_under(document.policy)
+
+    document.undo_stack.undo()
+    await settled(bench.window)
+    assert document.policy.memory == before.memory
+    assert pane.weight.value() == 70
