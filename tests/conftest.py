@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -44,6 +45,7 @@ settings.load_profile("same")
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGALRM)
 _guard = pytest.StashKey[Guard]()
 _kept_applications: list[object] = []
 _open_loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -131,6 +133,34 @@ def what_lasts_is_put_aside() -> None:
     """Not looked through again by every collection: the tests themselves alone are some hundred thousand objects."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_is_as_before() -> Iterator[None]:
+    """Fail a module that leaves something of the process changed, on which a test of another module would depend."""
+    known = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
+    before = _surroundings([logging.root, *known])
+    yield
+    now = _surroundings([logging.root, *known])
+    left = {name: (before[name], now[name]) for name in now if now[name] != before[name]}
+    assert not left, f"the tests of this module left behind: {left}"
+
+
+def _surroundings(loggers: list[logging.Logger]) -> dict[str, object]:
+    """What any code of this process may ask for."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return {
+        "environment": {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
+        "folder": Path.cwd(),
+        "umask": mask,
+        "paths of modules": [*sys.path],
+        "arguments": [*sys.argv],
+        "signals": {number: signal.getsignal(number) for number in _SIGNALS},
+        "loggers": {one: (one.level, one.disabled, [*one.handlers]) for one in loggers},
+        "collector": gc.isenabled(),
+        "folder of temporary files": tempfile.tempdir,
+    }
 
 
 @pytest.fixture

@@ -53,16 +53,47 @@ def test_sound_home():
     assert Path(os.environ["GATEWRIGHT_KEYS"]).is_relative_to(Path.home())
     assert "GATEWRIGHT_STATE" not in os.environ
 """
+LEFT = """
+import logging, os, signal, sys, pytest
+
+@pytest.mark.parametrize("leave", [LEAVE])
+def test_leaves(leave):
+    leave()
+"""
+LEAVES = {
+    "environment": "lambda: os.environ.update(LEFT='x')",
+    "folder": "lambda: os.chdir('/')",
+    "umask": "lambda: os.umask(0o007)",
+    "paths of modules": "lambda: sys.path.append('/nowhere')",
+    "signals": "lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)",
+    "loggers": "lambda: logging.getLogger('asyncio').setLevel(5)",
+}
+
+
+def run_of(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The tests of a folder, under the fixtures that all tests have."""
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder)]
+    command += ["-p", "tests.conftest", "-p", "no:cacheprovider", "-rA", "--tb=short", str(folder)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "GATEWRIGHT_STATE": "elsewhere"}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_a_module_that_leaves_the_process_otherwise_fails_and_says_what(tmp_path: Path) -> None:
+    for number, leave in enumerate(LEAVES.values()):
+        (tmp_path / f"test_leaves{number}.py").write_text(LEFT.replace("LEAVE", leave), "utf-8")
+
+    lines = run_of(tmp_path).stdout.splitlines()
+
+    told = [line for line in lines if line.startswith("E ") and "left behind" in line]
+    assert len([line for line in lines if line.startswith("ERROR")]) == len(told) == len(LEAVES), lines
+    for what, line in zip(LEAVES, told, strict=True):
+        assert f"{{'{what}': (" in line, told
 
 
 def test_unseen_errors_fail_their_test_and_sound_tests_pass(tmp_path: Path) -> None:
     probes = tmp_path / "test_probes.py"
     probes.write_text(PROBES, "utf-8")
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
-    command += ["-p", "tests.conftest", "-p", "no:cacheprovider", "-rA", "--tb=short", str(probes)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "GATEWRIGHT_STATE": "elsewhere"}
-
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    done = run_of(tmp_path)
 
     failed = {
         word

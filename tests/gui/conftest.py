@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
+from gatewright_gui.qt.language import current_catalog
 from gatewright_gui.theme import Theme
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import Opened, opened
@@ -40,6 +41,20 @@ def one_theme(qapp: QApplication) -> Iterator[Theme]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gatewright_gui.app.build.Theme", kept)
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_app_is_as_before(qapp: QApplication) -> Iterator[None]:
+    """Fail a module that leaves the app in another language, size or shape, or a window open, for the next one."""
+    before = _shape(qapp)
+    yield
+    assert _shape(qapp) == before, "a test of this module left the app otherwise"
+
+
+def _shape(app: QApplication) -> tuple[object, ...]:
+    shown = [one.objectName() or type(one).__name__ for one in app.topLevelWidgets() if one.isVisible()]
+    is_waiting = app.overrideCursor() is not None
+    return current_catalog(), app.font().key(), app.layoutDirection(), app.quitOnLastWindowClosed(), is_waiting, shown
 
 
 @pytest.fixture(autouse=True)
