@@ -402,7 +402,7 @@ def test_watch_merges_edits_that_are_far_apart(world: World) -> None:
     watching = world.workspace.watch_sources(told.append, debounce_ms=40)
     try:
         watching.follow()
-        assert watching.wait(60)
+        assert watching.wait(3_600)
         (world.folder / "docs" / path).write_text("one\ntwo\nthree\nfour\ntheirs5\n")
         pause_until(lambda: [one for news in told for one in news.changes if one.relative == path], "it is told")
     finally:
@@ -444,7 +444,7 @@ def test_blocks_and_streams_of_a_programs_own(world: World) -> None:
             pause_until(lambda: orders.tell is not None, "it started")
             assert orders.tell is not None
             orders.tell("open/2", ChangeKind.ADDED)
-            assert changes.pull(timeout_s=60).changes == (("open/2", ChangeKind.ADDED),)
+            assert changes.pull(timeout_s=3_600).changes == (("open/2", ChangeKind.ADDED),)
     finally:
         remove()
 

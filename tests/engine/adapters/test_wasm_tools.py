@@ -21,6 +21,7 @@ from gatewright.adapters.wasm_bounds import COUNT, MOST_MADE, MOST_WRITTEN
 from gatewright.gate import Outcome
 from gatewright.workspace import Workspace
 from tests.engine.adapters.toolcatalog import opened, write_manifest, write_policy
+from tests.support.patience import pause_until
 
 IMPORTS: Mapping[str, str] = {
     "fd_read": "i32 i32 i32 i32",
@@ -164,7 +165,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     before = descriptors()
     yield made
     made.close()
-    assert working() == []
+    pause_until(lambda: not working(), "the work to end")
     assert descriptors() <= before + 8  # what loops and the runtime keep for themselves
 
 
@@ -173,11 +174,8 @@ def descriptors() -> int:
 
 
 def working() -> list[str]:
-    """The threads in which something is still worked at, but for those that are just about to end."""
-    found = [one for one in threading.enumerate() if one.name == "gatewright-work"]
-    for one in found:
-        one.join(1.0)
-    return [one.name for one in found if one.is_alive()]
+    """The threads in which something is still worked at."""
+    return [one.name for one in threading.enumerate() if one.name == "gatewright-work"]
 
 
 async def run(workspace: Workspace, tool: str = "work", **more: Any) -> Outcome:
@@ -365,7 +363,7 @@ async def test_time_ends_what_has_fuel(desk: Desk, wait: int | None) -> None:
     content = FOR_EVER if wait is None else module(WAIT.format(wait=wait))
     outcome = await run(desk.open(content), "short")
     assert outcome.code == "timed-out", told(outcome)
-    assert working() == []
+    pause_until(lambda: not working(), "the work to end")
     outcome = await run(desk.open(content), "small")
     assert outcome.code == "tool-failed", told(outcome)
     assert "0.5 s of a processor" in told(outcome)
@@ -390,7 +388,7 @@ async def test_cancelled_call_returns_once_its_module_has_ended_and_the_next_one
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert working() == []
+        pause_until(lambda: not working(), "the work to end")
 
 
 async def test_one_call_that_ends_ends_no_other(desk: Desk) -> None:

@@ -48,7 +48,7 @@ async def test_a_row_follows_those_that_wait_though_the_log_is_free_again() -> N
     def write(build: RowBuilder, wait: bool) -> bool:
         if not wait and not is_free.is_set():
             return False
-        assert is_free.wait(10)
+        assert is_free.wait()
         order.append("waited" if wait else "at once")
         return True
 

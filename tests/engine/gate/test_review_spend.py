@@ -32,7 +32,7 @@ class SlowBook:
 
         def slow(grant: Any) -> bool:
             loop.call_soon_threadsafe(self.began.set)
-            assert self.may_go_on.wait(10)
+            assert self.may_go_on.wait()
             return spend(grant)
 
         monkeypatch.setattr(office.broker.grants, "spend", slow)
@@ -85,16 +85,16 @@ async def test_looking_for_a_grant_never_waits_for_a_writer(office: Office) -> N
     def hold() -> None:
         with store._rows.changing():  # type: ignore[attr-defined] # what no caller can hold for so long
             writing.set()
-            assert done.wait(10)
+            assert done.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        assert writing.wait(10)
+        assert writing.wait()
         answers: list[Verdict] = []
         asking = threading.Thread(target=lambda: answers.append(office.world.decide("vault", {}).verdict))
         asking.start()
-        asking.join(10)
+        asking.join()
         assert answers == [Verdict.ASK]
     finally:
         done.set()

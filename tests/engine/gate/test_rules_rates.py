@@ -244,7 +244,7 @@ def test_threads_take_no_more_than_there_is(book: RateBook) -> None:
 
 def _take_many(path: Path, gate: Barrier, answers: Queue[int]) -> None:
     book, rate = RateBook(path), Rate("k", RateLimit(100, 3600.0))
-    gate.wait(30)
+    gate.wait()
     answers.put(sum(taken(book, rate, NOW) for _ in range(200)))
 
 
@@ -258,7 +258,7 @@ def test_two_processes_share_one_rate(tmp_path: Path) -> None:
         worker.start()
     got = [answers.get() for _ in workers]
     for worker in workers:
-        worker.join(60)
+        worker.join()
 
     assert sum(got) == 100
 

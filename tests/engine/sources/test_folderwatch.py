@@ -10,7 +10,7 @@ from watchfiles import Change
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.folderwatch import MAX_TOLD, FolderNews, FolderWatch
 
-WAIT_S = 15.0
+WAIT_S = 3_600.0
 
 
 class Told:

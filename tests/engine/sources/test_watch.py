@@ -18,7 +18,7 @@ from gatewright.sources.state import FileState, OutsideChange
 from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatching
 from tests.engine.sources.bench import Bench, source_of
 
-WAIT_S = 20.0
+WAIT_S = 3_600.0
 
 
 @contextmanager

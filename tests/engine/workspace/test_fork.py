@@ -168,7 +168,7 @@ def kept_by_a_thread(store: BlockStore, release: threading.Event) -> Generator[N
     def change() -> None:
         with store.exclusive():
             inside.set()
-            assert release.wait(20)
+            assert release.wait()
 
     thread = threading.Thread(target=change)
     thread.start()

@@ -16,7 +16,7 @@ from gatewright.sources.state import FileState
 from gatewright.sources.watch import Noticed
 from gatewright.workspace import Workspace
 
-WAIT_S = 20.0
+WAIT_S = 3_600.0
 POLICY = """gatewright = 1
 
 [agents.a]

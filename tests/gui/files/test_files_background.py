@@ -128,7 +128,7 @@ async def test_column_of_states_comes_with_the_first_thing_to_say_and_goes_with_
 ) -> None:
     choose(page, "large")
     await until(lambda: page.outside.is_on and not demo.context.tasks.names)
-    assert page.outside.wait(10)
+    assert page.outside.wait(3_600)
     tree = page.folder.tree
     assert tree.isColumnHidden(folder_tree.STATE)
     (demo.folder / "large" / "fresh.md").touch()

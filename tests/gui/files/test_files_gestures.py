@@ -286,7 +286,7 @@ async def test_tab_completes_what_exists_and_wrong_paths_are_told_in_words(page:
 async def test_file_made_outside_appears_although_the_source_is_not_watched(demo: Opened, page: FilesPage) -> None:
     source = demo.document.policy.source(SOURCE)
     assert source is not None
-    assert page.outside.wait(10)
+    assert page.outside.wait(3_600)
     page.folder.tree.expand(page.tree_model.index_of("drafts"))
     await until(lambda: page.tree_model.rowCount(page.tree_model.index_of("drafts")) > 0)
     page.folder.select("drafts/report.md")
@@ -305,7 +305,7 @@ async def test_file_made_outside_appears_although_the_source_is_not_watched(demo
 
 
 async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo: Opened, page: FilesPage) -> None:
-    assert page.outside.wait(10)
+    assert page.outside.wait(3_600)
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     await until(page.folder.empty.isVisible)
@@ -316,7 +316,7 @@ async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo
 async def test_another_folder_in_its_place_is_shown_once_the_policy_was_read_again(
     demo: Opened, page: FilesPage
 ) -> None:
-    assert page.outside.wait(10)
+    assert page.outside.wait(3_600)
     base, kept = demo.folder / "workspace", demo.folder / "kept"
     base.rename(kept)
     shutil.copytree(kept, base)
