@@ -44,8 +44,9 @@ def one_theme(qapp: QApplication) -> Iterator[Theme]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def the_app_is_as_before(qapp: QApplication) -> Iterator[None]:
+def the_app_is_as_before(one_theme: Theme, qapp: QApplication) -> Iterator[None]:
     """Fail a module that leaves the app in another language, size or shape, or a window open, for the next one."""
+    one_theme.prepare(qapp, "light")
     before = _shape(qapp)
     yield
     assert _shape(qapp) == before, "a test of this module left the app otherwise"
@@ -53,8 +54,7 @@ def the_app_is_as_before(qapp: QApplication) -> Iterator[None]:
 
 def _shape(app: QApplication) -> tuple[object, ...]:
     shown = [one.objectName() or type(one).__name__ for one in app.topLevelWidgets() if one.isVisible()]
-    is_waiting = app.overrideCursor() is not None
-    return current_catalog(), app.font().key(), app.layoutDirection(), app.quitOnLastWindowClosed(), is_waiting, shown
+    return current_catalog(), app.font().key(), app.layoutDirection(), app.overrideCursor() is not None, shown
 
 
 @pytest.fixture(autouse=True)
