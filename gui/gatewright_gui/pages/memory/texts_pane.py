@@ -12,10 +12,11 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, JsonValue, MemoryWeights, ToolFailure
+from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
 from gatewright_gui.pages.memory.block_list import ago_words
 from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.memory.value_pane import memory_button
+from gatewright_gui.pages.memory.weight_field import WeightField
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import mark, tr
@@ -28,7 +29,6 @@ from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
-from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.calls import cut
@@ -36,7 +36,6 @@ from gatewright_gui.session.memory import way_out
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.remembered import Remembered, TextRow
 from gatewright_gui.session.typed import Typed, TypedText
-from gatewright_gui.session.verbs.policy import set_field
 
 TEXT, ABOUT, WHEN, SCORE = range(4)
 _KEPT = 300
@@ -313,17 +312,10 @@ class NotesPane(TextsPane):
         )
         self.top.insertWidget(0, Label(tr("User")))
         self.top.insertWidget(1, self.user)
-        self.weight = named(NumberField(tr("Weight of the meaning"), 0, 100, unit="%"), "memory.weight")
-        self.weight.setPrefix(tr("Meaning") + " ")
-        tip = tr("How much a note counts by what it means in a search; the rest of 100 % is its words. For all agents.")
-        self.weight.setToolTip(tip)
-        self.weight.setKeyboardTracking(False)
-        self.weight.valueChanged.connect(self._weigh)
+        self.weight = WeightField(context.document)
+        self.weight.changed.connect(lambda: self.refresh() if self.isVisible() else None)
         for part in (self.weight, self.new_button):
             self.top.addWidget(part)
-        self._show_weight()
-        context.document.policy_changed.connect(self._show_weight)
-        context.document.opened.connect(self._show_weight)
         for button in (self.delete_button, self.save_button):
             self.foot.addWidget(button)
         self.new_button.clicked.connect(lambda: self._start(self._add(), "memory.dialog"))
@@ -338,25 +330,6 @@ class NotesPane(TextsPane):
         self._watch.changed.connect(self.refresh)
         self._user = ""
         """Whose notes are shown."""
-
-    def _show_weight(self, _why: object = None) -> None:
-        """Show how the policy weighs what notes mean; the search is made anew where that is another weight now."""
-        document = self._context.document
-        if not document.is_open:
-            return
-        percent = round(100 * document.policy.memory.vector)
-        if percent != self.weight.value():
-            self.weight.blockSignals(True)
-            self.weight.setValue(percent)
-            self.weight.blockSignals(False)
-            if self.isVisible():
-                self.refresh()
-
-    def _weigh(self, percent: int) -> None:
-        """Have the policy weigh them otherwise, as one edit that undo takes back."""
-        set_field(self._context.document, "memory", MemoryWeights(percent / 100, (100 - percent) / 100))
-        if self._user:
-            self.refresh()
 
     def _text_view(self) -> QWidget:
         self.editor = named(LargeTextEdit(tr("The note")), "memory.note_text")
