@@ -308,12 +308,39 @@ def test_yaml_is_read_as_json_has_it() -> None:
 _JUNK: list[object] = [None, True, 0, -1.5, "", "x", [], {}, [[]], {"$ref": "#"}, {"$ref": "#/paths"}, {"$ref": 3}]
 
 
+def wide() -> dict[str, Any]:
+    """Paths with what a small shop does not need: files, headers, cookies, styles, spans, keys, answers."""
+    styles = [
+        {"name": "p", "in": "path", "required": True, "x-multi-segment": True, "schema": {"type": "string"}},
+        {"name": "m", "in": "path", "required": True, "style": "matrix", "explode": True, "schema": {"type": "object"}},
+        {"name": "q", "in": "query", "content": {"application/json": {"schema": {"type": "object"}}}},
+        {"name": "X-H", "in": "header", "required": True, "schema": {"type": "string", "enum": ["a"]}},
+        {"name": "c", "in": "cookie", "explode": False, "schema": {"type": "array", "items": {"type": "string"}}},
+    ]
+    fields = {"file": {"type": "string", "format": "binary"}, "tags": {"type": "array", "items": {"type": "string"}}}
+    form = {"schema": {"type": "object", "properties": fields}, "encoding": {"tags": {"contentType": "text/plain"}}}
+    said = {
+        "content": {"application/json": {"schema": {"nullable": True, "oneOf": [{"$ref": "#/components/schemas/Pet"}]}}}
+    }
+    return {
+        "/f/{p}/{m}": {"post": operation(parameters=styles, requestBody={"content": {"multipart/form-data": form}})},
+        "/f/raw/{m}": {
+            "get": {"parameters": styles[1:2], "responses": {"2XX": {"description": "", **said}, "204": {}}},
+            "put": operation(requestBody={"content": {"*/*": {"schema": {"type": "string"}}}}, parameters=styles[1:2]),
+        },
+    }
+
+
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
-def test_wrong_value_anywhere_is_a_fault_and_nothing_else(version: str) -> None:
-    """Each value of the document is replaced by junk in turn: the import goes on, and its tools can be made."""
-    whole = document(openapi=version)
-    for path in list(_places(whole)):
-        for junk in _JUNK:
+@pytest.mark.parametrize("paths", [None, wide()], ids=["shop", "wide"])
+def test_wrong_value_anywhere_is_a_fault_and_nothing_else(version: str, paths: dict[str, Any] | None) -> None:
+    """Each value of the document is replaced by some junk: the import goes on, and its tools can be made."""
+    keys = {"k": {"type": "apiKey", "in": "cookie", "name": "c"}, "q": {"type": "apiKey", "in": "query", "name": "z"}}
+    whole = document(paths, openapi=version, **({"security": [{"k": [], "q": []}]} if paths else {}))
+    whole["components"]["securitySchemes"] |= keys
+    assert imported(whole).left_out == 0
+    for index, path in enumerate(_places(whole)):
+        for junk in _JUNK[index % 3 :: 3]:
             other = json.loads(json.dumps(whole))
             holder = other
             for name in path[:-1]:
