@@ -115,7 +115,7 @@ def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
 
 def _for_all(policy: Policy) -> tuple[object, ...]:
     """What may concern every tool of every agent."""
-    shared = policy.roots, policy.web, policy.shell, policy.endpoints
+    shared = policy.roots, policy.web, policy.shell, policy.endpoints, policy.closed
     return policy.defaults, policy.default, policy.catalogs, policy.compositions, *shared
 
 

@@ -392,13 +392,15 @@ class Policy:
     endpoints: Endpoints = field(default_factory=Endpoints)
     compositions: tuple[Composition, ...] = ()
     memory: MemoryWeights = field(default_factory=MemoryWeights)
+    closed: tuple[str, ...] = ()
+    """Files and folders that no tool of any kind touches, as written: relative to the policy file, or ``~/...``."""
     written: Written | None = field(default=None, compare=False, repr=False)
     """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
     undone; None: what was last saved.
     """
 
     def __post_init__(self) -> None:
-        _settle(self, "sources", "rules", "catalogs", "compositions")
+        _settle(self, "sources", "rules", "catalogs", "compositions", "closed")
         agents = cast("object", self.agents)
         if not isinstance(agents, Mapping):  # a program may give the agents alone
             _settle(self, "agents")

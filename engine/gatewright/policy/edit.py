@@ -29,6 +29,7 @@ Field = Literal[
     "endpoints",
     "compositions",
     "memory",
+    "closed",
 ]
 """What of a policy is edited as one: all but its agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)

@@ -248,6 +248,7 @@ _OTHERS = {
     "endpoints": "[workspace] endpoints",
     "compositions": "[[compositions]]",
     "memory": "[workspace] memory",
+    "closed": "[workspace] closed",
 }
 
 

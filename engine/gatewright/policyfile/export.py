@@ -115,6 +115,7 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         "what shell commands may start": policy.shell != ShellSettings(),
         "where messages may go": policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS),
         "what web tools may reach, and who is asked to search": policy.web != Web(),
+        "the places that no tool touches": policy.closed,
         "how notes are ranked": policy.memory != MemoryWeights(),
         "the capabilities": agent.capabilities,
     }

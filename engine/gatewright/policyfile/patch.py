@@ -302,6 +302,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds no roots, no shell and no endpoints")
         if after.memory != MemoryWeights():
             raise NotSupported("a file in Pattern's shape says nothing of how notes are ranked")
+        if after.closed:
+            raise NotSupported("a file in Pattern's shape says nothing of places that are closed")
         if after.web != Web():
             raise NotSupported("a file in Pattern's shape says nothing of the web")
         if agents[0].tools == ():

@@ -139,8 +139,9 @@ def plain_confine(confine: Confine) -> Plain:
 
 def plain_workspace(policy: Policy) -> Plain:
     """``[workspace]``, without the keys that say nothing."""
-    keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
+    keys: Plain = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
     keys |= {"endpoints": plain_endpoints(policy.endpoints), "memory": plain_memory(policy.memory)}
+    keys["closed"] = list(policy.closed)
     return {key: value for key, value in keys.items() if value}
 
 

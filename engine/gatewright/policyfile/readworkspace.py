@@ -79,6 +79,9 @@ WORKSPACE: dict[str, Shape] = {
     "web": told(table(_WEB), "What web tools may reach"),
     "endpoints": told(table(ENDPOINTS), "Where messages may go"),
     "memory": told(table(_MEMORY), "How notes are ranked"),
+    "closed": told(
+        several(NAME), "Files and folders that no tool touches: relative to this file, `/...` or `~/...`", []
+    ),
 }
 _MARGIN = 1e-6
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
@@ -92,6 +95,7 @@ class WorkspaceKeys(TypedDict):
     shell: ShellSettings
     endpoints: Endpoints
     memory: MemoryWeights
+    closed: tuple[str, ...]
 
 
 def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
@@ -106,7 +110,24 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
         shell=_shell(shell) if shell else ShellSettings(),
         endpoints=read_endpoints(endpoints, agents) if endpoints else Endpoints(),
         memory=_memory(memory) if memory else MemoryWeights(),
+        closed=_closed(row),
     )
+
+
+def _closed(row: Row) -> tuple[str, ...]:
+    """The places as written."""
+    found: list[str] = []
+    for index, place in row.texts("closed"):
+        at = row.at("closed", index)
+        if why := path_error(place):
+            row.report.error(at, "bad-value", f"a closed place {why}")
+        elif place.startswith("~") and place.partition("/")[0] != "~":
+            row.report.error(at, "bad-value", f"{shown(place)} is the folder of another user: only `~/...` is read")
+        elif place in found:
+            row.report.error(at, "duplicate", f"{shown(place)} stands here twice")
+        else:
+            found.append(place)
+    return tuple(found)
 
 
 def _memory(row: Row) -> MemoryWeights:

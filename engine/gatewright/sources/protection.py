@@ -80,10 +80,14 @@ class Protection:
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]] = (), ground: Ground | None = None) -> None:
         self.ground = ground or Ground()
+        self._folders: tuple[BaseFolder, ...] = ()
+        self.protect(paths)
+
+    def protect(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        """Have these protected, and no others."""
         self._paths = tuple(os.path.abspath(os.fspath(path)) for path in paths)  # noqa: PTH100 - must not resolve
         self._prefixes = tuple(sorted({*self._paths, *map(self.ground.real, self._paths)}))
         self.by_name = ProtectedSet(self._prefixes, ground=self.ground)
-        self._folders: tuple[BaseFolder, ...] = ()
 
     def hold(self, folders: Iterable[BaseFolder]) -> None:
         """Close these folders wherever they are met but at their own paths; those of before not any more."""

@@ -32,7 +32,7 @@ from gatewright.tools import Ports, ToolRegistry
 from gatewright.workspace.attachment import Attachments, Key
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
-from gatewright.workspace.location import policy_path_of
+from gatewright.workspace.location import closed_places, policy_path_of
 from gatewright.workspace.programsource import WorkspaceSources
 from gatewright.workspace.roots import RootTools, absences
 
@@ -70,13 +70,18 @@ class Folders:
 
 
 class GrowingProtection(Protection):
-    """What no tool may touch; a reload may add to it, never take away."""
+    """What no tool may touch; a reload may add to it, and takes away only what the policy closes no more."""
 
-    def cover(self, paths: Iterable[Path]) -> None:
-        """Protect these too, whether they are there or not."""
-        fresh = [path for path in map(os.path.abspath, paths) if path not in self._paths]
-        if fresh:
-            super().__init__((*self._paths, *fresh), self.ground)
+    def __init__(self, paths: Iterable[Path], ground: Ground) -> None:
+        super().__init__(paths, ground)
+        self._kept = self._paths
+
+    def cover(self, paths: Iterable[Path], closed: Iterable[Path]) -> None:
+        """Protect these too, and of what the policy closes just ``closed``, whether they are there or not."""
+        self._kept = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, paths))))
+        wanted = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, closed))))
+        if wanted != self._paths:
+            self.protect(wanted)
 
 
 @frozen
@@ -125,7 +130,7 @@ class Parts:
         same = _tools_of(book, policy) == _tools_of(before.book, old)
         given = () if same else book.tools(policy.catalogs)
         taken = (*given, *self.program.known)
-        self.protection.cover(book.paths(policy.catalogs))
+        self.protection.cover(book.paths(policy.catalogs), closed_places(policy, self.folder))
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
         own_tools = self.sources.follow_program(policy)
@@ -229,6 +234,7 @@ def assemble(
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
     ground = copy_of.ground if copy_of else Ground()
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)
+    protection.cover((), closed_places(policy, folder))
     sources = WorkspaceSources(lambda: registry.register(file_tool()), blocks, protection)
     sources.program = program.sources
     own_tools = RegisteredTools(registry)

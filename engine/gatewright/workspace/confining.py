@@ -18,6 +18,7 @@ from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.commandfiles import Guarded, located, program_files, shim_fault
+from gatewright.workspace.location import closed_places
 
 _OURS = ("PATH", "HOME")
 """Variables that a room gives itself, whatever a catalog names."""
@@ -139,7 +140,7 @@ class Confinements:
             {source.source_id: folder.path for source, folder in opened},
             frozenset(source.source_id for source, folder in opened if folder.refused),
             {name: folder.path for name, folder in self._attachments.roots().items() if not folder.refused},
-            _real(self._closed),
+            _real((*self._closed, *closed_places(policy, self._folder))),
             _real(self._fixed()),
         )
 
@@ -150,6 +151,7 @@ def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequenc
     """
     if not catalog.is_confined:
         return None
+    closed = (*closed, *closed_places(policy, folder))
     start = folder / (catalog.cwd or ".")
     top = os.path.realpath(folder)
     named = [place for place in catalog.places or {} if is_folder_place(place)]

@@ -44,6 +44,17 @@ def written_folders(policy: Policy) -> list[str]:
     return [*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values()]
 
 
+def closed_places(policy: Policy, folder: Path) -> tuple[Path, ...]:
+    """The files and folders that a policy closes, whether they are there or not; ``folder``: where the policy lies.
+
+    Raises WorkspaceError where `~` is written and nobody knows the home folder.
+    """
+    places = [os.path.expanduser(place) for place in policy.closed]  # noqa: PTH111 - it raises nothing
+    if any(place.startswith("~") for place in places):
+        raise WorkspaceError("`closed` of `[workspace]` names `~`, and no home folder is known: set `HOME`")
+    return tuple(folder / place for place in places)
+
+
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether the real ``path`` is the real ``folder`` or below it."""
     return Path(as_on_disk(str(path))).is_relative_to(as_on_disk(os.path.realpath(folder)))
