@@ -106,8 +106,7 @@ class RuleHeader(SectionHeader):
             is_own, named = stream.kind is SourceType.HOST, button_text(stream.source_id)
             words = tr("Source {source} of a program", source=named) if is_own else tr("Stream {source}", source=named)
             menu = self.source_menu.addMenu(words)
-            if not is_own:  # its levels are written in the file
-                add_action(menu, tr("&Settings..."), partial(change, stream.source_id))
+            add_action(menu, tr("&Settings..."), partial(change, stream.source_id))
             add_action(menu, tr("&Remove..."), partial(remove, stream.source_id))
 
 

@@ -1,20 +1,30 @@
 """Sources added, changed and removed in dialogs, each as one edit.
 
 The dialog asks for kind, name, folder, default level, size limit and whether changes are followed, of a stream of
-changes for what it has of these; why a source would be refused is said in it, and it stays.
+changes and of a source of a program for what these have, and for their rules, whose files no page shows; why a source
+would be refused is said in it, and it stays.
 """
 
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QFormLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Permission, Source, SourceType
+from gatewright.workspace.api import EditRefused, GatewrightError, Permission, PermissionRule, Source, SourceType
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
@@ -31,6 +41,7 @@ from gatewright_gui.session.verbs import sources
 _KINDS = {
     SourceType.FILE: mark("Files that agents work with"),
     SourceType.FOLDER_CHANGES: mark("Stream of the changes below a folder"),
+    SourceType.HOST: mark("What a program adds: texts by key, a stream, tools"),
 }
 _WHICH_STREAM = mark("The folder whose changes are told: choose one, or write it from the policy file on.")
 _WHICH_FOLDER = mark(
@@ -39,6 +50,12 @@ _WHICH_FOLDER = mark(
 _OUTSIDE = mark(
     "{folder} lies outside the folder of the policy. Agents reach it only once you trust it; what is trusted is kept"
     " with your keys, not in the policy."
+)
+_RUNS = mark("A program added it here: it runs.")
+_RUNS_WITH = mark("A program added it here: it runs, with the tools {tools}.")
+_NOT_RUN = mark(
+    "No program added it here. It gives nothing, and its tools are not there, before a program that opens this policy"
+    " adds a source of that name."
 )
 KIB = 1024
 MAX_KIB = 1024 * 1024
@@ -76,6 +93,11 @@ class SourceDialog(CheckedDialog):
             spoken=tr("Take changes made outside into open blocks"),
             tip=tr("Edits of other lines are kept in the block; of the same lines they are told as a conflict"),
         )
+        rules = tr("Levels of keys and paths, a rule on each line; the first one that matches counts")
+        self.rules = named(QPlainTextEdit(), "source.rules", spoken=rules, tip=rules)
+        self.rules.setPlaceholderText("closed/** none\nopen/** read_write")
+        self.rules.setTabChangesFocus(True)
+        self.rules.setMaximumHeight(88)
         self.trust = named(
             QCheckBox(tr("&Trust this folder, although it lies outside the workspace")),
             "source.trust",
@@ -95,13 +117,16 @@ class SourceDialog(CheckedDialog):
         size = self._before.max_file_bytes
         if self.limit.value() != _kib(size) and not self.is_stream:
             size = self.limit.value() * KIB
+        is_file = self.kind.currentData() == str(SourceType.FILE)
+        rules = self._before.permission_rules if is_file else tuple(self._rules())
         return replace(
             self._before,
             source_id=self.name.text(),
-            base_path=self.folder.text(),
+            base_path="" if self.is_own else self.folder.text(),
+            permission_rules=rules,
             default_permission=Permission(str(self.level.currentData())),
             max_file_bytes=size,
-            watch=self.watch.isChecked() and not self.is_stream,
+            watch=self.watch.isChecked() and is_file,
             kind=SourceType(str(self.kind.currentData())),
         )
 
@@ -109,6 +134,11 @@ class SourceDialog(CheckedDialog):
     def is_stream(self) -> bool:
         """Whether it is to tell of changes, and to give no files."""
         return self.kind.currentData() == str(SourceType.FOLDER_CHANGES)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a program adds it, which has no folder."""
+        return self.kind.currentData() == str(SourceType.HOST)
 
     @property
     def trusts(self) -> bool:
@@ -122,15 +152,33 @@ class SourceDialog(CheckedDialog):
         if not fault:
             super().accept()
 
+    def _rules(self) -> Iterator[PermissionRule]:
+        """The rules as they are written; those that were there stay the same. Raises EditRefused."""
+        before = {(rule.pattern, rule.permission): rule for rule in self._before.permission_rules}
+        levels = {str(level): level for level in Permission}
+        for number, line in enumerate(self.rules.toPlainText().splitlines(), 1):
+            pattern, _, word = line.strip().rpartition(" ")
+            if not line.strip():
+                continue
+            if word not in levels or not pattern.strip():
+                named = ", ".join(levels)
+                told = tr("line {number}: write a pattern, a space and a level: {levels}", number=number, levels=named)
+                raise EditRefused(told)
+            rule = PermissionRule(pattern.strip(), levels[word])
+            yield before.get((rule.pattern, rule.permission), rule)
+
     def _fault(self) -> str:
-        source = self.source
+        try:
+            source = self.source
+        except EditRefused as error:
+            return str(error)
         if not source.source_id.strip():
             return tr("a source needs a name")
-        if not source.base_path.strip():
+        if not self.is_own and not source.base_path.strip():
             return tr("a source needs a folder")
         if not self.trust.isHidden() and not self.trusts:
             return tr("choose a folder inside the workspace, or tick that you trust this one")
-        if self.trusts and self._document.workspace.outside(source.base_path) is not None:
+        if self.trusts and not self.is_own and self._document.workspace.outside(source.base_path) is not None:
             # trust is given with the edit: what else would be refused is asked for a folder that needs none
             source = replace(source, base_path="." if self._is_new else self._before.base_path)
         if self._is_new:
@@ -139,18 +187,21 @@ class SourceDialog(CheckedDialog):
 
     def _check(self) -> None:
         """Say while one types what would be refused; an empty field is no mistake yet."""
-        written = self.folder.text()
+        written = "" if self.is_own else self.folder.text()
         outside = self._document.workspace.outside(written) if written.strip() else None
         is_other = self._is_new or written != self._before.base_path or self.name.text() != self._before.source_id
         self.trust.setVisible(outside is not None and is_other)
-        for field in (self.limit, self.watch):
-            self._form.setRowVisible(field, not self.is_stream)
+        is_file = not self.is_stream and not self.is_own
+        self._form.setRowVisible(self._folder, not self.is_own)
+        self._form.setRowVisible(self.limit, not self.is_stream)
+        self._form.setRowVisible(self.watch, is_file)
+        self._form.setRowVisible(self.rules, not is_file)
         self.note.setText(self._about(written, outside))
         self.note.setVisible(bool(self.note.text()))
-        empty = not self.name.text().strip() or not written.strip()
+        empty = not self.name.text().strip() or not (self.is_own or written.strip())
         fault = "" if empty else self._fault()
         self.say(fault)
-        same = not self._is_new and self.source == self._before
+        same = not self._is_new and not fault and self.source == self._before
         self.accept_button.setEnabled(not empty and not fault and not same)
         self.accept_button.setToolTip(tr("It is so already") if same else "")
         QTimer.singleShot(0, self, self._grow)
@@ -162,6 +213,8 @@ class SourceDialog(CheckedDialog):
             self.resize(self.width(), needed)
 
     def _about(self, written: str, outside: Path | None) -> str:
+        if self.is_own:
+            return self._about_program()
         if not written.strip():
             return tr(_WHICH_STREAM if self.is_stream else _WHICH_FOLDER)
         told: list[str] = []
@@ -171,6 +224,14 @@ class SourceDialog(CheckedDialog):
         if not place.is_dir():
             told.append(tr("{folder} is not there yet: nothing can be read in it until it is made.", folder=place))
         return " ".join(told)
+
+    def _about_program(self) -> str:
+        """Say whether a program added it, and with which tools."""
+        name = self._before.source_id
+        if self._is_new or self._document.workspace.sources.own(name) is None:
+            return tr(_NOT_RUN)
+        tools = [facts.name for facts in self._document.catalog if facts.source == name]
+        return tr(_RUNS_WITH, tools=", ".join(tools)) if tools else tr(_RUNS)
 
     def _place(self, written: str) -> Path:
         """The real folder of what is written in the policy."""
@@ -205,6 +266,8 @@ class SourceDialog(CheckedDialog):
         self.level.setCurrentIndex(self.level.findData(str(self._before.default_permission)))
         self.limit.setValue(_kib(self._before.max_file_bytes))
         self.watch.setChecked(self._before.watch)
+        lines = (f"{rule.pattern} {rule.permission}" for rule in self._before.permission_rules)
+        self.rules.setPlainText("\n".join(lines))
         self.name.setPlaceholderText(tr("as agents write it, such as notes"))
         self.folder.setPlaceholderText(tr("from the policy file on, such as shared/notes"))
 
@@ -214,10 +277,12 @@ class SourceDialog(CheckedDialog):
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         form.addRow(tr("&Kind"), self.kind)
         form.addRow(tr("&Name"), self.name)
-        form.addRow(Label(tr("&Folder"), buddy=self.folder), row_of(stretch(self.folder), self.browse_button, space=2))
+        self._folder = row_of(stretch(self.folder), self.browse_button, space=2)
+        form.addRow(Label(tr("&Folder"), buddy=self.folder), self._folder)
         form.addRow("", self.note)
         form.addRow("", self.trust)
         form.addRow(tr("&Default level"), self.level)
+        form.addRow(tr("&Rules"), self.rules)
         form.addRow(tr("&Size limit of a file"), self.limit)
         form.addRow("", self.watch)
         self.browse_button.setAutoDefault(False)
@@ -230,6 +295,7 @@ class SourceDialog(CheckedDialog):
             self.folder.textChanged,
             self.level.currentIndexChanged,
             self.limit.valueChanged,
+            self.rules.textChanged,
             self.watch.toggled,
             self.trust.toggled,
         ):
