@@ -114,8 +114,8 @@ PARTS = (
         mark("Policy"),
         ("policy",),
         (
-            KeyRow("Alt+Up, Alt+Down", mark("moves the rule")),
-            KeyRow("Enter, Ins, Del", mark("edits the rule, adds one, removes it")),
+            KeyRow("Alt+Up, Alt+Down", mark("moves the rule, or the step of a composition")),
+            KeyRow("Enter, Ins, Del", mark("edits the rule or step, adds one, removes it")),
         ),
     ),
     KeyPart(

@@ -549,6 +549,9 @@ class ToolPane(QWidget):
             menu.addSeparator()
             go = partial(self._try, tool, operation)
             add_action(menu, tr("Try in the Console"), go, name="agents.try", icon="terminal")
+            if any(row.name == tool for row in self._document.policy.compositions):
+                go = partial(self._context.navigator.go_to_composition, tool)
+                add_action(menu, tr("Edit steps"), go, name="agents.steps", icon="list")
             if self.view.currentIndex().data(SHARE) is not None:
                 go = partial(self._show_files, self.view.currentIndex())
                 add_action(menu, tr("At which files"), go, name="agents.files", icon="folder-tree")

@@ -139,12 +139,13 @@ class StepForm(QWidget):
         self.tool_fault = named(Label(wraps=True), "policy.step.tool.said", kind="error")
         self.when = named(LargeTextEdit(tr("Condition as TOML"), lines=3), "policy.step.when")
         Highlighter(self.when.document()).set_language("toml")
-        self.when.setPlaceholderText(tr('nothing: always; else such as properties.input.required = ["line"]'))
+        self.when.setPlaceholderText(tr('nothing: always; else such as { properties.input.required = ["line"] }'))
         self.when_button = named(QPushButton(tr("Apply")), "policy.step.when.apply", spoken=tr("Apply the condition"))
         self.fault = named(Label(wraps=True), "policy.step.said", kind="error")
         for label in (self.tool_fault, self.fault):
             label.hide()
         self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(current_look().tokens.space_2)
         self._grid.setVerticalSpacing(current_look().tokens.space_1)
         self._grid.setColumnStretch(1, 1)
@@ -252,6 +253,7 @@ class StepForm(QWidget):
                 new.add(name)
                 row = ArgumentRow(argument, inputs, results)
                 row.label.setBuddy(row.source)
+                row.label.setMinimumHeight(row.source.sizeHint().height())
                 row.committed.connect(self._commit)
             else:
                 del held[name]
