@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from mcp.types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent, TextContent
 from pydantic import ValidationError
 
+from gatewright.base.content import media_type, plain_text
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import Status
-from gatewright.gate.output import media_type, plain_text
 from gatewright.gate.stages.truncate import cut
 
 if TYPE_CHECKING:

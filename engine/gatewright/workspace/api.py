@@ -17,6 +17,7 @@ from gatewright.base.door import door
 if TYPE_CHECKING:
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
     from gatewright.base.atomicfile import write_atomically
+    from gatewright.base.content import media_type, plain_text
     from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         EditRefused,
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import dotted
     from gatewright.gate.forecast import StepForecast
     from gatewright.gate.idrecord import IdRecord
-    from gatewright.gate.output import media_type, plain_text
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
@@ -268,6 +268,7 @@ door(
         "gatewright.base.folder": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
         "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
+        "gatewright.base.content": ("media_type", "plain_text"),
         "gatewright.base.printable": ("printable",),
         "gatewright.base.problem": ("Address", "Problem", "Subject"),
         # schema
@@ -379,7 +380,6 @@ door(
         "gatewright.gate.decision": ("dotted",),
         "gatewright.gate.forecast": ("StepForecast",),
         "gatewright.gate.idrecord": ("IdRecord",),
-        "gatewright.gate.output": ("media_type", "plain_text"),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),
         "gatewright.gate.serving": ("ClientSession", "ServingProcess"),

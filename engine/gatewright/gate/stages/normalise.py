@@ -11,6 +11,7 @@ import logging
 import time
 
 from gatewright.base import aio
+from gatewright.base.content import plain_text
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
@@ -20,7 +21,7 @@ from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
 from gatewright.gate.failure import read_error
 from gatewright.gate.heavy import apart
-from gatewright.gate.output import binary_text, plain_text, shown_text
+from gatewright.gate.output import binary_text, shown_text
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.tools.declaration import Normalization
 from gatewright.tools.result import unread

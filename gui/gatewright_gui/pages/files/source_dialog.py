@@ -95,7 +95,7 @@ class SourceDialog(CheckedDialog):
         )
         rules = tr("Levels of keys and paths, a rule on each line; the first one that matches counts")
         self.rules = named(QPlainTextEdit(), "source.rules", spoken=rules, tip=rules)
-        self.rules.setPlaceholderText("closed/** none\nopen/** read_write")
+        self.rules.setPlaceholderText(tr("closed/** none\nopen/** read_write"))
         self.rules.setTabChangesFocus(True)
         self.rules.setMaximumHeight(88)
         self.trust = named(

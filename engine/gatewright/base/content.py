@@ -1,0 +1,36 @@
+"""Bytes told apart: plain text, or the kind of file that they begin like."""
+
+from __future__ import annotations
+
+from gatewright.base.regex import late_regex
+
+_CONTROLS = late_regex(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+
+_ANY_BYTES = "application/octet-stream"
+_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+    b"ID3": "audio/mpeg",
+    b"OggS": "audio/ogg",
+    b"fLaC": "audio/flac",
+    b"%PDF-": "application/pdf",
+    b"PK\x03\x04": "application/zip",
+}
+
+
+def plain_text(data: bytes) -> str | None:
+    """The bytes as the UTF-8 text that they are; None for binary data: no UTF-8, or with control characters."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if _CONTROLS.search(text) is None else None
+
+
+def media_type(data: bytes) -> str:
+    """The kind of file that the bytes begin like, as `image/png`; else `application/octet-stream`."""
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], _ANY_BYTES)
+    return next((kind for start, kind in _STARTS.items() if data.startswith(start)), _ANY_BYTES)
