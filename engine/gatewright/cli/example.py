@@ -55,7 +55,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit list": (
         "audit list work --since 2026-01-31 --verdict deny",
         "audit list work --agent archivist --most 20 --json",
-        "audit list work --within call-0123456789abcdef",
+        "audit list work --within call-fedcba9876543210",
     ),
     "audit verify": ("audit verify work",),
     "audit export": ("audit export work > log.jsonl", "audit export work --since 2026-01-31T09:30"),
