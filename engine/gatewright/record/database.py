@@ -73,6 +73,7 @@ class Database:
         self._virtual = virtual
         self._home_seal = home_seal
         self._connection: Connection | None = None
+        self._openings = 0
         self._is_read_only = False
         renew_after_fork(self)
 
@@ -158,6 +159,11 @@ class Database:
             found = [self._folder.look(name) for name in (self._name, self._name + _LOG)]
         return tuple((facts.st_ino, facts.st_mtime_ns, facts.st_size) for facts in found if facts is not None)
 
+    def version(self, connection: Connection) -> tuple[int, ...]:
+        """What is another after each change of the open file, by anybody, and with each opening."""
+        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # of each opening it begins anew
+        return (*self.identity, self._openings, *seen, connection.total_changes)
+
     def close(self) -> None:
         """Let go of the file; what is in memory stays."""
         with self.lock:
@@ -224,6 +230,7 @@ class Database:
             connection.close()
             raise
         self.identity, self._is_read_only = identity, not write
+        self._openings += 1
         return connection
 
     def _require_own(self, connection: Connection) -> None:

@@ -231,9 +231,8 @@ class SealedTable:
     def _version(self, connection: Connection) -> Version:
         reader = self._reader
         reader.find_key(connection, create=False)
-        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()
         listed = 0 if reader.list is None else hash(reader.list.read())
-        return (*reader.database.identity, seen[0], connection.total_changes, listed)
+        return (*reader.database.version(connection), listed)
 
     def _counting(self, side: _Side, connection: Connection, listed: frozenset[str]) -> tuple[SealedRow, ...]:
         """The rows that are listed and sealed; in memory all."""

@@ -71,6 +71,20 @@ def test_looking_writes_nothing(tmp_path: Path, store: ApprovalStore) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_let_go_of_the_file_and_opens_it_again_reads_what_changed_meanwhile(
+    tmp_path: Path, clock: ManualClock, store: ApprovalStore
+) -> None:
+    looking, request = small_store(tmp_path, clock), a_request()
+    assert store.post(request, 4)
+    assert [asked.request_id for asked in looking.pending()] == [request.request_id]
+    before = looking.version()
+    looking.close()
+    assert store.answer(request.request_id, Approval(False, "dana")) is not None
+    assert looking.version() != before
+    assert looking.pending() == ()
+    assert list(looking.answers()) == [request.request_id]
+
+
 def test_file_and_key_are_for_their_owner_alone(tmp_path: Path, store: ApprovalStore) -> None:
     store.remember(a_request(), TEN_MINUTES)
     modes = [
