@@ -8,7 +8,7 @@ file anew. A file of an older version is brought to the newest one when it is fi
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -49,15 +49,8 @@ class BlockStore:
     def __init__(self, path: Path, *, keys: Path | None = None, clock: Clock | None = None) -> None:
         self._path = path
         self._folder = PrivateFolder(path.parent)
-        self._database = Database(
-            path,
-            what="the block store",
-            busy_s=_BUSY_S,
-            pragmas=("synchronous = FULL",),
-            make=self._make,
-            virtual=VIRTUAL,
-            home_seal=None if keys is None else HomeSeal(path.parent, keys, path.name),
-        )
+        seal = None if keys is None else HomeSeal(path.parent, keys, path.name)
+        self._database, self._marking = _database(path, seal, self._make), _database(path, seal)
         self._clock = clock or SystemClock()
         self._changing = fork_safe_lock()
         self._depth = 0
@@ -188,11 +181,12 @@ class BlockStore:
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def mark(self) -> object:
-        """What is another value after each change of blocks, archive or conversations, whoever makes it."""
-        return self._database.mark()
+        """What is another value once a change of blocks, archive or conversations can be read, whoever made it."""
+        return self._marking.mark()
 
     def close(self) -> None:
         """Close the file; the store opens it again when it is used again."""
+        self._marking.close()
         self._database.close()
 
     @contextmanager
@@ -214,6 +208,11 @@ class BlockStore:
 
         if _version(connection) < blocktable.VERSION:
             blocktable.make_tables(connection)
+
+
+def _database(path: Path, seal: HomeSeal | None, make: Callable[[Connection], object] | None = None) -> Database:
+    pragmas, what = ("synchronous = FULL",), "the block store"
+    return Database(path, what=what, busy_s=_BUSY_S, pragmas=pragmas, make=make, virtual=VIRTUAL, home_seal=seal)
 
 
 @contextmanager

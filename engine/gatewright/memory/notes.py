@@ -103,10 +103,11 @@ class NoteStore:
         self._user_id = user_id
         self._clock = clock
         self._index: VectorIndex | None = None
-        self._database = _database(path, seal, self._make)
+        self._database, self._marking = _database(path, seal, self._make), _database(path, seal)
 
     def close(self) -> None:
         """Let go of the file until it is used again."""
+        self._marking.close()
         self._database.close()
 
     def save(self, *contents: str) -> tuple[str, ...]:
@@ -153,8 +154,8 @@ class NoteStore:
             return tuple(Note(*row) for row in connection.execute(query, (limit,))) if connection else ()
 
     def mark(self) -> object:
-        """What is another value after each change of these notes, whoever makes it."""
-        return self._database.mark()
+        """What is another value once a change of these notes can be read, whoever made it."""
+        return self._marking.mark()
 
     def search(
         self, query: str, *, top_k: int, said: Sequence[str] = (), weights: MemoryWeights | None = None

@@ -153,11 +153,14 @@ class Database:
             return False
         return (facts.st_dev, facts.st_ino) == self.identity
 
-    def mark(self) -> tuple[tuple[int, int, int], ...]:
-        """What is another after each thing that anybody writes into the file; () where there is none."""
-        with self.failing("read"):
-            found = [self._folder.look(name) for name in (self._name, self._name + _LOG)]
-        return tuple((facts.st_ino, facts.st_mtime_ns, facts.st_size) for facts in found if facts is not None)
+    def mark(self) -> tuple[int, ...]:
+        """What is another once a change can be read, whoever made it, and no sooner; () where there is no file.
+
+        Facts of the files would be too early: the log grows before anybody can read what is in it. A failure closes
+        the file, and with each opening the mark is another: keep a Database that does nothing else.
+        """
+        with self.reading() as connection:
+            return () if connection is None else self.version(connection)
 
     def version(self, connection: Connection) -> tuple[int, ...]:
         """What is another after each change of the open file, by anybody, and with each opening."""

@@ -558,7 +558,7 @@ class Workspace:
         return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
     def memory_mark(self) -> object:
-        """What is another value after each change of a block, an archive or a conversation, whoever makes it."""
+        """What is another value once a change of a block, an archive or a conversation can be read, whoever made it."""
         return self._parts.blocks.mark()
 
     @property

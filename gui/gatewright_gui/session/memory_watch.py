@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
@@ -46,9 +45,10 @@ class MemoryWatch(QObject):
             self._tasks.start(self._compare(self._document.workspace), self._name)
 
     async def _compare(self, workspace: Workspace) -> None:
-        mark: object = None
-        with suppress(GatewrightError):  # what is wrong is said by whoever reads
+        try:
             mark = await asyncio.to_thread(self._mark, workspace)
+        except GatewrightError as error:  # whoever reads says so
+            mark = str(error)
         seen, self._seen = self._seen, (id(workspace), mark)
         if isValid(self) and seen != self._seen:
             self.changed.emit()
