@@ -146,6 +146,14 @@ def all_is_as_before() -> Iterator[None]:
     assert not left, f"the tests of this module left behind: {left}"
 
 
+def _handler(number: signal.Signals) -> object:
+    """The handler that somebody set. Where the tests run in the background some signals are ignored, and a loop that
+    took one for a while gives it back to Python.
+    """
+    found = signal.getsignal(number)
+    return None if found in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler) else found
+
+
 def _surroundings(loggers: list[logging.Logger]) -> dict[str, object]:
     """What any code of this process may ask for."""
     mask = os.umask(0o077)
@@ -156,7 +164,7 @@ def _surroundings(loggers: list[logging.Logger]) -> dict[str, object]:
         "umask": mask,
         "paths of modules": [*sys.path],
         "arguments": [*sys.argv],
-        "signals": {number: signal.getsignal(number) for number in _SIGNALS},
+        "signals": {number: _handler(number) for number in _SIGNALS},
         "loggers": {one: (one.level, one.disabled, [*one.handlers]) for one in loggers},
         "collector": gc.isenabled(),
         "folder of temporary files": tempfile.tempdir,

@@ -65,7 +65,7 @@ LEAVES = {
     "folder": "lambda: os.chdir('/')",
     "umask": "lambda: os.umask(0o007)",
     "paths of modules": "lambda: sys.path.append('/nowhere')",
-    "signals": "lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)",
+    "signals": "lambda: signal.signal(signal.SIGHUP, print)",
     "loggers": "lambda: logging.getLogger('asyncio').setLevel(5)",
 }
 

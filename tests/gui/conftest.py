@@ -49,6 +49,8 @@ def the_app_is_as_before(one_theme: Theme, qapp: QApplication) -> Iterator[None]
     one_theme.prepare(qapp, "light")
     before = _shape(qapp)
     yield
+    gc.collect()  # what nobody holds any more, and what was closed and is to be deleted, is nobody's window
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     assert _shape(qapp) == before, "a test of this module left the app otherwise"
 
 

@@ -102,6 +102,9 @@ def test_layout() -> None:
 
 def test_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"deb", "rpm"} <= set((ROOT / "packaging" / "build").read_text().replace(")", " ").split())
+    for name in ("PYINSTALLER_RESET_ENVIRONMENT", "PYDANTIC_DISABLE_PLUGINS"):  # which the program sets for itself
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     for words in (["init", str(tmp_path / "ws")], ["check", str(tmp_path / "ws")]):
         monkeypatch.setattr("sys.argv", ["gatewright", *words])
         with pytest.raises(SystemExit) as ended:

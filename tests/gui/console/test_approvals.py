@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from pytestqt.qtbot import QtBot
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.console import ConsolePage, conversation, stages
@@ -196,8 +197,9 @@ def question(**changes: object) -> tuple[PendingApproval, list[Reply]]:
     return made, given
 
 
-def test_what_the_tool_itself_asks_can_only_be_allowed_once(qapp: QApplication) -> None:
+def test_what_the_tool_itself_asks_can_only_be_allowed_once(qtbot: QtBot) -> None:
     bar = ApprovalBar()
+    qtbot.addWidget(bar)
     made, given = question(once_only=True)
     bar.ask(made)
     assert bar.approve_button.isEnabled()
@@ -207,8 +209,9 @@ def test_what_the_tool_itself_asks_can_only_be_allowed_once(qapp: QApplication) 
     assert given == [Reply(approved=True)]
 
 
-def test_question_of_another_process_says_when_its_time_is_over(qapp: QApplication) -> None:
+def test_question_of_another_process_says_when_its_time_is_over(qtbot: QtBot) -> None:
     bar = ApprovalBar(name="window")
+    qtbot.addWidget(bar)
     bar.ask(question(asked_wall_s=1.0, expires_wall_s=4e9, waiting=3, user_id="eve\u202e")[0])
     assert "if nobody answers" in bar.about
     assert "3 identical calls" in bar.about
