@@ -175,7 +175,7 @@ async def test_the_steps_say_what_flows_where_and_what_the_agent_gets(window: Ma
     await until(lambda: all(texts(pane, VERDICT)))
     assert texts(pane, GETS)[1].endswith("content ← result of step 1, data.content")
     assert texts(pane, VERDICT) == ["allow", "ask first"]
-    assert pane.tier.text() == "tier: side effects; for clerk: allow"
+    assert pane.tier.text() == "tier: side effects; the call itself for clerk: allow"
 
 
 async def test_a_step_moves_by_keys_and_its_references_follow(window: MainWindow) -> None:

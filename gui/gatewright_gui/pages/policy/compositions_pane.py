@@ -276,7 +276,7 @@ class CompositionsPane(QWidget):
         words = tr("tier: {tier}", tier=tr(TIER_WORDS.get(found.tier, found.tier)))
         if agent_id and found.right is not None:
             right = right_words(found.right)
-            words = tr("{tier}; for {agent}: {right}", tier=words, agent=agent_id, right=right)
+            words = tr("{tier}; the call itself for {agent}: {right}", tier=words, agent=agent_id, right=right)
         self.tier.setText(words)
         self._show_step()
 
