@@ -139,3 +139,21 @@ class RowModel(FlatModel, Generic[R]):
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in self.numeric:
             return int(RIGHT)
         return self.cell(row, index.column(), role)
+
+
+class OrderedModel(RowModel[R]):
+    """The rows of an `OrderedTable`: dragged, dropped between rows, read aloud with the names of their columns."""
+
+    def spoken(self, row: R, column: int) -> str:
+        """With the name of the column."""
+        return f"{tr(self.headers[column])}: {self.text(row, column) or tr('none')}"
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows are dragged, and dropped between rows."""
+        if not index.isValid():
+            return Qt.ItemFlag.ItemIsDropEnabled
+        return super().flags(index) | Qt.ItemFlag.ItemIsDragEnabled
+
+    def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
+        """Rows are moved."""
+        return Qt.DropAction.MoveAction

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.qt.widget.item_view import OrderedTable
@@ -33,7 +33,7 @@ def what_words(rule: PolicyRule) -> str:
     return f"{tools}: {operations}"
 
 
-class RuleListModel(RowModel[PolicyRule]):
+class RuleListModel(OrderedModel[PolicyRule]):
     """One row for each rule; a row stays itself while it is edited and moved."""
 
     headers = (mark("Rule"), mark("Effect"), mark("Agents"), mark("Tools"), mark("When"), mark("Message"))
@@ -59,20 +59,6 @@ class RuleListModel(RowModel[PolicyRule]):
                 return row.message or ""
 
     tip = text
-
-    def spoken(self, row: PolicyRule, column: int) -> str:
-        """With the name of the column."""
-        return f"{tr(self.headers[column])}: {self.text(row, column) or tr('none')}"
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows are dragged, and dropped between rows."""
-        if not index.isValid():
-            return Qt.ItemFlag.ItemIsDropEnabled
-        return super().flags(index) | Qt.ItemFlag.ItemIsDragEnabled
-
-    def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
-        """Rows are moved."""
-        return Qt.DropAction.MoveAction
 
 
 class RuleListDelegate(Delegate):

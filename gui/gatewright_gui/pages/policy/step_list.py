@@ -12,7 +12,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.prose import plain
-from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground, put_icon, tint
 from gatewright_gui.qt.widget.item_view import OrderedTable
@@ -22,7 +22,7 @@ from gatewright_gui.session.condition import when_words
 NUMBER, TOOL, GETS, VERDICT = range(4)
 
 
-class StepListModel(RowModel[CompositionStep]):
+class StepListModel(OrderedModel[CompositionStep]):
     """One row for each step; a row stays itself while it is edited and moved."""
 
     headers = (mark("Step"), mark("Calls"), mark("What it gets"), mark("For the agent"))
@@ -65,20 +65,6 @@ class StepListModel(RowModel[CompositionStep]):
             return plain(self._pictures[at].reason)
         when = "" if row.is_unconditional else f"\n{when_words(row.when)}"
         return self.text(row, column) + (when if column == GETS else "")
-
-    def spoken(self, row: CompositionStep, column: int) -> str:
-        """With the name of the column."""
-        return f"{tr(self.headers[column])}: {self.text(row, column) or tr('none')}"
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Rows are dragged, and dropped between rows."""
-        if not index.isValid():
-            return Qt.ItemFlag.ItemIsDropEnabled
-        return super().flags(index) | Qt.ItemFlag.ItemIsDragEnabled
-
-    def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
-        """Rows are moved."""
-        return Qt.DropAction.MoveAction
 
 
 class StepDelegate(Delegate):
