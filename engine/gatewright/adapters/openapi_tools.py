@@ -289,7 +289,7 @@ def _parts(rows: list[_Operation]) -> list[list[_Operation]]:
 
 
 def _values(value: object) -> int:
-    """How many values there are in a value, names of keys too."""
+    """The number of values in a value, names of keys too."""
     if isinstance(value, Mapping):
         table = cast("Mapping[str, object]", value)
         return 1 + len(table) + sum(map(_values, table.values()))

@@ -218,7 +218,7 @@ def _values_of(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[
 
 
 def _own_headers(request: WebRequest, secret: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """What goes to the server of the catalog alone: a secret before what the request says, cookies of both."""
+    """Secrets for the server of the catalog alone: a secret before what the request says, cookies of both."""
     named = {name.lower() for name, _ in secret}
     kept = [row for row in request.headers if row[0].lower() not in named]
     if not any(name.lower() == "accept" for name, _ in (*kept, *secret)):

@@ -181,7 +181,7 @@ class BlockStore:
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def mark(self) -> object:
-        """What is another value once a change of blocks, archive or conversations can be read, whoever made it."""
+        """A value that is another once a change of blocks, archive or conversations can be read, whoever made it."""
         return self._marking.mark()
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ class NoteStore:
             return tuple(Note(*row) for row in connection.execute(query, (limit,))) if connection else ()
 
     def mark(self) -> object:
-        """What is another value once a change of these notes can be read, whoever made it."""
+        """A value that is another once a change of these notes can be read, whoever made it."""
         return self._marking.mark()
 
     def search(

@@ -154,7 +154,7 @@ class Database:
         return (facts.st_dev, facts.st_ino) == self.identity
 
     def mark(self) -> tuple[int, ...]:
-        """What is another once a change can be read, whoever made it, and no sooner; () where there is no file.
+        """A value that is another once a change can be read, whoever made it, and no sooner; () where there is no file.
 
         Facts of the files would be too early: the log grows before anybody can read what is in it. A failure closes
         the file, and with each opening the mark is another: keep a Database that does nothing else.
@@ -163,7 +163,7 @@ class Database:
             return () if connection is None else self.version(connection)
 
     def version(self, connection: Connection) -> tuple[int, ...]:
-        """What is another after each change of the open file, by anybody, and with each opening."""
+        """A value that is another after each change of the open file, by anybody, and with each opening."""
         seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # of each opening it begins anew
         return (*self.identity, self._openings, *seen, connection.total_changes)
 

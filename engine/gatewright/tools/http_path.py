@@ -206,7 +206,7 @@ def _value(value: object, slot: Slot) -> str:
 
 
 def _rank(parts: Component) -> int:
-    """How much it leaves open: 0 nothing, 1 a part, 2 all of a component but for punctuation, 3 several."""
+    """The degree to which it is open: 0 nothing, 1 a part, 2 all of a component but for punctuation, 3 several."""
     slots = [part for part in parts if isinstance(part, Slot)]
     if not slots:
         return 0

@@ -70,7 +70,7 @@ class Folders:
 
 
 class GrowingProtection(Protection):
-    """What no tool may touch; a reload may add to it, and takes away only what the policy closes no more."""
+    """Places that no tool may touch; a reload may add to it, and takes away only what the policy closes no more."""
 
     def __init__(self, paths: Iterable[Path], ground: Ground) -> None:
         super().__init__(paths, ground)

@@ -70,7 +70,7 @@ class ToolFile:
 
     @property
     def operations(self) -> int:
-        """How many operations its tools have together; a tool without any counts as one."""
+        """The number of operations of all its tools; a tool without any counts as one."""
         return sum(max(1, tool.operations) for tool in self.tools)
 
     @property

@@ -558,7 +558,7 @@ class Workspace:
         return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
     def memory_mark(self) -> object:
-        """What is another value once a change of a block, an archive or a conversation can be read, whoever made it."""
+        """Another value once a change of a block, an archive or a conversation can be read, whoever made it."""
         return self._parts.blocks.mark()
 
     @property
@@ -661,7 +661,7 @@ class Workspace:
         return after
 
     def faults(self, edit: Edit) -> tuple[Fault, ...]:
-        """What is wrong with the rules, defaults, workspace and compositions that the edit would make, and where.
+        """Find the faults, with places, of the rules, defaults, workspace and compositions that the edit would make.
 
         Changes nothing. Raises EditRefused for an edit of another policy.
         """

@@ -108,7 +108,7 @@ class CallDetail:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether it is a step of a call that was not found so far."""
+        """True for a step of a call that was not found so far."""
         return bool(self.call.within) and self.parent is None
 
 

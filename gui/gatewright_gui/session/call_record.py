@@ -304,7 +304,7 @@ def _given_up(row: StepRow) -> StepRow:
 
 
 def record_so_far(run: CallRun, reason: str = "") -> CallRecord:
-    """What is known of a call that is under way, or that is not made: no verdict of it counts."""
+    """Facts of a call that is under way, or that is not made: no verdict of it counts."""
     progress = run.progress
     stages = tuple(progress.stages.values())
     about = (run.number, run.kind, time.time(), run.request, progress.operation, Verdict.ALLOW, progress.stage, "")

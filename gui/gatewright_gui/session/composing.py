@@ -56,7 +56,7 @@ class StepPicture:
 
     @property
     def words(self) -> str:
-        """What the agent would get: the verdict where it is known, else what the operations come to."""
+        """The words for the agent: the verdict where it is known, else what the operations come to."""
         if self.is_skipped:
             return tr("skipped")
         if self.is_known and self.verdict is not None:

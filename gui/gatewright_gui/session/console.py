@@ -105,7 +105,7 @@ class Console(QObject):
         self._under_way: CallRun | None = None
         self._walk: StepWalk | None = None
         self.is_one_by_one = False
-        """Whether the steps of a composition wait for `go_on`."""
+        """True while the steps of a composition wait for `go_on`."""
         document.closed.connect(self._start_over)
         document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)

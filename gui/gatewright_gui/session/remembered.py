@@ -39,7 +39,7 @@ class Remembered:
         self._document = document
 
     def note_mark(self, user_id: str) -> object:
-        """What is another value once a change of a user's notes can be read."""
+        """A value that is another once a change of a user's notes can be read."""
         return self._document.workspace.notes.of(user_id).mark()
 
     async def note_users(self) -> tuple[str, ...]:

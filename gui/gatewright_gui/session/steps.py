@@ -123,7 +123,7 @@ def listed_steps(run: CallRun) -> tuple[StepRow, ...]:
 
 
 def foreseen_steps(run: CallRun, gate: Workspace) -> tuple[StepRow, ...]:
-    """What each step would get, as far as that can be known before the call is made."""
+    """The forecast of each step, as far as that can be known before the call is made."""
     request = run.request
     told = gate.gate.steps(request.agent_id, request.tool, request.arguments, session=run.session)
     return tuple(_foreseen(run, gate, one) for one in told)

@@ -64,7 +64,7 @@ class ToolFileReader:
         self._turn = 0
 
     async def read(self, path: Path | None, text: str) -> ToolFile | None:
-        """What it defines; None where another one is read meanwhile, or nobody wants it. Raises GatewrightError."""
+        """The tools in it; None where another is read meanwhile, or nobody wants it. Raises GatewrightError."""
         self.end()
         turn = self._turn
         while turn == self._turn:  # an edit of the policy meanwhile makes no other file of it

@@ -33,7 +33,7 @@ LARGE = 200_000
 
 
 class _Text(QPlainTextEdit):
-    """What is typed or pasted."""
+    """The text that is typed or pasted."""
 
     large_pasted = Signal(str)
     """A text that is too long to be shown."""

@@ -151,7 +151,7 @@ class ToolForm(QWidget):
 
     @property
     def runs(self) -> CatalogType:
-        """Who runs its tools."""
+        """The kind of catalog that runs its tools."""
         return CatalogType(self.kind.currentData() or CatalogType.HTTP)
 
     def catalog(self) -> Catalog:

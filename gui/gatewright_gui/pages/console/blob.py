@@ -122,7 +122,7 @@ class BytesModel(FlatModel):
         self.endResetModel()
 
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return -(-len(self._data) // WIDTH)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -172,7 +172,7 @@ _ENDINGS = {
 
 
 def file_ending(data: bytes | None, *, is_json: bool) -> str:
-    """How the name of a file with a result ends."""
+    """The ending of the name of a file with a result."""
     if data is not None:
         return _ENDINGS.get(media_type(data), ".bin")
     return ".json" if is_json else ".txt"

@@ -114,7 +114,7 @@ class RequestPanel(QWidget):
 
     @property
     def has_steps(self) -> bool:
-        """Whether the tool is a composition."""
+        """True where the tool is a composition."""
         tool = self._shown_tool()
         return tool is not None and tool.origin == COMPOSITION
 

@@ -137,7 +137,7 @@ class SourceDialog(CheckedDialog):
 
     @property
     def is_own(self) -> bool:
-        """Whether a program adds it, which has no folder."""
+        """True where a program adds it, which has no folder."""
         return self.kind.currentData() == str(SourceType.HOST)
 
     @property

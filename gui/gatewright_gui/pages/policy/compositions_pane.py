@@ -174,7 +174,7 @@ class CompositionsPane(QWidget):
 
     @property
     def is_looked_at(self) -> bool:
-        """Whether what the worker process says is of the composition as it stands."""
+        """True where the answer of the worker process is of the composition as it stands."""
         return self._picture is not None and not self._look_soon.isActive() and self._looked_at is self.chosen
 
     def show_composition(self, name: str) -> None:

@@ -62,7 +62,7 @@ class FieldRow(QWidget):
 
     @property
     def schema(self) -> dict[str, JsonValue]:
-        """What the row says; all else that stands in the schema stays."""
+        """The schema with the words of the row; all else in it stays."""
         said = {key: held for key, held in self._said.items() if key not in {"type", "description"}}
         kind = self.kind.currentData()
         of_kind = self._said.get("type") if kind is None else kind

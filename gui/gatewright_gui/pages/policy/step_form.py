@@ -24,7 +24,7 @@ from gatewright_gui.session.verbs.policy import Fault
 
 
 class ArgumentRow(QWidget):
-    """Where an argument comes from, and which part of that, or the value that is typed."""
+    """The origin of an argument and the part of it that counts, or the value that is typed."""
 
     committed = Signal()
 
@@ -292,7 +292,7 @@ class StepForm(QWidget):
 
 
 def step_faults(faults: Sequence[Fault], place: int, number: int) -> dict[str, str]:
-    """What is wrong with one step of the composition at a place, as `show_faults` takes it; the rest under ""."""
+    """Faults of one step of the composition at a place, as `show_faults` takes it; the rest under ""."""
     told: dict[str, str] = {}
     for path, message in faults:
         match path:

@@ -68,7 +68,7 @@ class StepListModel(OrderedModel[CompositionStep]):
 
 
 class StepDelegate(Delegate):
-    """What is carried from the input or another step stands out; verdicts have icon and colour."""
+    """Makes values of the input and of other steps stand out; verdicts have icon and colour."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
