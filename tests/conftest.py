@@ -22,6 +22,7 @@ from hypothesis import settings
 from tests.support.patience import Guard
 from tests.support.xvfb import Display, private_display
 
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # as the program does for itself
 # Before Qt: its import hook breaks the lazy modules of pydantic when those come second.
 import_module("pydantic.fields")
 

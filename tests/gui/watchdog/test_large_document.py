@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
@@ -82,9 +82,7 @@ async def test_large_document_is_read_beside_the_window(
 
 
 async def test_large_text_is_pasted_and_its_reading_is_stopped(window: MainWindow, gui_watchdog: Watching) -> None:
-    mime = QMimeData()
-    mime.setText(large())
-    QGuiApplication.clipboard().setMimeData(mime)
+    QGuiApplication.clipboard().setText(large())
     dialog = await opened_dialog(window)
     async with gui_watchdog.during("paste"):
         QTest.keyClick(dialog.text, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
