@@ -13,7 +13,7 @@ from properdocs.structure.files import File
 from gatewright.base.shape import DURATION, SIZE
 from gatewright.cli.example import EXAMPLES, EXITS, line_of
 from gatewright.cli.table import COMMANDS, GROUPS, command_line
-from gatewright.gate import message
+from gatewright.gate.decision import Message
 from gatewright.gate.pipeline import DECIDING, STAGES
 from gatewright.policy.kinds.capability import CAPABILITIES
 from gatewright.policy.permission import Action, Permission, verdict_for
@@ -77,8 +77,8 @@ def _reference() -> Iterator[str]:
     yield "In this order. A stage that denies ends the call; what asks is gathered and asked once, at `approval`.\n"
     yield from _table(("stage", "when", "does"), ((f"`{one.name}`", _when(one), _said_by(one)) for one in STAGES))
     yield "\n## What the model is told\n"
-    yield f"After `{message.PREFIX}`; what a rule, a schema or a message of your own says is told in its words.\n"
-    words = {name: text for name, text in vars(message).items() if name.isupper() and isinstance(text, str)}
+    yield f"After `{Message.PREFIX}`; what a rule, a schema or a message of your own says is told in its words.\n"
+    words = {name: text for name, text in vars(Message).items() if name.isupper() and isinstance(text, str)}
     yield from _table(("words",), ((text,) for name, text in words.items() if name != "PREFIX"))
 
 

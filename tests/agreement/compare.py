@@ -16,9 +16,8 @@ from jsonschema import validators
 
 from gatewright.gate import Gate
 from gatewright.gate.pipeline import run_stage
-from gatewright.gate.stages.lookup import LOOKUP
-from gatewright.gate.stages.operation import OPERATION
-from gatewright.gate.stages.schema import SCHEMA
+from gatewright.gate.stages.read import LOOKUP, OPERATION
+from gatewright.gate.stages.rules import SCHEMA
 from gatewright.schema import FORMATS, Schema, SchemaChecker
 from gatewright.schema.formats import CallReader
 from tests.agreement.calls import Caller, Json

@@ -11,8 +11,8 @@ from typing import Any
 from gatewright.adapters.messages import Messages
 from gatewright.builtins import SendMessageTool, note_tools
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
+from gatewright.gate.breach import violation_of
 from gatewright.gate.decision import Decision, StageTrace
-from gatewright.gate.violation import violation_of
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.notes import NoteBook
 from gatewright.memory.shelf import Shelf

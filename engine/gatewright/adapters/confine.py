@@ -38,7 +38,7 @@ from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
-from gatewright.gate.connection import Connection
+from gatewright.gate.record import Connection
 from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.prefix import covers

@@ -15,7 +15,7 @@ from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.proxy_connection import MAX_HEAD_BYTES, Outlet, ProxyBounds, ProxyConnection, Refused
 from gatewright.adapters.web_request import CheckedNetwork, look_up
 from gatewright.base.thread import in_own_thread
-from gatewright.gate.connection import Connection, Way
+from gatewright.gate.record import Connection, Way
 
 _BACKLOG = 128
 _MISSED = 32

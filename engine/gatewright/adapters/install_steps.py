@@ -26,7 +26,7 @@ from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.gate.connection import Connection
+from gatewright.gate.record import Connection
 from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.hostpattern import check_host_pattern
 from gatewright.policy.prefix import covers

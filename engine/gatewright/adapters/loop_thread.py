@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
-from gatewright.record.fork import fork_safe_lock, renew_after_fork
+from gatewright.record.process import fork_safe_lock, renew_after_fork
 
 LOOP_THREAD = "gatewright-loop"
 T = TypeVar("T")

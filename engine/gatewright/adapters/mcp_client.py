@@ -35,7 +35,7 @@ from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.record.fork import renew_after_fork
+from gatewright.record.process import renew_after_fork
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus

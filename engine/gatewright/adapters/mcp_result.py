@@ -17,7 +17,7 @@ from gatewright.base.content import media_type, plain_text
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import Status
-from gatewright.gate.stages.truncate import cut
+from gatewright.gate.stages.result import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

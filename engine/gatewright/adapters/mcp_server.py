@@ -20,7 +20,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.gate import ApprovalLimits, Approver, Session, Status
-from gatewright.gate.serving import ClientSession
+from gatewright.gate.sessionstore import ClientSession
 from gatewright.policy.toolname import split_name
 from gatewright.schema import SchemaChecker
 from gatewright.schema.pattern import linear_part

@@ -19,7 +19,7 @@ from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.inbox import Received, deliver
 from gatewright.policy.document import Policy
 from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from gatewright.arguments.url import UrlRefused, parse_host, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, read_host
-from gatewright.gate.connection import Connection, Way
+from gatewright.gate.record import Connection, Way
 from gatewright.policy.hostpattern import host_matches
 
 MAX_HEAD_BYTES = 32 * 1024

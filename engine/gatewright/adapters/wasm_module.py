@@ -39,7 +39,7 @@ from gatewright.adapters.wasm_bounds import COUNT, COUNTED, FRONT, WASI
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import PlaceUse
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 
 _MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
 _KEPT = 16

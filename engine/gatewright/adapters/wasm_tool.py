@@ -31,7 +31,7 @@ from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.policy.confinement import Confinement, View
 from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.granted import wasm_fuel
-from gatewright.record.fork import fork_safe_lock, renew_after_fork
+from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition

@@ -15,9 +15,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gatewright.arguments.shell_form import WRITE_PLAINLY, CommandRefused, Refusal
-from gatewright.arguments.shell_judge import Judge, Named
+from gatewright.arguments.shell_judge import Judge, Named, Variables
 from gatewright.arguments.shell_program import MOVING, ShellRules, names, runs_others, stands_for_itself
-from gatewright.arguments.shell_variable import Variables
 from gatewright.arguments.shell_word import (
     KEYWORDS,
     SUBSTITUTIONS,

@@ -21,7 +21,7 @@ from gatewright.gate import ApprovalLimits
 from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
-    from gatewright.gate.serving import ServingProcess
+    from gatewright.gate.sessionstore import ServingProcess
     from gatewright.workspace.gateway import Gateway
 
 

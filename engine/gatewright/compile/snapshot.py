@@ -1,27 +1,285 @@
-"""Policy and registry compiled per agent, immutable to whoever holds it. It decides nothing.
+"""Policy and registry compiled per agent, immutable to whoever holds it, with proofs of what is open to an agent.
 
 An agent is compiled when it is first asked for, a tool when it is first called. ``renewed`` carries over whatever an
-edit cannot concern: whole agents, and within an agent the rights and plans of its other tools.
+edit cannot concern: whole agents, and within an agent the rights and plans of its other tools. ``concerned`` names too
+many tools rather than too few, which would be a stale right: what it does not look at in detail concerns every tool.
+A proof that an operation is open or closed completes when it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from itertools import accumulate
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from gatewright.base.jsonvalue import JsonValue, digest
 from gatewright.base.once import once
-from gatewright.compile.agent import AgentSnapshot, Ground
-from gatewright.compile.declared import Key, offered
-from gatewright.compile.operation_proof import Cell, OperationIndex, OperationProof
-from gatewright.compile.policy_digest import AgentDigests, policy_digest
-from gatewright.compile.shape import ShapeCache
-from gatewright.policy.document import Policy
-from gatewright.policy.right import Reason
+from gatewright.compile.agent import AgentDigests, AgentSnapshot, Ground, policy_digest
+from gatewright.compile.operation import Key, offered
+from gatewright.compile.plan import ShapeCache
+from gatewright.compile.rule_test import Finding
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.permission import Permission
+from gatewright.policy.right import Reason, ToolFacts, ToolRight
+from gatewright.policy.rule import ANY_TOOL, ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet
     from gatewright.tools.registry import ToolRegistry
+
+
+Cell = Mapping[str, Verdict]
+_DENY = Verdict.DENY
+_NAMED = 80
+
+
+class _Compiled(Protocol):
+    """The snapshot that answered."""
+
+    @property
+    def policy_digest(self) -> str: ...
+    def agent(self, agent_id: str) -> AgentSnapshot | None: ...
+
+
+class OperationProof(tuple[Any, ...]):
+    """The verdict on one operation whatever its arguments: allow and ask mean that lookup and operation let it pass.
+
+    Made of the snapshot, agent, tool, operation and verdict, in that order; the rest is worked out when it is read. A
+    tuple inside, since nothing else in the language is made as fast.
+    """
+
+    __slots__ = ()
+
+    agent_id: str = property(itemgetter(1), doc="Whose model.")  # pyright: ignore[reportAssignmentType]
+    tool: str = property(itemgetter(2), doc="The tool, by its bare name.")  # pyright: ignore[reportAssignmentType]
+    operation: str = property(itemgetter(3), doc="Empty for a tool without.")  # pyright: ignore[reportAssignmentType]
+    verdict: Verdict = property(itemgetter(4), doc="Allow, ask or deny.")  # pyright: ignore[reportAssignmentType]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the agent's model is shown the operation."""
+        return self[4] is not _DENY
+
+    @property
+    def proof_id(self) -> str:
+        """The same for the same answer under the same policy and tool: a digest of them."""
+        parts: list[JsonValue] = [self.agent_id, self.tool, self.operation, str(self.verdict)]
+        return "op_" + digest([*parts, self.policy_digest, self.tool_digest])[:32]
+
+    @property
+    def policy_digest(self) -> str:
+        """The digest of the policy that it was answered by."""
+        return self._snapshot.policy_digest
+
+    @property
+    def tool_digest(self) -> str | None:
+        """The digest of the tool; None when there is none of that name."""
+        agent = self._snapshot.agent(self.agent_id)
+        plan = agent.plan(self.tool) if agent is not None else None
+        return plan.tool_digest if plan is not None else None
+
+    @property
+    def code(self) -> str:
+        """The code of the finding; ``allowed`` without one."""
+        finding = self.finding
+        return finding.code if finding is not None else "allowed"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: id, agent, tool, operation, verdict, code, reason, policy_digest, tool_digest."""
+        finding = self.finding
+        return {
+            "id": self.proof_id,
+            "agent": self.agent_id,
+            "tool": self.tool,
+            "operation": self.operation,
+            "verdict": str(self.verdict),
+            "code": self.code,
+            "reason": finding.reason if finding is not None else "",
+            "policy_digest": self.policy_digest,
+            "tool_digest": self.tool_digest,
+        }
+
+    @property
+    def finding(self) -> Finding | None:
+        """Why it is denied or asks, with the deciding place of the policy; None when it is simply allowed."""
+        agent = self._snapshot.agent(self.agent_id)
+        if agent is None:
+            return Finding(_DENY, "unknown-agent", f"no agent `{self.agent_id[:_NAMED]}` in the policy")
+        plan = agent.plan(self.tool)
+        if plan is None:
+            return Finding(_DENY, "unknown-tool", f"no tool `{self.tool[:_NAMED]}`")
+        if plan.closed is not None:
+            return plan.closed
+        shown = plan.operations.get(self.operation)
+        if shown is None:
+            unknown = f"`{self.tool}` has no operation `{self.operation[:_NAMED]}`"
+            return plan.hidden.get(self.operation) or Finding(_DENY, "operation-unknown", unknown)
+        reason = next((reason for reason in shown.right.reasons if reason.verdict is self.verdict), None)
+        return reason and Finding(reason.verdict, reason.code, reason.text, reason.address, reason.rule_id)
+
+    @property
+    def _snapshot(self) -> _Compiled:
+        return self[0]
+
+
+class OperationIndex:
+    """Verdicts by agent, tool and operation; equal cells of different agents and tools are one object."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Cell]] = {}
+        self._cells: dict[tuple[tuple[str, Verdict], ...], Cell] = {}
+
+    def add(self, agent_id: str, rights: Mapping[str, ToolRight]) -> dict[str, Cell]:
+        """Lay out the rights of an agent."""
+        rows = {name: self._cell(right) for name, right in rights.items()}
+        return self.rows.setdefault(agent_id, rows)
+
+    def take(self, agent_id: str, other: OperationIndex) -> None:
+        """Carry over what another index holds for an agent that nothing changed for."""
+        rows = other.rows.get(agent_id)
+        if rows is not None:
+            self.rows[agent_id] = rows
+
+    def _cell(self, right: ToolRight) -> Cell:
+        key = tuple([(row.operation, row.verdict) for row in right.operations])
+        found = self._cells.get(key)
+        return found if found is not None else self._cells.setdefault(key, dict(key))
+
+
+Tools = frozenset[str] | None
+_T = TypeVar("_T")
+_NO_TOOL: frozenset[str] = frozenset()
+_TIERS = frozenset(str(tier) for tier in SafetyTier)
+
+
+def concerned(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
+    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``."""
+    found = _NO_TOOL
+    for tools in _parts(old, new, before, after, facts):
+        if tools is None:
+            return None
+        found |= tools
+    return found
+
+
+def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Iterator[Tools]:
+    """The tools that each part of the policy concerns."""
+    yield _NO_TOOL if _for_all(old) == _for_all(new) else None
+    yield _settings(old, new)
+    yield _policy_rules(old, new, after.agent_id)
+    if before is not after:
+        yield _tool_rules(before.tool_rules, after.tool_rules)
+        yield _listed(before.tools, after.tools)
+        yield _approvals(before.approvals, after.approvals)
+        yield _capabilities(before, after, facts)
+        if (before.sources is None) != (after.sources is None):
+            yield frozenset(row.name for row in facts if row.needs_source)
+    if old.sources is not new.sources or before.sources != after.sources:
+        yield _sources(old.places_of(before), new.places_of(after), facts)
+        yield _paths(old, new, facts)
+
+
+def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
+    """Whether all that is not said of one agent is the very same, so that it need not be compared for each of them."""
+    return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
+
+
+def _listed(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> Tools:
+    if before == after:
+        return _NO_TOOL
+    if before is None or after is None:
+        return None
+    return frozenset(split_name(written)[0] for written in frozenset(before) ^ frozenset(after))
+
+
+def _tool_rules(before: tuple[ToolRule, ...], after: tuple[ToolRule, ...]) -> Tools:
+    names = {split_name(rule.tool_name)[0] for rule in _changed(before, after)}
+    return None if ANY_TOOL in names else frozenset(names)
+
+
+def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Tools:
+    keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+    if not _TIERS.isdisjoint(keys):
+        return None
+    return frozenset(name for key in keys for name in _heads(key))
+
+
+def _heads(key: str) -> Iterable[str]:
+    """Every tool name that an ``approvals`` key may begin with; names may hold dots."""
+    return accumulate(key.split("."), "{}.{}".format)
+
+
+def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> frozenset[str]:
+    """The tools that need a grant; what one bounds is part of their rights."""
+    if before.capabilities == after.capabilities:
+        return _NO_TOOL
+    return frozenset(row.name for row in facts if any(op.capabilities for op in row.operations))
+
+
+def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Iterable[ToolFacts]) -> Tools:
+    if [_reach(source) for source in before] == [_reach(source) for source in after]:
+        return _NO_TOOL
+    named = {split_name(rule.tool_name)[0] for source in (*before, *after) for rule in source.required_tools}
+    if ANY_TOOL in named:
+        return None
+    return frozenset(named) | frozenset(row.name for row in facts if row.needs_source)
+
+
+def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
+    """The tools with arguments that are or may be paths: what is below the base of any source has its level."""
+    before, after = ({one.source_id: one.levels for one in policy.sources} for policy in (old, new))
+    if before == after:
+        return _NO_TOOL
+    texts = frozenset[Permission]().union(*before.values()) != frozenset[Permission]().union(*after.values())
+    declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
+    return frozenset(declared).union(row.name for row in facts if _names_paths(row, texts=texts))
+
+
+def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
+    """Tell whether a call names places; ``texts``: also by what may be one, which any source may judge."""
+    return any(
+        op.paths or op.disk_actions or (texts and (op.holds_texts or op.takes_others)) for op in facts.operations
+    )
+
+
+def _for_all(policy: Policy) -> tuple[object, ...]:
+    """What may concern every tool of every agent."""
+    shared = policy.roots, policy.web, policy.shell, policy.endpoints, policy.closed
+    return policy.defaults, policy.default, policy.catalogs, policy.compositions, *shared
+
+
+def _reach(source: Source) -> tuple[object, ...]:
+    """What of a source is compiled; which path has which level is read when a call comes."""
+    return source.source_id, source.levels, source.required_tools
+
+
+def _settings(old: Policy, new: Policy) -> frozenset[str]:
+    names = old.tools.keys() | new.tools.keys()
+    return frozenset(split_name(name)[0] for name in names if old.tools.get(name) != new.tools.get(name))
+
+
+def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
+    found: set[str] = set()
+    for rule in _changed(old.rules, new.rules):
+        if rule.agents is None or agent_id in rule.agents:
+            if rule.tools is None:
+                return None
+            found |= {split_name(written)[0] for written in rule.tools}
+    return frozenset(found)
+
+
+def _changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
+    """Every entry that came, went, or stands at another index, since reasons lead to the place of a rule."""
+    if len(before) == len(after):
+        return [one for pair in zip(before, after, strict=True) if pair[0] != pair[1] for one in pair]
+    shared = min(len(before), len(after))
+    start = next((i for i in range(shared) if before[i] != after[i]), shared)
+    return [*before[start:], *after[start:]]
 
 
 class Snapshot:
@@ -48,7 +306,7 @@ class Snapshot:
         self.facts = self._offer.facts
         there = frozenset(self._offer.tools)
         self.known = there if known is None else known
-        self._held = there - self.known if policy.defaults.new_tools == "hold" else _NONE
+        self._held = there - self.known if policy.defaults.new_tools == "hold" else _NO_KEY
         self._ground = Ground(policy, self._offer, self.shapes, self._held)
         self._agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
@@ -108,8 +366,6 @@ class Snapshot:
         known: frozenset[Key] | None = None,
     ) -> Snapshot:
         """The snapshot of another policy over the tools as they are now; ``known``: those not new; None: as before."""
-        from gatewright.compile.concern import concerned, differ_in_agents_alone
-
         fresh = Snapshot(policy, self.registry, self.shapes, self, self.known if known is None else known)
         as_held = fresh._held == self._held
         if as_held and fresh.facts == self.facts:
@@ -157,6 +413,5 @@ class Snapshot:
 
 SMALL_RULES = 200
 """Below so many rules and agents a digest is made in a few milliseconds; 100,000 take a second."""
-_NONE: frozenset[Key] = frozenset()
-_DENY = Verdict.DENY
+_NO_KEY: frozenset[Key] = frozenset()
 _NO_CELL: Mapping[str, Verdict] = {}

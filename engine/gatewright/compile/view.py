@@ -13,9 +13,9 @@ from gatewright.schema.walk import pointer_text, walk
 
 if TYPE_CHECKING:
     from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.redactor import Redactor
+    from gatewright.compile.operation import Redactor
+    from gatewright.compile.plan import ToolShape
     from gatewright.compile.rule_test import BoundRule
-    from gatewright.compile.shape import ToolShape
     from gatewright.policy.right import ToolRight
     from gatewright.schema.formats import CallReader, ProviderLint, ToolListing
     from gatewright.schema.tokens import TokenCount
@@ -213,7 +213,7 @@ class AgentView:
 
     def _of_server(self, origin: str, text: str) -> str:
         """A server's text without the clauses that name what is hidden of it, or a hidden tool in backticks."""
-        from gatewright.compile.redactor import Redactor
+        from gatewright.compile.operation import Redactor
 
         shown: set[str] = set()
         every: set[str] = set()
@@ -275,7 +275,7 @@ class AgentView:
 
     @once
     def _redactor(self) -> Redactor:
-        from gatewright.compile.redactor import Redactor
+        from gatewright.compile.operation import Redactor
 
         return Redactor((), self._snapshot.hidden_tools)
 

@@ -8,25 +8,23 @@ from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from gatewright.compile.view import AgentView
-    from gatewright.gate.alarm import Alarm
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
-    from gatewright.gate.approvalstore import ApprovalStore
+    from gatewright.gate.approvalstore import ApprovalStore, Grant
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
     from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
+    from gatewright.gate.callrun import Outcome
     from gatewright.gate.chain import AuditReport, AuditRow, RowKind
-    from gatewright.gate.decision import Decision, StageTrace
+    from gatewright.gate.decision import Decision, DecisionProof, ProofInvalid, StageTrace
     from gatewright.gate.gate import Gate
-    from gatewright.gate.grant import Grant
-    from gatewright.gate.outcome import Outcome
-    from gatewright.gate.proof import DecisionProof, ProofInvalid
-    from gatewright.gate.rates import RateBook
+    from gatewright.gate.history import RateBook
+    from gatewright.gate.inforce import Alarm
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
-    from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
-    from gatewright.gate.verify import ProvenCall, Verification
+    from gatewright.gate.trial import ProvenCall, Verification
+    from gatewright.record.folder import STATE_FOLDER, is_durable, key_folder, state_folder
 __all__ = [
     "STATE_FOLDER",
     "AgentView",
@@ -74,28 +72,26 @@ __all__ = [
 door(
     __name__,
     {
-        "gatewright.gate.alarm": ("Alarm",),
+        "gatewright.gate.inforce": ("Alarm",),
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
-        "gatewright.gate.approvalstore": ("ApprovalStore",),
+        "gatewright.gate.approvalstore": ("ApprovalStore", "Grant"),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
         "gatewright.gate.audit_index": ("AuditChoices", "AuditFilter", "AuditIndex", "CallCount", "LoggedCall"),
         "gatewright.gate.broker": ("PermissionBroker",),
         "gatewright.gate.call": ("Status",),
         "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),
-        "gatewright.gate.decision": ("Decision", "StageTrace"),
+        "gatewright.gate.decision": ("Decision", "StageTrace", "DecisionProof", "ProofInvalid"),
         "gatewright.gate.gate": ("Gate",),
-        "gatewright.gate.grant": ("Grant",),
-        "gatewright.gate.outcome": ("Outcome",),
-        "gatewright.gate.proof": ("DecisionProof", "ProofInvalid"),
-        "gatewright.gate.rates": ("RateBook",),
+        "gatewright.gate.callrun": ("Outcome",),
+        "gatewright.gate.history": ("RateBook",),
         "gatewright.gate.selfcheck": ("Difference", "SelfCheck", "selfcheck"),
         "gatewright.gate.session": (
             "Phase",
             "Session",
         ),
         "gatewright.gate.sessionstore": ("SessionStore",),
-        "gatewright.gate.state": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
+        "gatewright.record.folder": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
-        "gatewright.gate.verify": ("ProvenCall", "Verification"),
+        "gatewright.gate.trial": ("ProvenCall", "Verification"),
     },
 )

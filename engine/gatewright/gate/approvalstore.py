@@ -1,30 +1,166 @@
-"""Pending questions, their answers and the standing approvals of one workspace, shared by its processes.
+"""Pending questions, their answers and the standing approvals (grants) of one workspace, shared by its processes.
 
 The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
-folder, readable by its owner only; see `SealedTable` for why it cannot be forged.
-A question vanishes with its time, its withdrawal, or the process that waits for its answer. Who only listens writes
-nothing here; see `Presence`.
+folder, which is a `SealedTable`. A question vanishes with its time, its withdrawal, or the process that waits.
+
+A grant answers the asks that stood before the operator and no others. Each ask has a key (its code, its place in the
+policy, its words), so an ask that is new, stricter or about another file is asked again. What the three kinds cover:
+
+* **once**: one execution of exactly this call: agent, user, session, tool as it was, operation, canonical arguments and
+  the text to be written. Identical calls that waited together share the prompt and not the execution.
+* **duration**: the same operation of the same tool (as it was) for the same agent and user, in any session, other
+  arguments included, until it expires. The level of one file is such an ask of its own: another file asks again.
+* **scope**: in this session (for a month at most), every consent of that scope name, whatever the tool; any other ask,
+  and a consent without a scope, only by its key for the same tool and operation.
+* What a tool itself asks (unsaved text would be lost) hangs on the content of the moment: only *once* answers it.
+* A standing refusal is a grant that is not ``approved``: identical calls are refused while it lasts, unasked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import assert_never, cast
 
 from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.gate.approval import Approval, ApprovalRequest
-from gatewright.gate.lifeline import Lifeline, Presence, is_alive
-from gatewright.record.sealedtable import SealedRow, SealedTable, Version
+from gatewright.base.once import once
+from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember
+from gatewright.record.process import Lifeline, Presence, is_alive
+from gatewright.record.sealedtable import Change, SealedRow, SealedTable, Version
 
-if TYPE_CHECKING:
-    from gatewright.gate.grant import Grant, Subject
-    from gatewright.record.sealedtable import Change
+
+@frozen
+class Grant:
+    """A standing approval, or with ``approved`` False a standing refusal. Times are seconds since 1970.
+
+    ``asks``: the keys of what it answers. ``scope``: the scope name, for a grant of that kind. ``digest``: the exact
+    call (for once, and for a refusal). ``expires_wall_s`` None: it stands until it is revoked. ``about``: what its asks
+    were about, sorted, empty among them where some are not about one place; none at all when that was not kept.
+    """
+
+    grant_id: str
+    kind: Remember
+    agent_id: str
+    user_id: str | None
+    session_id: str
+    tool: str
+    operation: str
+    tool_digest: str
+    scope: str | None
+    digest: str
+    asks: frozenset[str]
+    granted_wall_s: float
+    expires_wall_s: float | None
+    who: str
+    approved: bool = True
+    about: tuple[str, ...] = ()
+
+    def has_expired(self, wall_s: float) -> bool:
+        """Whether its time is over."""
+        return self.expires_wall_s is not None and wall_s >= self.expires_wall_s
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field under its own name without units; ``asks`` as a sorted list."""
+        return {
+            "id": self.grant_id,
+            "kind": str(self.kind),
+            "approved": self.approved,
+            "agent": self.agent_id,
+            "user": self.user_id,
+            "session": self.session_id,
+            "tool": self.tool,
+            "operation": self.operation,
+            "tool_digest": self.tool_digest,
+            "scope": self.scope,
+            "digest": self.digest,
+            "asks": [*sorted(self.asks)],
+            "granted": self.granted_wall_s,
+            "expires": self.expires_wall_s,
+            "who": self.who,
+            "about": [*self.about],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Grant:
+        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(
+            str(data["id"]),
+            Remember(str(data["kind"])),
+            str(data["agent"]),
+            _optional(data["user"]),
+            str(data["session"]),
+            str(data["tool"]),
+            str(data["operation"]),
+            str(data["tool_digest"]),
+            _optional(data["scope"]),
+            str(data["digest"]),
+            frozenset(map(str, cast("list[JsonValue]", data["asks"]))),
+            _seconds(data["granted"]),
+            None if data["expires"] is None else _seconds(data["expires"]),
+            str(data["who"]),
+            data["approved"] is True,
+            tuple(map(str, cast("list[JsonValue]", data.get("about", [])))),
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A call that asks, as a grant sees it. ``digest_of`` is only called where a grant hangs on the exact call."""
+
+    agent_id: str
+    user_id: str | None
+    session_id: str
+    tool: str
+    operation: str
+    tool_digest: str
+    asks: tuple[Ask, ...]
+    digest_of: Callable[[], str]
+
+    @once
+    def digest(self) -> str:
+        """The digest of the exact call."""
+        return self.digest_of()
+
+
+def covers(grant: Grant, subject: Subject, wall_s: float) -> bool:
+    """Whether the grant decides about the call: an approval answers all it asks, a refusal forbids just this call."""
+    if grant.has_expired(wall_s) or (grant.agent_id, grant.user_id) != (subject.agent_id, subject.user_id):
+        return False
+    if not grant.approved:
+        return grant.session_id == subject.session_id and grant.digest == subject.digest
+    return all(_answers(grant, subject, ask) for ask in subject.asks)
+
+
+def _answers(grant: Grant, subject: Subject, ask: Ask) -> bool:
+    same = (grant.tool, grant.operation, grant.tool_digest) == (subject.tool, subject.operation, subject.tool_digest)
+    known = same and ask.key in grant.asks
+    match grant.kind:
+        case Remember.ONCE:
+            return known and grant.session_id == subject.session_id and grant.digest == subject.digest
+        case Remember.DURATION:
+            return known and not ask.once_only and grant.expires_wall_s is not None
+        case Remember.SCOPE:
+            if grant.session_id != subject.session_id or ask.once_only:
+                return False
+            return known or (ask.scope is not None and ask.scope == grant.scope)
+    assert_never(grant.kind)
+
+
+def _optional(value: JsonValue) -> str | None:
+    return None if value is None else str(value)
+
+
+def _seconds(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("not a number of seconds")
+    return float(value)
+
 
 FILE_NAME = "approvals.sqlite"
 ONCE_S = 60.0
@@ -67,7 +203,6 @@ class ApprovalStore:
     def find(self, subject: Subject) -> Grant | None:
         """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
         from gatewright.gate.approval import Remember
-        from gatewright.gate.grant import covers
 
         wall_s = self._clock.wall_s()
         found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
@@ -236,7 +371,6 @@ class ApprovalStore:
 
     def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
         from gatewright.gate.approval import Remember
-        from gatewright.gate.grant import Grant
 
         now_s = self._clock.wall_s()
         kind = approval.remember if approval.lasts else Remember.ONCE
@@ -301,8 +435,6 @@ def _data(row: SealedRow) -> dict[str, JsonValue]:
 
 
 def _grant(row: SealedRow) -> Grant:
-    from gatewright.gate.grant import Grant
-
     return Grant.from_json(_data(row))
 
 

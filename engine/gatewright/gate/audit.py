@@ -17,7 +17,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.clock import Clock, SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
@@ -25,18 +24,24 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.pieces import last_of
-from gatewright.gate.began import INDEX, Counts, Slot, count_in
-from gatewright.gate.chain import FIRST, AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
-from gatewright.gate.keys import START_MAC, Anchor, KeyRing
+from gatewright.gate.chain import (
+    FIRST,
+    START_MAC,
+    Anchor,
+    AuditReport,
+    AuditRow,
+    KeyRing,
+    RowKind,
+    Unsealed,
+    end_of,
+    log_id_of,
+    verified,
+)
+from gatewright.gate.history import INDEX, Counts, Slot, count_in
 from gatewright.gate.session import Session
-from gatewright.record.database import Database
-from gatewright.record.folder import PrivateFolder
-from gatewright.record.fork import renew_after_fork
-from gatewright.record.home import Home
-from gatewright.record.seal import Seal
-
-if TYPE_CHECKING:
-    from gatewright.record.database import Connection
+from gatewright.record.database import Connection, Database
+from gatewright.record.folder import Home, PrivateFolder, Seal
+from gatewright.record.process import renew_after_fork
 
 FILE_NAME = "audit.sqlite3"
 _BUSY_S = 1.0
@@ -356,13 +361,7 @@ class _Writer:
 def audit_database(state: Path, *, durable: bool = False) -> Database:
     """The file of the log in a state folder."""
     pragmas = f"synchronous = {'FULL' if durable else 'NORMAL'}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"
-    return Database(
-        state / FILE_NAME,
-        what="the audit log",
-        refusal=AuditUnavailable,
-        busy_s=_BUSY_S,
-        pragmas=pragmas,
-    )
+    return Database(state / FILE_NAME, what="the audit log", refusal=AuditUnavailable, busy_s=_BUSY_S, pragmas=pragmas)
 
 
 def _read_rows(state: Path, after: int | None = None) -> Iterator[AuditRow]:

@@ -28,10 +28,10 @@ from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge, Version
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
-from gatewright.record.fork import fork_safe_lock, renew_after_fork
+from gatewright.record.process import fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
-    from gatewright.gate.grant import Grant
+    from gatewright.gate.approvalstore import Grant
 
 TICK_S = 0.1
 """How often the store is looked at for what other processes wrote there, and the clock for time that is over."""

@@ -1,6 +1,6 @@
 """One call from its decision to its outcome: asked if need be, executed if allowed, recorded in any case.
 
-What cannot be recorded is not made.
+A call that cannot be recorded is not made.
 """
 
 from __future__ import annotations
@@ -9,32 +9,90 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import unbroken
-from gatewright.compile.redactor import EMPTY
-from gatewright.gate import message, record
+from gatewright.compile.operation import EMPTY
+from gatewright.gate import record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status, Within
 from gatewright.gate.chain import RowKind
-from gatewright.gate.decision import NO_FACTS, Decision, StageTrace
-from gatewright.gate.failure import read_error
-from gatewright.gate.outcome import Outcome
+from gatewright.gate.decision import NO_FACTS, Decision, Message, StageTrace, to_model
 from gatewright.gate.pipeline import OnStage, Passage
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
+from gatewright.gate.stages.result import read_error
 from gatewright.policy.composition import MAX_DEPTH, MAX_STEPS
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import StepDone, StepFailure
+from gatewright.tools.declaration import SideEffect
+
+
+@frozen
+class Outcome:
+    """``output`` is the text for the model, a failure's included. ``data``: the whole result, normalised, for the host.
+
+    ``output_hash``: SHA-256 of ``data``, of a failure's text otherwise; ``output_bytes``: how large the text was before
+    cutting, for a binary result the data. ``code`` is the decision's, or the failure's when the call was executed and
+    failed; ``detail`` is what went wrong then, for the operator. ``raw``: what the tool gave, before secrets were taken
+    out, for the program that runs it and in no JSON; it counts where ``data`` is not None. ``side_effects``: what the
+    tool declares that it touches; nothing where it was not run. ``elapsed_ms`` holds everything, waiting for an
+    approval too. ``reused``: a pure tool was not run again. ``should_continue``: whether the agent's loop goes on.
+    ``secrets``: how many were taken out of the result. ``steps``: of a composition, the calls that it made.
+    """
+
+    decision: Decision
+    status: Status
+    code: str
+    output: str
+    call_id: str
+    session_id: str
+    truncated: bool
+    output_hash: str | None
+    output_bytes: int
+    elapsed_ms: float
+    data: bytes | None = field(repr=False)
+    detail: str
+    reused: bool
+    should_continue: bool
+    secrets: int
+    raw: JsonValue | bytes = field(repr=False)
+    side_effects: frozenset[SideEffect]
+    steps: tuple[Outcome, ...] = ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.
+
+        Without ``data`` and ``raw``: JSON is printed and kept, and ``raw`` holds the secrets.
+        """
+        return {
+            **self.decision.to_json(),
+            "status": str(self.status),
+            "code": self.code,
+            "output": self.output,
+            "detail": self.detail,
+            "truncated": self.truncated,
+            "reused": self.reused,
+            "output_hash": self.output_hash,
+            "output_bytes": self.output_bytes,
+            "side_effects": [str(effect) for effect in sorted(self.side_effects)],
+            "call": self.call_id,
+            "session": self.session_id,
+            "should_continue": self.should_continue,
+            "elapsed_ms": round(self.elapsed_ms, 3),
+            **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
+        }
+
 
 _log = logging.getLogger(__name__)
 Place = tuple[int, ...]
@@ -125,7 +183,7 @@ class CallRun:
         approver = self._approver
         if approver is None or (isinstance(approver, AttendedApprover) and not await approver.is_attended()):
             await self._try_record(state, _then(opening, record.refused(state, "unanswered")))
-            return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
+            return self._outcome(state, decision, Status.UNANSWERED, to_model(Message.UNANSWERED))
         request = request_of(state)
         records = await aio.to_thread(state.services.earlier.of, state.session, request.arguments)
         request = replace(request, records=records)
@@ -139,7 +197,7 @@ class CallRun:
                 code="audit-unavailable",
                 reason=str(error),
                 rule=None,
-                model_message=message.to_model(message.UNRECORDED),
+                model_message=to_model(Message.UNRECORDED),
                 facts=NO_FACTS,
             )
             return self._outcome(state, unrecordable, Status.DENIED)
@@ -150,7 +208,7 @@ class CallRun:
         approval = await self._answer(state, request, approver)
         if approval is None:
             await self._try_record(state, lambda _log: (record.refused(state, "unanswered"),))
-            return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
+            return self._outcome(state, decision, Status.UNANSWERED, to_model(Message.UNANSWERED))
         try:
             approval = await _kept(state, request, approval, approver)
         except aio.CancelledError:
@@ -203,7 +261,7 @@ class CallRun:
             await self._try_record(state, _then(opening, *record.judged(state, decision), end))
             return self._outcome(state, decision, Status.DENIED)
         if decision.verdict is not Verdict.ALLOW:  # a stage after execution that refuses (it raised)
-            text = decision.model_message or message.to_model(EMPTY)
+            text = decision.model_message or to_model(EMPTY)
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)
         if state.status is Status.ALLOWED:
@@ -237,7 +295,7 @@ class CallRun:
         if watched is not None:
             watched.watch.end(place, outcome)
         if outcome.status is not Status.ALLOWED:
-            said = outcome.output.removeprefix(message.to_model("")).strip()
+            said = outcome.output.removeprefix(to_model("")).strip()
             detail = f"`{tool}`: {outcome.detail or outcome.decision.reason}"
             began = outcome.status not in {Status.DENIED, Status.UNANSWERED}
             return StepDone(failure=StepFailure(said, detail, outcome.code, began))
@@ -251,7 +309,7 @@ class CallRun:
             return
 
     def _outcome(self, state: CallState, decision: Decision, status: Status, output: str | None = None) -> Outcome:
-        text = output if output is not None else decision.model_message or message.to_model(EMPTY)
+        text = output if output is not None else decision.model_message or to_model(EMPTY)
         has_result = state.status is Status.ALLOWED and state.execution is not None
         return Outcome(
             decision,

@@ -1,22 +1,69 @@
-"""What the gate decided about one call, with the rule and every stage passed. It does not decide.
+"""The decision about one call: verdict, rule, every stage passed, the proof of it, and the sentences for the model.
 
 Lines are looked up only when somebody asks for them: a decision carries addresses into the policy and the resolver.
+A proof says what was decided, by which policy, for which call, with which facts. Its MAC is HMAC-SHA-256 (RFC 2104,
+FIPS 180-4) over the canonical JSON of all else, with a key made from the key of the audit log, or a random one of the
+gate where there is no log. What a proof costs is spent when somebody asks for it; whoever verifies one brings a way to
+decide again.
 """
 
 from __future__ import annotations
 
+import hmac
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import Address, Place
+from gatewright.gate.approval import Answer
+from gatewright.gate.approvalstore import Grant
+from gatewright.gate.session import SessionFacts
 from gatewright.policy.verdict import Verdict
 
-if TYPE_CHECKING:
-    from gatewright.gate.proof import DecisionProof
+
+class Message:
+    """Standing sentences for the model: what to do next, with nothing hidden and no echo of what it sent."""
+
+    PREFIX = "Tool execution failed:"
+    NO_SUCH_TOOL = "no tool of that name is available to you; use one of the tools that you were given"
+    INTERNAL = "the call could not be checked; try something else"
+    PLACE = "that path is not available to you; choose another one"
+    PLACE_FIXED = "that path may not be changed in this way; choose another one or another way"
+    NO_BLOCK = "there is no block with that label"
+    BLOCK_FIXED = "that block may not be changed in this way; choose another one or another way"
+    NO_SOURCE = "no file source is available to you"
+    UNANSWERED = "this call needs the approval of an operator, and nobody answered; go on without it"
+    AFTER_UNANSWERED = (
+        "an earlier call of this turn was not approved, so this one was not made; make it again if it is still wanted"
+    )
+    REFUSED = "an operator did not approve this call; go on without it"
+    STALE = "what this call would do has changed since an operator approved it; make the call again"
+    NOT_IN_TIME = "this call needs the approval of an operator, and none came in time; go on without it"
+    TOO_MANY_ASKS = "too many calls wait for an operator already; go on without this one, or try it again later"
+    NOT_ASKABLE = "this call needs the approval of an operator, who could not be asked; go on without it"
+    WITHDRAWN = "the approval was taken back, or an equal call used it; make the call again if it is still needed"
+    UNRECORDED = "the call could not be recorded and was not made; try again later"
+    RESULT_UNRECORDED = "the call was made, but its result could not be recorded and is withheld"
+    TIMED_OUT = "the tool took too long and was stopped"
+    ABANDONED = "the tool took too long and its result was discarded"
+    CRASHED = "the tool had an internal error; try other arguments or go on without it"
+    MISMATCH = "the tool ran, but its result is not what it should be and was not taken; do not make this call again"
+    NO_USER = "this tool works for one user, and this session belongs to none; go on without it"
+    NOT_INSTEAD = "this call may not go on to another address; make a call of its own for it"
+    FOREIGN = "what is remembered here cannot be used before an operator has looked at it; go on without it"
+    NOT_IN_COPY = "this is a copy of the workspace, and the tool would act outside of it; nothing was done"
+    MARKED = "the text holds `[REDACTED]`, the mark of something that you were not shown; write without it"
+
+
+def to_model(text: str) -> str:
+    """``text`` with the prefix that tells the model that its call was not done."""
+    return f"{Message.PREFIX} {text}"
+
 
 Places = Callable[[Address], Place | None]
 NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
@@ -156,3 +203,162 @@ def dotted(address: Address) -> str:
     for part in address:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+_VERSION = 1
+
+
+class ProofInvalid(WorkspaceError):
+    """What was given is no proof, or not as it was written."""
+
+
+@frozen
+class DecisionProof:
+    """A decision with all it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the clocks used.
+
+    ``call_digest`` is of the canonical arguments, ``sent_digest`` of those that were sent; ``policy_digest`` names the
+    policy in force, ``tool_digest`` the tool; ``rates`` are the seconds it had to wait for each rate, ``grant`` the
+    standing approval that was used, ``answer`` the operator's.
+    """
+
+    decision_id: str
+    verdict: Verdict
+    stage: str
+    code: str
+    reason: str
+    rule: str | None
+    grant: Grant | None
+    policy_digest: str
+    tool_digest: str | None
+    call_digest: str
+    sent_digest: str
+    facts: SessionFacts
+    now_s: float
+    wall_s: float
+    rates: Mapping[str, float] = field(hash=False)
+    answer: Answer | None
+    key_id: str
+    mac: str = ""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field, under the names that ``from_json`` takes back."""
+        return {**self._unsealed(), "mac": self.mac}
+
+    def to_text(self) -> str:
+        """Canonical JSON, the one text that ``from_text`` takes back."""
+        return canonical_json(self.to_json()).decode()
+
+    @classmethod
+    def from_json(cls, data: object) -> DecisionProof:
+        """The proof that ``to_json`` gave. Raises ProofInvalid for anything else, unknown fields included."""
+        if not isinstance(data, dict) or cast("dict[object, object]", data).keys() != _TYPES.keys():
+            raise ProofInvalid("this is no proof: its fields are not those of one")
+        fields = cast("dict[str, Any]", data)
+        for name, types in _TYPES.items():
+            if type(fields[name]) not in types:
+                raise ProofInvalid(f"this is no proof: `{name}` is of the wrong type")
+        if fields["proof"] != _VERSION:
+            raise ProofInvalid(f"a proof of version {fields['proof']} is not supported")
+        try:
+            grant, answer = fields["grant"], fields["answer"]
+            return cls(
+                fields["decision"],
+                Verdict(fields["verdict"]),
+                fields["stage"],
+                fields["code"],
+                fields["reason"],
+                fields["rule"],
+                Grant.from_json(grant) if grant is not None else None,
+                fields["policy"],
+                fields["tool"],
+                fields["call"],
+                fields["sent"],
+                SessionFacts.from_json(fields["session"]),
+                fields["now_s"],
+                fields["wall_s"],
+                {str(key): _number(level) for key, level in fields["rates"].items()},
+                Answer.from_json(answer) if answer is not None else None,
+                fields["key"],
+                fields["mac"],
+            )
+        except (ValueError, TypeError, LookupError, AttributeError, WorkspaceError) as error:
+            raise ProofInvalid(f"this is no proof: {error}") from None
+
+    @classmethod
+    def from_text(cls, text: str | bytes) -> DecisionProof:
+        """The proof that ``to_text`` gave, byte for byte. Raises ProofInvalid for anything else."""
+        try:
+            given = text.encode() if isinstance(text, str) else text
+            proof = cls.from_json(json.loads(given))
+            if canonical_json(proof.to_json()) == given:
+                return proof
+        except (ValueError, RecursionError):
+            raise ProofInvalid("this is no proof: it is not JSON") from None
+        raise ProofInvalid("this is not the text of a proof as it was written")
+
+    def sealed(self, key: bytes) -> DecisionProof:
+        """The proof with its MAC."""
+        return replace(self, mac=self._mac(key))
+
+    def is_sealed_by(self, key: bytes) -> bool:
+        """Whether its MAC is the one that ``key`` gives."""
+        try:
+            mac = self._mac(key)
+        except (ValueError, TypeError, RecursionError):  # what we sealed is JSON
+            return False
+        return hmac.compare_digest(mac.encode(), self.mac.encode("utf-8", "replace"))
+
+    def _mac(self, key: bytes) -> str:
+        return hmac.new(key, canonical_json(self._unsealed()), "sha256").hexdigest()
+
+    def _unsealed(self) -> dict[str, JsonValue]:
+        return {
+            "proof": _VERSION,
+            "decision": self.decision_id,
+            "verdict": str(self.verdict),
+            "stage": self.stage,
+            "code": self.code,
+            "reason": self.reason,
+            "rule": self.rule,
+            "grant": self.grant.to_json() if self.grant is not None else None,
+            "policy": self.policy_digest,
+            "tool": self.tool_digest,
+            "call": self.call_digest,
+            "sent": self.sent_digest,
+            "session": self.facts.to_json(),
+            "now_s": self.now_s,
+            "wall_s": self.wall_s,
+            "rates": dict(self.rates),
+            "answer": self.answer.to_json() if self.answer is not None else None,
+            "key": self.key_id,
+        }
+
+
+_TEXT, _NUMBER, _MAYBE = (str,), (int, float), (str, type(None))
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "proof": (int,),
+    "decision": _TEXT,
+    "verdict": _TEXT,
+    "stage": _TEXT,
+    "code": _TEXT,
+    "reason": _TEXT,
+    "rule": _MAYBE,
+    "grant": (dict, type(None)),
+    "policy": _TEXT,
+    "tool": _MAYBE,
+    "call": _TEXT,
+    "sent": _TEXT,
+    "session": (dict,),
+    "now_s": _NUMBER,
+    "wall_s": _NUMBER,
+    "rates": (dict,),
+    "answer": (dict, type(None)),
+    "key": _TEXT,
+    "mac": _TEXT,
+}
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a level is no number")
+    return value

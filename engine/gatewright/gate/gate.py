@@ -17,37 +17,29 @@ from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.problem import Problem
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.operation_proof import OperationProof
-from gatewright.compile.snapshot import Snapshot
+from gatewright.compile.snapshot import OperationProof, Snapshot
 from gatewright.compile.view import AgentView
-from gatewright.gate.alarm import Alarm, AlarmBell, OnAlarm
 from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
-from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Services
+from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Recorder, Services
 from gatewright.gate.decision import Decision, Places, nowhere
-from gatewright.gate.inforce import InForce, ProofKeys
-from gatewright.gate.policychange import PolicyHistory
-from gatewright.gate.rates import RateBook
-from gatewright.gate.recorder import Recorder
-from gatewright.gate.reuse import PureResults
+from gatewright.gate.history import PureResults, RateBook
+from gatewright.gate.inforce import Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
 from gatewright.gate.session import OwnSessions, Session
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import Ports
 
 if TYPE_CHECKING:
-    from gatewright.gate.accumulator import BrokenCall, ToolCall
     from gatewright.gate.approval import Approver
     from gatewright.gate.approvalstore import ApprovalStore
-    from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
-    from gatewright.gate.callrun import StepWatch
-    from gatewright.gate.forecast import StepForecast
-    from gatewright.gate.outcome import Outcome
+    from gatewright.gate.callrun import Outcome, StepWatch
+    from gatewright.gate.decision import DecisionProof
     from gatewright.gate.pipeline import OnStage, Passage
-    from gatewright.gate.proof import DecisionProof
-    from gatewright.gate.verify import ProvenCall, Verification
+    from gatewright.gate.trial import ProvenCall, StepForecast, Verification
+    from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
     from gatewright.tools.context import OnPiece, ToolExecutionContext
     from gatewright.tools.registry import ToolRegistry
@@ -222,7 +214,7 @@ class Gate:
 
         Empty for a call that is denied, and for one of any other tool. ``session``: as for `call`.
         """
-        from gatewright.gate.forecast import forecast
+        from gatewright.gate.trial import forecast
 
         force = self.in_force()
         return forecast(self._state(force, agent_id, tool, arguments, session, context, ""), force)
@@ -312,7 +304,7 @@ class Gate:
         After one that is not read-only and whose question got no yes the rest are denied (`earlier-unanswered`).
         Outcomes are in the order of ``calls``. ``session``: as for `call`.
         """
-        from gatewright.gate.batch import call_many
+        from gatewright.gate.turn import call_many
 
         if session is None:
             agent = self.snapshot().agent(agent_id)
@@ -365,7 +357,7 @@ class Gate:
 
         It has no effect, and looks at no session, clock, rate or standing approval of now.
         """
-        from gatewright.gate.verify import verified
+        from gatewright.gate.trial import verified
 
         return verified(proof, call, self.in_force())
 

@@ -1,10 +1,11 @@
-"""The stages in their order, and a call's passage through them.
+"""The stages in their order, a call's passage through them, and the proof of its decision for whoever asks.
 
 ``decide`` runs the stages up to approval, ``call`` runs all of them: one tuple, one order, one code.
 """
 
 from __future__ import annotations
 
+import hmac
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -13,32 +14,120 @@ from functools import lru_cache
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base import aio
-from gatewright.base.errors import ForeignStore, ToolFailure
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.finding import Finding
-from gatewright.compile.redactor import EMPTY
-from gatewright.gate import message
+from gatewright.base.errors import ForeignStore, JsonRefused, ToolFailure
+from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.compile.operation import EMPTY
+from gatewright.compile.rule_test import Finding
+from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, denied
-from gatewright.gate.decision import NO_FACTS, Decision, RuleRef, StageTrace, dotted
-from gatewright.gate.failure import log_error, trace_of
-from gatewright.gate.inforce import InForce
-from gatewright.gate.prover import Prover
+from gatewright.gate.decision import NO_FACTS, Decision, DecisionProof, Message, RuleRef, StageTrace, dotted, to_model
+from gatewright.gate.inforce import InForce, ProofKeys
 from gatewright.gate.scrub import scrub_text
-from gatewright.gate.stages.approval import APPROVAL
+from gatewright.gate.stages.approval import APPROVAL, POLICY
 from gatewright.gate.stages.arguments import ARGUMENTS
-from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.gate.stages.execute import EXECUTE
-from gatewright.gate.stages.lookup import LOOKUP
-from gatewright.gate.stages.normalise import NORMALISE
-from gatewright.gate.stages.operation import OPERATION
-from gatewright.gate.stages.output import OUTPUT
-from gatewright.gate.stages.parse import PARSE
-from gatewright.gate.stages.permission import PERMISSION
-from gatewright.gate.stages.policy import POLICY
-from gatewright.gate.stages.rules import RULES
-from gatewright.gate.stages.schema import SCHEMA
-from gatewright.gate.stages.truncate import TRUNCATE
+from gatewright.gate.stages.permission import CAPABILITY, PERMISSION
+from gatewright.gate.stages.read import LOOKUP, OPERATION, PARSE, read_arguments
+from gatewright.gate.stages.result import NORMALISE, OUTPUT, TRUNCATE, log_error, trace_of
+from gatewright.gate.stages.rules import RULES, SCHEMA
 from gatewright.policy.verdict import Verdict, strictest
+
+
+class Prover:
+    """Makes the proof of a decision when it is first asked for; until then it only holds what the decision knew."""
+
+    __slots__ = ("_decision_id", "_keys", "_made", "_snapshot", "state")
+
+    def __init__(self, state: CallState, snapshot: Snapshot, keys: ProofKeys) -> None:
+        self.state = state
+        self._snapshot = snapshot
+        self._keys = keys
+        self._decision_id = ""
+        self._made: tuple[Decision, DecisionProof] | None = None
+
+    @property
+    def decision_id(self) -> str:
+        """The id of the decision, given when it is first asked for."""
+        self._decision_id = self._decision_id or new_id("decision")
+        return self._decision_id
+
+    @property
+    def policy_digest(self) -> str:
+        """The digest of the policy that decided."""
+        return self._snapshot.policy_digest
+
+    def proof(self, decision: Decision) -> DecisionProof:
+        """The proof, the same one each time."""
+        if self._made is not None and self._made[0] is decision:
+            return self._made[1]
+        state = self.state
+        key_id, key = self._keys.current()
+        proof = DecisionProof(
+            self.decision_id,
+            decision.verdict,
+            decision.stage,
+            decision.code,
+            decision.reason.encode("utf-8", "replace").decode(),
+            decision.rule.rule_id if decision.rule else None,
+            state.grant,
+            self.policy_digest,
+            tool_digest(state),
+            call_digest(state, key, tool_digest(state)),
+            sent_digest(state, key),
+            state.facts or state.session.facts(),
+            state.now_s,
+            state.wall_s,
+            dict(state.rates),
+            state.answer,
+            key_id,
+        ).sealed(key)
+        self._made = (decision, proof)
+        return proof
+
+
+def tool_digest(state: CallState) -> str | None:
+    """The digest of the tool that the call reached; None when it reached none."""
+    return state.tool.tool.digest if state.tool is not None else None
+
+
+def call_digest(state: CallState, key: bytes, tool: str | None) -> str:
+    """Who calls what, the tool as it is with that digest, with which arguments: canonical as far as the stages came."""
+    return _digest({**_who(state), "tool_digest": tool, "arguments": state.arguments}, key)
+
+
+def sent_digest(state: CallState, key: bytes) -> str:
+    """Who calls what with which arguments as they were sent; as text where they are no JSON object."""
+    sent: JsonValue = type(state.raw).__name__
+    try:
+        sent = read_arguments(state.raw)
+    except JsonRefused:
+        content = state.raw.encode("utf-8", "surrogatepass") if isinstance(state.raw, str) else state.raw
+        if isinstance(content, bytes):
+            sent = hmac.new(key, b"raw\0" + content, "sha256").hexdigest()
+    except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage was a denial then
+        pass
+    return _digest({**_who(state), "sent": sent}, key)
+
+
+def _who(state: CallState) -> dict[str, JsonValue]:
+    session_id = state.facts.session_id if state.facts is not None else state.session.session_id
+    return {
+        "agent": _valid(state.agent_id),
+        "user": _valid(state.user_id) if state.user_id is not None else None,
+        "session": _valid(session_id),
+        "tool": _valid(state.tool_name),
+    }
+
+
+def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
+    return hmac.new(key, b"call\0" + canonical_json(bound), "sha256").hexdigest()
+
+
+def _valid(text: str) -> JsonValue:
+    """``text`` in a form that JSON can hold, still telling apart what differs."""
+    return text if text.isascii() else ["utf-8", text.encode("utf-8", "surrogatepass").hex()]
+
 
 STAGES: tuple[Stage | EffectStage, ...] = (
     PARSE,
@@ -115,7 +204,7 @@ class Passage:
         state = self.state.instead(arguments, reaching)
         decision = Passage(state, self._force).decide()
         if decision.verdict is not Verdict.ALLOW:
-            raise ToolFailure(message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
+            raise ToolFailure(Message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
         self.state.led_to += tuple(f"{url.host}:{url.port}" for url in (*state.urls, *reaching))
         return decision.arguments
 
@@ -135,7 +224,7 @@ class Passage:
         stage, finding = decided
         address, model = finding.address, None
         if finding.verdict is Verdict.DENY:
-            model = message.to_model(finding.model or EMPTY)
+            model = to_model(finding.model or EMPTY)
         return Decision(
             finding.verdict,
             stage,
@@ -216,7 +305,7 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
 def _broken(name: str, error: BaseException) -> StageResult:
     if type(error) is ForeignStore:
         _log.error("the stage %s was refused memory: %s", name, error)
-        return denied(error.code, str(error), message.FOREIGN)
+        return denied(error.code, str(error), Message.FOREIGN)
     trace: str | None = None
     try:
         trace = trace_of(error)
@@ -224,4 +313,4 @@ def _broken(name: str, error: BaseException) -> StageResult:
     except Exception:  # noqa: BLE001 somebody else's exception may not even print
         words = type(error).__name__
     log_error(_log, error, trace, "the stage %s raised", name)
-    return denied("internal-error", f"the stage {name} failed: {words}", message.INTERNAL)
+    return denied("internal-error", f"the stage {name} failed: {words}", Message.INTERNAL)

@@ -1,25 +1,28 @@
-"""What the audit log says of one call: rows, bounded, with no secret that scrubbing knows. It writes nothing.
+"""Rows of the audit log about one call, or a connection of a confined process: bounded, and scrubbed of secrets.
 
 Argument values are kept, scrubbed and cut to size, with a note of what was left out; a keyed digest of the whole stands
-beside them, so that equal calls show as equal.
+beside them, so that equal calls show as equal. Of many connections equal ones share a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.word import Word
 from gatewright.gate.approval import Approval, ApprovalRequest, Remember
-from gatewright.gate.audit import AuditEntry, AuditLog
-from gatewright.gate.began import Slot
+from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision
-from gatewright.gate.excerpt import bounded
-from gatewright.gate.scrub import scrub_text, scrub_value
+from gatewright.gate.history import Slot
+from gatewright.gate.scrub import bounded, scrub_text, scrub_value
 from gatewright.gate.session import log_text
-from gatewright.gate.stages.capability import CAPABILITY
+from gatewright.gate.stages.permission import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 from gatewright.policy.verdict import Verdict
@@ -200,3 +203,140 @@ def refused(state: CallState, code: str) -> AuditEntry:
 def _reason(text: str) -> str:
     """A text that may quote what was sent."""
     return clean(scrub_text(text[: 4 * _REASON])[0], _REASON)
+
+
+_AT_ONCE, _KINDS = 64, 64
+"""So many connections of one pause get a row each; of those beyond, equal ones share a row, and so do all that are of
+more kinds than that."""
+_PAUSE_S = 5.0
+_HOST, _WHY = 256, 200
+
+
+class Way(Word):
+    """The way in which a process asks for a connection."""
+
+    HTTP = "http"
+    CONNECT = "connect"
+    SOCKS = "socks"
+
+
+@frozen
+class Connection:
+    """A connection that was asked for, when it is over.
+
+    ``allowed``: the policy lets it through, which is not that it came about; ``code`` and ``why``: what spoke against
+    it, or ended it before its time; ``address``: what the host stood for; ``sent`` and ``received``: bytes, seen from
+    the process; ``count``: how many such connections it stands for.
+    """
+
+    host: str
+    port: int
+    way: Way
+    allowed: bool
+    code: str = ""
+    why: str = ""
+    address: str = ""
+    sent: int = 0
+    received: int = 0
+    elapsed_ms: float = 0.0
+    count: int = 1
+
+
+class ConnectionLog:
+    """Writes the connections of one agent's tool or catalog into the audit log, in a thread of its own.
+
+    The last few seconds before the program is killed may be missing. ``clean``: takes out what the process was given
+    to keep secret.
+    """
+
+    def __init__(
+        self, log: AuditLog, agent_id: str, subject: str, *, clean: Callable[[str], str] = lambda text: text
+    ) -> None:
+        self._log, self._agent_id, self._subject, self._clean = log, agent_id, subject, clean
+        self._lock = threading.Lock()
+        self._single: list[Connection] = []
+        self._shared: dict[tuple[object, ...], Connection] = {}
+        self._writer: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._failure: AuditUnavailable | None = None
+
+    def tell(self, connection: Connection) -> None:
+        """Have it written soon, which waits for nothing. Raises AuditUnavailable while nothing can be written."""
+        with self._lock:
+            failure = self._failure
+            self._take(connection)
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write, name="gatewright-connections", daemon=True)
+                self._writer.start()
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Write what is left; it waits for that."""
+        self._closing.set()
+        writer = self._writer
+        if writer is not None:
+            writer.join()
+
+    def _take(self, one: Connection) -> None:
+        if len(self._single) < _AT_ONCE:
+            self._single.append(one)
+            return
+        key = (one.host, one.port, one.way, one.allowed, one.code)
+        if key not in self._shared and len(self._shared) >= _KINDS:
+            one = replace(one, host="", port=0, address="", why="")
+            key = ("", 0, one.way, one.allowed, one.code)
+        other = self._shared.get(key)
+        self._shared[key] = one if other is None else _together(other, one)
+
+    def _write(self) -> None:
+        """Write what waits, again after a pause, until nothing waits any more or nothing can be written."""
+        while True:
+            with self._lock:
+                taken = [*self._single, *self._shared.values()]
+                if not taken:
+                    self._writer = None
+                    return
+                self._single, self._shared = [], {}
+            failure = None
+            try:
+                self._log.append([self._row(one) for one in taken])
+            except AuditUnavailable as error:
+                failure = error
+            with self._lock:
+                self._failure = failure
+                if failure is not None:
+                    for one in taken:
+                        self._take(one)
+                    self._writer = None
+                    return
+            self._closing.wait(_PAUSE_S)
+
+    def _row(self, one: Connection) -> AuditEntry:
+        host = scrub_text(self._clean(one.host[:_HOST]))[0]
+        body: dict[str, JsonValue] = {
+            "host": clean(host, _HOST),
+            "port": one.port,
+            "way": str(one.way),
+            "allowed": one.allowed,
+            "sent": one.sent,
+            "received": one.received,
+            "elapsed_ms": round(one.elapsed_ms, 1),
+        }
+        if one.address:
+            body["address"] = one.address
+        if one.code:
+            body |= {"code": clean(one.code), "why": clean(scrub_text(self._clean(one.why))[0], _WHY)}
+        if one.count > 1:
+            body["count"] = one.count
+        return AuditEntry(RowKind.CONNECTION, agent=clean(self._agent_id), tool=clean(self._subject), body=body)
+
+
+def _together(one: Connection, other: Connection) -> Connection:
+    return replace(
+        one,
+        sent=one.sent + other.sent,
+        received=one.received + other.received,
+        elapsed_ms=one.elapsed_ms + other.elapsed_ms,
+        count=one.count + other.count,
+    )

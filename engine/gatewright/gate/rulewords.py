@@ -1,22 +1,25 @@
-"""A broken rule in two sets of words: everything for the operator, for the model what it can do. It decides nothing.
+"""Broken rules and constraints in two sets of words: everything for the operator, for the model what it can do.
 
-What the model does not see is not named to it.
+Names that the model does not see are not told to it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import assert_never
 
 from gatewright.base.durationwords import duration_words
+from gatewright.base.folder import folder_words, texts_in_folders
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.finding import Finding
 from gatewright.compile.rule_test import (
     BoundRule,
     CallsTest,
+    Constraint,
     Due,
+    Finding,
     FollowingTest,
     GapTest,
     GroupTest,
@@ -26,17 +29,22 @@ from gatewright.compile.rule_test import (
     StartTest,
     ToolRef,
 )
-from gatewright.gate import violation as broken
-from gatewright.gate.breach import Pending
+from gatewright.gate.breach import KEY, ConstraintViolation, MaxCallsExceeded, Pending, RateLimited, Violation, to_json
+from gatewright.gate.call import CallState
 from gatewright.gate.session import SessionFacts
+from gatewright.gate.stages.read import leads_out
+from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
+from gatewright.schema.contradiction import is_off
+from gatewright.schema.walk import pointer_text
+from gatewright.tools.parameter import Role
 
 _NOT_YET = "this tool cannot be used yet; go on without it"
 _NOT_THE_END = "you cannot finish yet; go on with your task"
 _NO_MORE = "this tool cannot be used in this session any more; go on without it"
 
 
-def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: AgentSnapshot) -> Finding:
+def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSnapshot) -> Finding:
     """The denial of a call that breaks a rule of the session."""
     bound, tool = test.bound, violation.tool
     match test:
@@ -66,7 +74,7 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
             return _max_calls(bound, counted, calls, violation)
         case GapTest(_, counted, gap_s):
             left_s = getattr(violation, "remaining_s", 0.0)
-            reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {_left(left_s)} are left"
+            reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {_wait_words(left_s)} are left"
             wait_s = max(1, math.ceil(round(left_s, 3)))
             model = f"this tool may be called again in {duration_words(wait_s)}; do something else until then"
             return denial("cooldown", reason, bound, model, violation, {"wait_s": round(left_s, 3)})
@@ -80,8 +88,8 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
             assert_never(test)
 
 
-def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken.Violation) -> Finding:
-    assert isinstance(violation, broken.MaxCallsExceeded)
+def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: Violation) -> Finding:
+    assert isinstance(violation, MaxCallsExceeded)
     made, asked, left = violation.current, violation.asked, max(0, calls - violation.current)
     done = "1 call was made" if made == 1 else f"{made} calls were made"
     here = f", and this call counts as {asked}" if asked > 1 else ""
@@ -92,7 +100,7 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 
 
-def _left(wait_s: float) -> str:
+def _wait_words(wait_s: float) -> str:
     """The time that a call that comes too soon has to wait, in tenths of a second; never none."""
     return f"{max(1, math.ceil(round(wait_s, 3) * 10)) / 10:.1f} s"
 
@@ -104,13 +112,15 @@ def _times(count: int) -> str:
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
     """The denial of a call that comes too soon for its rate, or that is more than its rate ever allows at once."""
     rule = test.rate.rule
-    reason = f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_left(wait_s)} are left"
+    reason = (
+        f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_wait_words(wait_s)} are left"
+    )
     shown_s = max(1, math.ceil(round(wait_s, 3)))
     model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
     if test.rate.calls > rule.calls > 0:
         model = f"this call does more at once than is allowed: {rule.calls} at most"
     rounded = round(wait_s, 3)
-    return denial("rate-limit", reason, test.bound, model, broken.RateLimited(tool, rounded), {"wait_s": rounded})
+    return denial("rate-limit", reason, test.bound, model, RateLimited(tool, rounded), {"wait_s": rounded})
 
 
 def denial(
@@ -118,11 +128,11 @@ def denial(
     reason: str,
     bound: BoundRule,
     model: str,
-    violation: broken.Violation,
+    violation: Violation,
     facts: Mapping[str, JsonValue] | None = None,
 ) -> Finding:
     """A refusal by a rule, with its values."""
-    told = {**(facts or {}), broken.KEY: broken.to_json(violation)}
+    told = {**(facts or {}), KEY: to_json(violation)}
     return Finding(Verdict.DENY, code, reason, bound.address, bound.rule.rule_id, model, told)
 
 
@@ -174,3 +184,93 @@ def is_due(one: Due, facts: SessionFacts, now_s: float) -> bool:
 def _sentence(agent: AgentSnapshot, one: Due) -> str | None:
     names = named([one.counted], agent)
     return f"{names[0]} is due: it is to be called every {duration_words(one.every_s)}." if names else None
+
+
+Found = tuple["BoundRule", Finding]
+SAID = "the arguments are limited:\n"
+MUST_BE_GIVEN = "must be given"
+_CANONICAL = frozenset({Role.PATH, Role.FILE})
+
+
+def broken_fields(
+    state: CallState, one: Constraint, arguments: Mapping[str, JsonValue], names: frozenset[str] | None = None
+) -> list[Found]:
+    """The fields left out that must be given, and those whose value, or whose default, is not among those allowed.
+
+    ``names``: the fields to look at; None: all that the constraint names.
+    """
+    found = [
+        (one.bound, _finding(state, one, name, (f"{pointer_text((name,))}: {MUST_BE_GIVEN}",)))
+        for name in _missing(state, one, arguments)
+        if names is None or name in names
+    ]
+    for name, checker in one.fields:
+        if names is not None and name not in names:
+            continue
+        values = (arguments[name],) if name in arguments else tuple(_defaults(state, one, name))
+        errors = next((errors for value in values if (errors := checker.errors(value))), None)
+        where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors or ())
+        if not errors and (
+            left := next((folder for value in values for folder in _folders_outside(state, one, name, value)), "")
+        ):
+            where = (f"{pointer_text((name,))}: {folder_words(left)}",)
+        if where:
+            found.append((one.bound, _finding(state, one, name, where)))
+    return found
+
+
+def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonValue) -> Iterator[str]:
+    """The folders that paths of a stranger's tool are asked to be in and lead out of by a link.
+
+    What its author marked as a path is canonical by now.
+    """
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and all(
+        one.name != name or one.role not in _CANONICAL for one in state.chosen.roles
+    ):
+        for folder, text in texts_in_folders(kind.fields.get(name), value):
+            if leads_out(state, folder, text):
+                yield folder
+
+
+def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:
+    """What an operation of the call takes, the rule asks for, and the call leaves out."""
+    kind, facts = one.bound.rule.rule_type, state.plan.right.facts
+    if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
+        return []
+    called = {part.name for part in state.chosen.each}
+    asked = (facts.asked_by(one.bound.rule, row) for row in facts.operations if row.name in called)
+    return [name for name in dict.fromkeys(chain.from_iterable(asked)) if name not in arguments]
+
+
+def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
+    """What stands for the field left out, by each operation of the call that the constraint binds."""
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
+        return
+    for part in state.chosen.each:
+        if one.bound.binds(part.name):
+            yield from state.plan.tool.defaults(part.name, name)
+
+
+def _finding(state: CallState, one: Constraint, name: str, where: tuple[str, ...]) -> Finding:
+    lines = "\n".join(where)
+    violation = ConstraintViolation(state.tool_name, name, where)
+    return denial("argument-constraint", lines, one.bound, said(_for_model(state, name, where)), violation)
+
+
+def said(lines: Iterable[str]) -> str:
+    """The words for the model around what is wrong, line by line."""
+    return SAID + "\n".join(dict.fromkeys(lines))
+
+
+def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[str]:
+    """The same; what carries the operation may be limited in words that name a hidden one."""
+    selector, redactor = state.plan.tool.selector, state.plan.redactor
+    carries = selector is not None and name in selector.fields
+    for line in where:
+        yield (
+            f"{line.split(': ', 1)[0]}: is not allowed; try another value"
+            if carries and redactor.kept(line) != line
+            else line
+        )

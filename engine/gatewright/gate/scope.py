@@ -1,17 +1,29 @@
-"""How far an agent's grants reach: hosts, folders with links resolved, names, bounds. It does not judge a call.
+"""The reach of a call: hosts, folders and names of the grants, the confinement of processes, the context of the tool.
 
-A relative prefix starts from the folder of the policy; without one it grants nothing.
+A relative prefix of a grant starts from the folder of the policy; without one it grants nothing. Shell commands and the
+servers of catalogs run confined: the places of a server come from its catalog, those of a shell from the grants of the
+agent. Levels come from all sources of the policy, whosever they are, and hosts from the agent's grants, also for a
+server: its calls are served by a process of its own where its confinement is. The context, which a tool gets with its
+call, is built from the state, never from what the model sent.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import lru_cache, partial
+from typing import TypedDict
 
-from gatewright.policy.document import Agent
+from gatewright.base.frozen import frozen
+from gatewright.gate.call import CallState
+from gatewright.gate.scrub import is_large, scrub_text
+from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree
+from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, Confine, PlaceUse, Policy
 from gatewright.policy.granted import exec_limits, widest
+from gatewright.policy.hostpattern import EVERY_HOST, is_every_host
 from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
@@ -25,11 +37,152 @@ from gatewright.policy.kinds.capability import (
     WasmExec,
     kind_of,
 )
-from gatewright.policy.prefix import check_prefix
+from gatewright.policy.permission import Permission
+from gatewright.policy.prefix import check_prefix, covers
+from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 
-if TYPE_CHECKING:
-    from gatewright.gate.call import CallState
+
+class _Shared(TypedDict):
+    """The parts that the confinements of one agent have in common."""
+
+    trees: tuple[Tree, ...]
+    closed: tuple[str, ...]
+    fixed: tuple[str, ...]
+    hosts: tuple[str, ...]
+    allow_private: bool
+    agent_id: str
+
+
+SHELL_SUBJECT = "shell_exec"
+"""Whose confinement that of shell commands is."""
+SHARED, _, VAULT = ROOT_NAMES
+
+
+@frozen
+class Whereabouts:
+    """The paths on disk of what a policy names: absolute, without links and ``..``.
+
+    ``sources`` by id; nothing of those in ``refused`` may be used. ``closed``: what no process sees, ``fixed``: what
+    none changes.
+    """
+
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: frozenset[str] = frozenset()
+    roots: Mapping[str, str] = field(default_factory=dict[str, str])
+    closed: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+
+@frozen
+class ServerFiles:
+    """The needs of a server's process on this system: the folder where it begins, its ``programs``, its variables.
+
+    ``folders``: the places that are no sources, as written, and where they stand; one that may not be used is missing.
+    """
+
+    folder: str = "/"
+    folders: Mapping[str, str] = field(default_factory=dict[str, str])
+    programs: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def confinement_of(
+    policy: Policy, agent: Agent, catalog: Catalog, where: Whereabouts, files: ServerFiles
+) -> Confinement:
+    """Tell what exists for the process that serves the calls of an agent to a catalog.
+
+    A source that the agent may not use is no place for its calls. It begins in the folder of its catalog where that is
+    there for it: in a place, or around one.
+    """
+    own = {source.source_id for source in policy.sources_of(agent)} - where.refused
+    paths = {**{name: path for name, path in where.sources.items() if name in own}, **files.folders}
+    given = [(paths[name], use) for name, use in (catalog.places or {}).items() if name in paths]
+    there = (*(path for path, _ in given), *files.programs)
+    stands = any(covers(path, files.folder) or covers(files.folder, path) for path in there)
+    return Confinement(
+        places=_places(given),
+        programs=files.programs,
+        environment=files.environment,
+        folder=files.folder if stands else "/",
+        subject=catalog.catalog_id,
+        **_shared(policy, agent, where),
+    )
+
+
+def shell_confinement(
+    policy: Policy, agent: Agent, where: Whereabouts, *, reads: Sequence[str], writes: Sequence[str]
+) -> Confinement:
+    """Tell what exists for the shell commands of an agent. ``reads``, ``writes``: the prefixes of its grants on disk.
+
+    The root ``shared``, in which commands begin, is read; all else is granted. Where a grant to write covers one to
+    read, it holds.
+    """
+    start = where.roots.get(SHARED)
+    read = [path for path in (*([start] if start else []), *reads) if not any(covers(one, path) for one in writes)]
+    cpu_s, memory = exec_limits(agent.capabilities)
+    return Confinement(
+        places=_places([*((path, PlaceUse.READ) for path in read), *((path, PlaceUse.WRITE) for path in writes)]),
+        bounds=ProcessBounds(cpu_s=cpu_s, memory_bytes=memory),
+        folder=start or "/",
+        subject=SHELL_SUBJECT,
+        **_shared(policy, agent, where),
+    )
+
+
+_ORDER = (PlaceUse.READ, PlaceUse.SNAPSHOT, PlaceUse.WRITE)
+
+
+def _places(given: Iterable[tuple[str, PlaceUse]]) -> tuple[Place, ...]:
+    """Each path once, in order: what lies in another place comes after it. Of two uses of one path the wider counts."""
+    found: dict[str, PlaceUse] = {}
+    for path, use in given:
+        found[path] = max(found.get(path, use), use, key=_ORDER.index)
+    return tuple(Place(path, use) for path, use in sorted(found.items(), key=lambda one: one[0].split("/")))
+
+
+def _shared(policy: Policy, agent: Agent, where: Whereabouts) -> _Shared:
+    trees = [_tree(policy, name, path, is_refused=name in where.refused) for name, path in where.sources.items()]
+    vault = where.roots.get(VAULT)
+    return _Shared(
+        trees=tuple(trees),
+        closed=tuple(dict.fromkeys((*where.closed, *([vault] if vault else [])))),
+        fixed=where.fixed,
+        hosts=confinement_hosts(agent),
+        allow_private=policy.web.allow_private,
+        agent_id=agent.agent_id,
+    )
+
+
+def _tree(policy: Policy, source_id: str, base: str, *, is_refused: bool) -> Tree:
+    source = policy.source(source_id)
+    if source is None or is_refused:
+        return Tree(base, Permission.NONE)
+    return Tree(base, source.default_permission, source.permission_rules)
+
+
+def confinement_hosts(agent: Agent) -> tuple[str, ...]:
+    """The patterns of the hosts that the agent may fetch from or send to."""
+    grants = [one for one in agent.capabilities if isinstance(one, NetRead | NetWrite)]
+    hosts = dict.fromkeys(host for one in grants for host in one.allowlist)
+    return (EVERY_HOST,) if any(map(is_every_host, hosts)) else tuple(hosts)
+
+
+def confinement_words(policy: Policy, agent: Agent, tool: str, origin: str) -> str:
+    """The confinement under which a tool runs when the agent calls it, in short; empty for one without a process."""
+    if (catalog := policy.catalog(origin)) is not None and (catalog.command is not None or catalog.module):
+        uses = (f"{place} ({use})" for place, use in (catalog.places or {}).items())
+        confine, given = catalog.confine, ", ".join(uses) or "no place"
+    elif catalog is None and tool == SHELL_SUBJECT:
+        confine, given = policy.shell.confine, "its grants"
+    else:
+        return ""
+    if confine is Confine.NONE:
+        return "not confined"
+    if catalog is not None and catalog.module:
+        return f"a module with {given}, and no network"
+    return f"confined to {given}; hosts: {', '.join(confinement_hosts(agent)) or 'none'}"
+
 
 _EVERY = "*"
 _TOP = "/"
@@ -99,3 +252,80 @@ def _resolved(prefix: str, folder: str | None, real: Callable[[str], str]) -> st
 def _narrower(own: float | None, grant: float | None) -> float | None:
     known = [limit for limit in (own, grant) if limit is not None]
     return min(known, default=None)
+
+
+_MOST_WORDS = 2_000
+_log = logging.getLogger(__name__)
+
+
+def context_of(state: CallState) -> ToolExecutionContext:
+    """The snapshot for the tool; ``granted`` is the action that the permission stage allowed."""
+    return ToolExecutionContext(
+        agent_id=state.agent_id,
+        session_id=state.session.session_id,
+        operation=state.operation.name if state.operation is not None else "",
+        call_id=state.call_id,
+        user_id=state.user_id,
+        source_ids=state.agent.source_ids if state.agent else (),
+        own_source_ids=state.agent.own_source_ids if state.agent else (),
+        granted=state.assessment.action if state.assessment else None,
+        ports=state.ports,
+        client=state.client,
+    )
+
+
+@lru_cache(maxsize=256)
+def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
+    return replace(bounds, timeout_s=timeout_s)
+
+
+def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
+    """The snapshot for a tool that begins now: with its deadline, the signal to stop, and its bounds.
+
+    These are the smaller of what the tool declares and what the agent is granted, with the time that the policy gives.
+    """
+    plan, agent, needs = state.plan, state.agent.agent if state.agent else None, state.chosen.capabilities
+    bounds = plan.tool.resource_bounds
+    if bounds.timeout_s != plan.timeout_s:
+        bounds = _within(bounds, plan.timeout_s)
+    if agent is not None and needs:
+        bounds = bounds_of(bounds, needs, agent)
+    is_approved = state.grant is not None and state.grant.approved
+    if state.answer is not None:
+        is_approved = state.answer.approval.approved is True
+    return replace(
+        context_of(state),
+        bounds=bounds,
+        capabilities=agent.capabilities if agent is not None else (),
+        deadline_s=time.monotonic() + plan.timeout_s,
+        stop=stop,
+        again=state.again,
+        step=state.step,
+        approved_change=state.assessment.change if state.assessment and state.answer else None,
+        agreed=state.assessment is not None and state.assessment.ask is not None,
+        approved=is_approved,
+        progress=None if state.progress is None else partial(_tell_progress, state.progress, plan.scrub),
+        note=partial(setattr, state, "ran_under"),
+        on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
+    )
+
+
+def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | None, words: str | None) -> None:
+    """Say how far the call is; of words that are too long the beginning."""
+    if words is not None:
+        words = words[:_MOST_WORDS]
+        words = scrub_text(words)[0] if scrub else words
+    tell(amount, whole, words)
+
+
+def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:
+    """Show a piece of a stream to whoever watches; a watcher that fails stops no call.
+
+    A large one, which would hold up the loop, is seen in the whole result alone.
+    """
+    if stop.is_set() or is_large(piece):
+        return
+    try:
+        tell(scrub_text(piece)[0] if scrub else piece)
+    except Exception:  # noqa: BLE001 the watcher is the host's code
+        _log.exception("a watcher of pieces failed")

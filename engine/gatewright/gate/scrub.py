@@ -1,19 +1,136 @@
-"""Takes secrets out of JSON values and texts, and knows the mark that stands in their place. It records nothing.
+"""Values made fit to be shown or kept: secrets taken out, arguments cut to the size of a log row, results made text.
 
 Values are scrubbed inside structures, never in serialised text, so that what was JSON stays JSON; a string that holds
-JSON is read, scrubbed and written again. Where a key says what its value is, the key decides.
+JSON is read, scrubbed and written again. Where a key says what its value is, the key decides. Work on large values is
+done beside the event loop; some tens of kilobytes are dealt with faster than a thread can be started.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.regex import late_regex
-from gatewright.gate.output import valid
+from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LARGE = 64 * 1024
+_VALUE = 32
+
+
+def is_large(value: object) -> bool:
+    """Whether working through ``value`` would hold up the event loop noticeably; it stops looking when it knows."""
+    if isinstance(value, str | bytes):
+        return len(value) >= LARGE
+    left, stack = LARGE, [value]
+    while stack and left > 0:
+        one = stack.pop()
+        left -= _VALUE
+        if isinstance(one, str | bytes):
+            left -= len(one)
+        elif isinstance(one, dict):
+            left -= _VALUE * len(cast("dict[str, object]", one))
+            if left > 0:
+                stack += cast("dict[str, object]", one).values()
+        elif isinstance(one, list):
+            left -= len(cast("list[object]", one))
+            if left > 0:
+                stack += cast("list[object]", one)
+    return left <= 0
+
+
+async def apart(value: object, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """``function(*args)``: here for a small ``value``, in a thread of its own for a large one."""
+    if not is_large(value):
+        return function(*args, **kwargs)
+    return await unbroken(in_own_thread(function, *args, **kwargs))
+
+
+def shown_text(value: JsonValue | bytes, normal: bytes) -> str:
+    """A text as it stands, anything else as the canonical JSON in ``normal``."""
+    return value if isinstance(value, str) else normal.decode()
+
+
+def binary_text(data: bytes, digest: str) -> str:
+    """What a model is told of a result that it cannot read."""
+    return f"[binary result of {len(data):,} bytes, SHA-256 {digest}; its content is not shown]"
+
+
+def valid(text: str) -> str:
+    """``text`` as valid UTF-8 can hold it: halves of surrogate pairs become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+_TEXT, _KEY, _ITEMS, _DEPTH, _TOTAL, _NOTE = 2000, 100, 64, 8, 16_000, 400
+
+
+def bounded(arguments: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
+    """The arguments with long texts, long lists and deep values cut, and a note of each cut; at most about 16 kB."""
+    budget = _Budget()
+    kept = budget.fields(arguments, "", 1)
+    return kept, budget.notes
+
+
+class _Budget:
+    def __init__(self) -> None:
+        self.notes: list[JsonValue] = []
+        self._left = _TOTAL
+
+    def fields(self, value: dict[str, JsonValue], where: str, depth: int) -> dict[str, JsonValue]:
+        kept: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            if len(kept) >= _ITEMS or self._left <= 0:
+                self._note(where, f"{len(value) - len(kept):,} of {len(value):,} fields left out")
+                break
+            name = _valid(key[:_KEY])
+            self._left -= len(name)
+            kept[name] = self._value(item, f"{where}/{name}", depth)
+        return kept
+
+    def _value(self, value: JsonValue, where: str, depth: int) -> JsonValue:
+        if isinstance(value, str):
+            return self._text(value, where)
+        if isinstance(value, dict | list) and value and depth >= _DEPTH:
+            self._note(where, "deeper values left out")
+            return None
+        if isinstance(value, dict):
+            return self.fields(value, where, depth + 1)
+        if isinstance(value, list):
+            return self._items(value, where, depth + 1)
+        self._left -= 8
+        return value
+
+    def _items(self, value: list[JsonValue], where: str, depth: int) -> list[JsonValue]:
+        kept: list[JsonValue] = []
+        for item in value:
+            if len(kept) >= _ITEMS or self._left <= 0:
+                self._note(where, f"{len(value) - len(kept):,} of {len(value):,} items left out")
+                break
+            kept.append(self._value(item, f"{where}/{len(kept)}", depth))
+        return kept
+
+    def _text(self, text: str, where: str) -> str:
+        room = max(0, min(_TEXT, self._left))
+        self._left -= min(len(text), room)
+        if len(text) <= room:
+            return text if text.isascii() else _valid(text)
+        self._note(where, f"{len(text) - room:,} of {len(text):,} characters left out")
+        return _valid(text[:room])
+
+    def _note(self, where: str, what: str) -> None:
+        if len(self.notes) < _ITEMS:
+            self.notes.append(f"{where or '/'}: {what}"[:_NOTE])
+
+
+def _valid(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
 
 MARKER = "[REDACTED]"
 _NESTED_TEXTS = 4

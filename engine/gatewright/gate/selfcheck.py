@@ -21,16 +21,14 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pieces import last_of
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.condition import Constraint
-from gatewright.compile.operation_plan import OperationPlan
-from gatewright.compile.plan import ToolPlan
-from gatewright.compile.shape import ToolShape
+from gatewright.compile.operation import OperationPlan
+from gatewright.compile.plan import ToolPlan, ToolShape
+from gatewright.compile.rule_test import Constraint
 from gatewright.gate.call import CallState
 from gatewright.gate.gate import Gate
 from gatewright.gate.pipeline import run_stage
-from gatewright.gate.stages.lookup import LOOKUP
-from gatewright.gate.stages.operation import OPERATION
-from gatewright.gate.stages.schema import SCHEMA
+from gatewright.gate.stages.read import LOOKUP, OPERATION
+from gatewright.gate.stages.rules import SCHEMA
 from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict

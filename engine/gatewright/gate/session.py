@@ -20,7 +20,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 
 T = TypeVar("T")
 _LONGEST_ID = 1_000

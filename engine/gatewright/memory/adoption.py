@@ -10,8 +10,7 @@ from gatewright.base.errors import ForeignStore, WorkspaceError
 from gatewright.memory import entrytable, notes
 from gatewright.memory.block_store import FILE_NAME
 from gatewright.record.database import Database
-from gatewright.record.folder import PrivateFolder
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal, PrivateFolder
 
 _BUSY_S = 5.0
 

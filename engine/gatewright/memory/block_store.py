@@ -21,9 +21,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Connection, Database
-from gatewright.record.folder import PrivateFolder
-from gatewright.record.fork import fork_safe_lock
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal, PrivateFolder
+from gatewright.record.process import fork_safe_lock
 
 FILE_NAME = "memory.sqlite"
 _BUSY_S = 5.0

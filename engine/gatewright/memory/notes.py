@@ -23,9 +23,8 @@ from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, 
 from gatewright.memory.storecopy import copy_database
 from gatewright.policy.document import MemoryWeights
 from gatewright.record.database import Connection, Database
-from gatewright.record.folder import PrivateFolder
-from gatewright.record.fork import fork_safe_lock
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal, PrivateFolder
+from gatewright.record.process import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Database
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal
 
 _PAGES = 256
 _BUSY_S = 5.0

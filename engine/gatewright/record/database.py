@@ -18,9 +18,8 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from gatewright.base.errors import ForeignStore, WorkspaceError
-from gatewright.record.folder import PrivateFolder
-from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal, PrivateFolder
+from gatewright.record.process import fork_safe_lock, renew_after_fork, require_whole
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28

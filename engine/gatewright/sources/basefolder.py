@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gatewright.base.errors import ToolFailure
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.sources.failure import words_of
 from gatewright.sources.spelling import as_on_disk
 

@@ -32,7 +32,7 @@ from gatewright.policy.target import (
     NamedPlace,
     Refusal,
 )
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of, look_along
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource

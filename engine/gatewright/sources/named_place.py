@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.disk_name import composed, parent_of_glob, readings
+from gatewright.arguments.path import composed, parent_of_glob, readings
 from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatewright.policy.confinement import Confinement, PlaceUse, View
-from gatewright.record.fork import fork_safe_lock, renew_after_fork
+from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomcopy import Difference, PrivateCopy
 from gatewright.sources.roomindex import FolderIndex, IndexFile, Row

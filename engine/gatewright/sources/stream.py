@@ -19,7 +19,7 @@ from gatewright.policy.document import Policy, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
 
 if TYPE_CHECKING:

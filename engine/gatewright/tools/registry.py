@@ -12,7 +12,7 @@ from pathlib import Path
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.base.once import once
 from gatewright.policy.right import ToolFacts
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools.tool import Tool
 
 Key = tuple[str, int]

@@ -63,13 +63,13 @@ if TYPE_CHECKING:
         Session,
         StageTrace,
     )
+    from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
     from gatewright.gate.decision import dotted
-    from gatewright.gate.forecast import StepForecast
-    from gatewright.gate.idrecord import IdRecord
+    from gatewright.gate.history import Window
     from gatewright.gate.pipeline import STAGES
-    from gatewright.gate.rates import Window
-    from gatewright.gate.serving import ClientSession, ServingProcess
+    from gatewright.gate.sessionstore import ClientSession, ServingProcess
+    from gatewright.gate.trial import StepForecast
     from gatewright.memory.blocks import BlockInfo, BlockService
     from gatewright.memory.context import AgentContext
     from gatewright.memory.entrytable import Entry, EntryKind
@@ -378,11 +378,11 @@ door(
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("dotted",),
-        "gatewright.gate.forecast": ("StepForecast",),
-        "gatewright.gate.idrecord": ("IdRecord",),
+        "gatewright.gate.trial": ("StepForecast",),
+        "gatewright.gate.approval": ("IdRecord",),
         "gatewright.gate.pipeline": ("STAGES",),
-        "gatewright.gate.rates": ("Window",),
-        "gatewright.gate.serving": ("ClientSession", "ServingProcess"),
+        "gatewright.gate.history": ("Window",),
+        "gatewright.gate.sessionstore": ("ClientSession", "ServingProcess"),
         # adapters
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
@@ -422,6 +422,6 @@ MODULES_NEEDED_LATER = (
     "gatewright.workspace.servers",
     "gatewright.workspace.confining",
     "gatewright.workspace.pins",
-    "gatewright.gate.serving",
+    "gatewright.gate.sessionstore",
 )
 """What an open workspace loads at the first edit, call or export; whoever has time imports it before."""

@@ -14,7 +14,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.builtins import MessagePort, ShellPort, builtin_tools, file_tool, note_tools
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
-from gatewright.gate.rates import FILE_NAME as RATES_FILE
+from gatewright.gate.history import FILE_NAME as RATES_FILE
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.block_store import BlockStore

@@ -23,7 +23,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile import KnownTools
 from gatewright.policyfile.known import CatalogFacts
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.composed import ComposedTool, compose
 from gatewright.tools.defined import RunTool

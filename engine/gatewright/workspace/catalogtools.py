@@ -14,7 +14,7 @@ from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.pin import Listing, Pin

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.compile.confinement import ServerFiles, Whereabouts, confinement_of, shell_confinement
-from gatewright.gate.scope import prefixes_of
+from gatewright.gate.scope import ServerFiles, Whereabouts, confinement_of, prefixes_of, shell_confinement
 from gatewright.policy.confinement import Confinement, Place
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.kinds.capability import FsRead, FsWrite

@@ -16,7 +16,7 @@ from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.stages.approval import MOST_REASON
 from gatewright.policy.confinement import Confinement
 from gatewright.policy.permission import Action
-from gatewright.record.fork import renew_after_fork
+from gatewright.record.process import renew_after_fork
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
 
 _CLOSE_S = 5.0

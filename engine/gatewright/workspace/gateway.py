@@ -19,7 +19,7 @@ from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceEr
 from gatewright.base.ids import new_id
 from gatewright.base.thread import unbroken
 from gatewright.gate import Session
-from gatewright.gate.serving import MOST_CLIENTS, ServingProcess
+from gatewright.gate.sessionstore import MOST_CLIENTS, ServingProcess
 
 if TYPE_CHECKING:
     from gatewright.gate import Alarm, SessionStore

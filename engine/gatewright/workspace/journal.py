@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.policyfile import write_policy_text
 from gatewright.record.folder import PrivateFolder
+from gatewright.record.process import Lifeline, is_alive
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a journal: two texts of a policy, as JSON."""

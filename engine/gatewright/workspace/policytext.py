@@ -22,7 +22,7 @@ from gatewright.policyfile import (
     read_policy_text,
     write_policy_text,
 )
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.gate.decision import Places

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, read_definitions
 from gatewright.tools.manifest import manifest_of
 from gatewright.tools.server_tool import ServerTool

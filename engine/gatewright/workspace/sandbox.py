@@ -22,7 +22,7 @@ from gatewright.base.filelock import lock
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.storecopy import copy_store
-from gatewright.record.home import HomeSeal
+from gatewright.record.folder import HomeSeal
 from gatewright.sources.basefolder import FOLDER, BaseFolder
 from gatewright.sources.ground import Ground
 from gatewright.workspace.foldercopy import NOWHERE, Copied, CopyCancelled, CopyWatch, FolderCopy, clone

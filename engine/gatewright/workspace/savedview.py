@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.gate import AgentView
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.compile.snapshot import Snapshot

@@ -25,7 +25,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement
 from gatewright.policy.document import Catalog, CatalogType, Confine
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin

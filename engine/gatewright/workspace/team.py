@@ -16,12 +16,12 @@ from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.report import shown
 from gatewright.gate import STATE_FOLDER, AuditLog
-from gatewright.gate.state import key_folder
 from gatewright.memory.adoption import foreign_stores
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import policy_schema
+from gatewright.record.folder import key_folder
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.template import SCHEMA_NAME
 

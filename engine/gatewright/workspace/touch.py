@@ -17,7 +17,7 @@ from gatewright.arguments.shell_program import only_reads
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.operation_plan import path_plans
+from gatewright.compile.operation import path_plans
 from gatewright.gate.witness import witness
 from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.reach import level_verdict

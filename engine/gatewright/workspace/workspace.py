@@ -46,7 +46,7 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-from gatewright.record.fork import fork_safe_lock
+from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.tool_adapter import ToolAdapter
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
-    from gatewright.gate.serving import ServingBook
+    from gatewright.gate.sessionstore import ServingBook
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.context import AgentContext
     from gatewright.memory.inbox import Inbox
@@ -296,7 +296,7 @@ class Workspace:
     @once
     def serving(self) -> ServingBook:
         """The processes that serve this workspace to MCP clients (``gatewright serve``), and who is connected there."""
-        from gatewright.gate.serving import ServingBook
+        from gatewright.gate.sessionstore import ServingBook
 
         return ServingBook(self._folders.state, self._folders.keys)
 
@@ -409,7 +409,7 @@ class Workspace:
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
         from gatewright.adapters.secret import Secrets
-        from gatewright.gate.connection import ConnectionLog
+        from gatewright.gate.record import ConnectionLog
 
         def proxy(confinement: Confinement) -> HostProxy:
             given = confinement.environment.values()

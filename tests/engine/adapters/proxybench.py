@@ -15,7 +15,7 @@ from httpcore2 import AsyncNetworkStream, ConnectError
 from gatewright.adapters.host_proxy import HostProxy
 from gatewright.adapters.proxy_connection import ProxyBounds
 from gatewright.adapters.web_request import CheckedNetwork, dial
-from gatewright.gate.connection import Connection
+from gatewright.gate.record import Connection
 from tests.support.patience import until
 
 PUBLIC = "93.184.216.34"

@@ -19,7 +19,7 @@ from gatewright.adapters.host_proxy import HostProxy
 from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
-from gatewright.gate.connection import Connection
+from gatewright.gate.record import Connection
 from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds, Tree
 from gatewright.policy.permission import Permission
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan

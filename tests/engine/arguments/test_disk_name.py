@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.arguments.disk_name import MAX_READINGS, MAX_STUDIED, may_be_path, parent_of_glob, readings
+from gatewright.arguments.path import MAX_READINGS, MAX_STUDIED, may_be_path, parent_of_glob, readings
 from tests.support.patience import in_time
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from gatewright.cli.main import main
 from gatewright.gate import Approval, ApprovalRequest, ApprovalStore, AuditLog, Remember
-from gatewright.gate.approval import Ask
+from gatewright.gate.approval import Ask, IdRecord
 from gatewright.gate.approvalstore import FILE_NAME
-from gatewright.gate.idrecord import IdRecord
 from tests.engine.cli.conftest import Ran, Runner
 
 

@@ -11,9 +11,8 @@ from typing import Any
 from gatewright.base.errors import RegistrationError
 from gatewright.gate import Gate
 from gatewright.gate.pipeline import run_stage
-from gatewright.gate.stages.lookup import LOOKUP
-from gatewright.gate.stages.operation import OPERATION
-from gatewright.gate.stages.schema import SCHEMA
+from gatewright.gate.stages.read import LOOKUP, OPERATION
+from gatewright.gate.stages.rules import SCHEMA
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import AdvancedEdit
 from gatewright.policy.permission import Permission

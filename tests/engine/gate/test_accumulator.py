@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from gatewright.base.jsonvalue import MAX_BYTES
-from gatewright.gate.accumulator import MAX_CALLS, BrokenCall, ToolCall, ToolCallAccumulator, several_objects
+from gatewright.gate.turn import MAX_CALLS, BrokenCall, ToolCall, ToolCallAccumulator, several_objects
 from tests.engine.gate.world import World
 
 

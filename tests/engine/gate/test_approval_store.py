@@ -16,11 +16,9 @@ import pytest
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate import Approval, ApprovalStore, Grant, Remember, approvalstore
-from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalRequest, Ask
-from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
-from gatewright.gate.grant import Subject, covers
-from gatewright.gate.idrecord import IdRecord
-from gatewright.record.seal import SHARED_KEY
+from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalRequest, Ask, IdRecord
+from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge, Subject, covers
+from gatewright.record.folder import SHARED_KEY
 from tests.engine.gate.asking import a_request, small_store
 from tests.support.clock import ManualClock
 from tests.support.patience import in_time

@@ -29,9 +29,9 @@ from gatewright.gate import (
     key_folder,
     state_folder,
 )
-from gatewright.gate.excerpt import bounded
+from gatewright.gate.scrub import bounded
 from gatewright.policy.tier import SafetyTier
-from gatewright.record.anchor import AnchorFile
+from gatewright.record.sealedtable import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool
 from tests.engine.gate.conftest import MakeWorld

@@ -20,9 +20,8 @@ import pytest
 
 from gatewright.base.pieces import last_of
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
-from gatewright.gate.chain import verified
-from gatewright.gate.keys import KeyRing
-from gatewright.record.home import Home
+from gatewright.gate.chain import KeyRing, verified
+from gatewright.record.folder import Home
 from tests.engine.gate.world import World
 
 ROOT = Path(__file__).parents[3]

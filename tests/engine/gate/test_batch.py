@@ -10,7 +10,7 @@ import pytest
 from gatewright.base.errors import NobodyAnswered
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest, Approver, Session, StageTrace, Status
-from gatewright.gate.accumulator import ToolCall
+from gatewright.gate.turn import ToolCall
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation

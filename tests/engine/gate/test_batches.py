@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.operation_plan import MOST_KEPT, PathPlan, combined_name, path_plans, uses_of
+from gatewright.compile.operation import MOST_BATCHES, PathPlan, combined_name, path_plans, uses_of
 from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status, selfcheck
+from gatewright.gate.breach import MaxCallsExceeded, violation_of
 from gatewright.gate.session import Reservation
-from gatewright.gate.violation import MaxCallsExceeded, violation_of
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.policyrule import PolicyRule
@@ -412,7 +412,7 @@ def test_few_batches_of_many_are_kept() -> None:
         assert decide(gate, batch(*chosen)).verdict is Verdict.ALLOW
     plan = agent.plan("files")
     assert plan is not None
-    assert plan.combined.kept <= MOST_KEPT
+    assert plan.combined.kept <= MOST_BATCHES
 
 
 def test_large_batch_is_counted_whole() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gatewright.gate import Decision
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.stages.arguments import ARGUMENTS
-from gatewright.gate.stages.capability import CAPABILITY
+from gatewright.gate.stages.permission import CAPABILITY
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, Exec, NetRead, WasmExec
 from gatewright.policy.target import CapabilityCheck

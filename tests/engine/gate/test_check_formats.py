@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.shape import ToolShape
+from gatewright.compile.plan import ToolShape
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.rule import ArgumentConstraints, ToolRule

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.compile.concern import concerned, differ_in_agents_alone
+from gatewright.compile.snapshot import concerned, differ_in_agents_alone
 from gatewright.policy.document import (
     Agent,
     Catalog,

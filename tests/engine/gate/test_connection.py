@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gatewright.gate import AuditEntry, AuditLog, RowKind
 from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.connection import Connection, ConnectionLog, Way
+from gatewright.gate.record import Connection, ConnectionLog, Way
 from tests.support.patience import pause_until
 
 

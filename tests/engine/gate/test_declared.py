@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.declared import UNUSABLE
-from gatewright.compile.policy_digest import AgentDigests, policy_digest
+from gatewright.compile.agent import AgentDigests, policy_digest
+from gatewright.compile.operation import UNUSABLE
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Catalog, CatalogType, Policy, ToolSettings
 from gatewright.policy.policyrule import PolicyRule

@@ -18,8 +18,8 @@ from pydantic import BaseModel, field_serializer
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import unbroken
-from gatewright.gate import AuditUnavailable, Session, Status, reuse
-from gatewright.gate.recorder import Recorder
+from gatewright.gate import AuditUnavailable, Session, Status, history
+from gatewright.gate.call import Recorder
 from gatewright.gate.stages import execute
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
@@ -673,7 +673,7 @@ async def test_results_that_take_too_much_room_are_kept_no_more_the_oldest_first
     session = Session()
     world = make_world(listing("square"), Square().tool())
     one = await world.call("square", {"n": 4}, session=session)
-    monkeypatch.setattr(reuse, "MAX_BYTES", 4 * (len(one.output) + 2 * len(one.data or b"")))
+    monkeypatch.setattr(history, "MAX_BYTES", 4 * (len(one.output) + 2 * len(one.data or b"")))
     for n in (5, 6, 7, 4, 8):
         await world.call("square", {"n": n}, session=session)
     seen = {n: (await world.call("square", {"n": n}, session=session)).reused for n in (8, 4, 7, 6, 5)}

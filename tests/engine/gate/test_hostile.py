@@ -19,7 +19,7 @@ import pytest
 
 from gatewright.base.jsonvalue import MAX_BYTES, MAX_VALUES
 from gatewright.gate import Approval, Decision, Remember, Session, Status
-from gatewright.gate.accumulator import BrokenCall, ToolCall, ToolCallAccumulator
+from gatewright.gate.turn import BrokenCall, ToolCall, ToolCallAccumulator
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import DefinedTool, ToolDefinition
 from tests.engine.gate.asking import Desk, asking_gate, soon

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Approval, ApprovalRequest, Session
-from gatewright.gate.idrecord import MOST_BYTES, EarlierResults, IdRecord
+from gatewright.gate.approval import MOST_BYTES, EarlierResults, IdRecord
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ResultType, tool
 from gatewright.workspace import Workspace

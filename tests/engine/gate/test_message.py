@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from gatewright.compile.redactor import EMPTY, Redactor
-from gatewright.gate.stages.truncate import cut
+from gatewright.compile.operation import EMPTY, Redactor
+from gatewright.gate.stages.result import cut
 from tests.support.patience import in_time
 
 CONFLICT = "file modified externally, use file load to refresh"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.shape import ToolShape
+from gatewright.compile.plan import ToolShape
 from gatewright.gate import Decision, Gate, SelfCheck, selfcheck
-from gatewright.gate.violation import ConstraintViolation, violation_of
+from gatewright.gate.breach import ConstraintViolation, violation_of
 from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier

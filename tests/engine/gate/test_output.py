@@ -14,7 +14,7 @@ import pytest
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Status
-from gatewright.gate.heavy import LARGE, is_large
+from gatewright.gate.scrub import LARGE, is_large
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import SchemaError
-from gatewright.compile.condition import CompiledPolicyRule
+from gatewright.compile.rule_test import CompiledPolicyRule
 from gatewright.gate import Decision
-from gatewright.gate.stages.policy import POLICY
+from gatewright.gate.stages.approval import POLICY
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.check import SchemaChecker

@@ -11,8 +11,8 @@ from typing import cast
 from gatewright import Gate, Policy, ToolRegistry, tool
 from gatewright.gate import AuditEntry, AuditLog, RowKind
 from gatewright.gate.audit import AuditUnavailable, RowBuilder
-from gatewright.gate.heavy import LARGE, apart
-from gatewright.gate.recorder import Recorder
+from gatewright.gate.call import Recorder
+from gatewright.gate.scrub import LARGE, apart
 from gatewright.policy.document import Agent
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ResultType

@@ -13,7 +13,7 @@ import pytest
 
 from gatewright.base.problem import Place, Problem, Severity
 from gatewright.gate import Alarm, Session, Status
-from gatewright.gate.policychange import changes
+from gatewright.gate.inforce import changes
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict

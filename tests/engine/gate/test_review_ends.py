@@ -10,7 +10,7 @@ import pytest
 
 from gatewright.gate import Approval, ApprovalRequest, Gate, Remember, Session, Status, pipeline
 from gatewright.gate.call import EffectStage
-from gatewright.gate.stages.output import OUTPUT
+from gatewright.gate.stages.result import OUTPUT
 from tests.engine.gate.asking import soon, store_of
 from tests.engine.gate.world import Operator, World
 

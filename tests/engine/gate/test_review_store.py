@@ -17,7 +17,7 @@ import pytest
 from gatewright.compile.rule_test import Rate
 from gatewright.gate import Approval, ApprovalStore, AuditEntry, AuditLog, Remember, RowKind
 from gatewright.gate.approvalstore import FILE_NAME
-from gatewright.gate.rates import RateBook
+from gatewright.gate.history import RateBook
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.rule import RateLimit
 from tests.engine.gate.asking import a_request, small_store
@@ -122,7 +122,7 @@ def test_list_that_is_damaged_costs_grants_and_locks_nobody_out(
 _DYING = """
 import os, signal, sys
 from pathlib import Path
-from gatewright.record.anchor import AnchorFile
+from gatewright.record.sealedtable import AnchorFile
 from tests.engine.gate.asking import a_request, small_store
 from gatewright.gate import Approval, Remember
 from tests.support.clock import ManualClock

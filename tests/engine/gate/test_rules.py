@@ -7,9 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from gatewright.gate import Decision, Outcome, Session, Status
-from gatewright.gate.session import Reservation
-from gatewright.gate.verify import ProvenCall
-from gatewright.gate.violation import (
+from gatewright.gate.breach import (
     KEY,
     ConstraintViolation,
     CooldownActive,
@@ -23,6 +21,8 @@ from gatewright.gate.violation import (
     StartConstraintsNotMet,
     violation_of,
 )
+from gatewright.gate.session import Reservation
+from gatewright.gate.trial import ProvenCall
 from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartConstraint, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType

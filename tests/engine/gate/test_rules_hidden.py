@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gatewright.compile.rule_test import ToolRef
 from gatewright.compile.rulebook import resolved
 from gatewright.gate import Gate, Session
-from gatewright.gate.violation import Violation, from_json, to_json, violation_of
+from gatewright.gate.breach import Violation, from_json, to_json, violation_of
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (

@@ -11,8 +11,8 @@ import pytest
 
 from gatewright.gate import Gate, Outcome, Session, Status
 from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.rates import RateBook
-from gatewright.gate.violation import OrderingViolation, violation_of
+from gatewright.gate.breach import OrderingViolation, violation_of
+from gatewright.gate.history import RateBook
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.test_rules import DOWN, HELLO, UP, denied, done, policy, rule
 from tests.engine.gate.world import GateTool, Operator, World

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.compile.rule_test import Rate
-from gatewright.gate.rates import RateBook, RatesUnavailable
+from gatewright.gate.history import RateBook, RatesUnavailable
 from gatewright.policy.rule import RateLimit
 
 NOW = 1_700_000_000.0
@@ -301,7 +301,7 @@ def test_rate_opens_again_once_its_file_is_well(tmp_path: Path) -> None:
 
 
 def test_file_that_another_process_locks_closes_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewright.gate.rates._BUSY_S", 0.01)
+    monkeypatch.setattr("gatewright.gate.history._BUSY_S", 0.01)
     path = tmp_path / "rates.sqlite"
     book = RateBook(path)
     taken(book, RATE, NOW)

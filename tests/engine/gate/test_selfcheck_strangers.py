@@ -18,7 +18,7 @@ from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile import narrowing
 from gatewright.compile.narrowing import Limit
-from gatewright.compile.shape import ToolShape
+from gatewright.compile.plan import ToolShape
 from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, SelfCheck, selfcheck
 from gatewright.gate.call import Stage

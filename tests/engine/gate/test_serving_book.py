@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from gatewright.gate.serving import ClientSession, ServingBook, ServingProcess
+from gatewright.gate.sessionstore import ClientSession, ServingBook, ServingProcess
 
 
 def test_process_is_told_as_long_as_it_serves(tmp_path: Path) -> None:

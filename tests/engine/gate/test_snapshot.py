@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile import agent as agentsnapshot
-from gatewright.compile import concern
+from gatewright.compile import snapshot as compiled_snapshot
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.concern import concerned
-from gatewright.compile.condition import Conditions
 from gatewright.compile.plan import ToolPlan
-from gatewright.compile.snapshot import Snapshot
+from gatewright.compile.rule_test import Conditions
+from gatewright.compile.snapshot import Snapshot, concerned
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import (
     Agent,
@@ -324,7 +323,7 @@ def test_agents_that_an_edit_leaves_alone_keep_their_flat_answers(
         asked.add(now.agent_id)
         return concerned(old, new, was, now, facts)
 
-    monkeypatch.setattr(concern, "concerned", noting)
+    monkeypatch.setattr(compiled_snapshot, "concerned", noting)
     gate.reload(policy)
     after = gate.snapshot().rows
 

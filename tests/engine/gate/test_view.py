@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.base.errors import NotSupported, SchemaError, WorkspaceError
 from gatewright.compile.agent import AgentSnapshot
-from gatewright.compile.operation_plan import OperationPlan
+from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.snapshot import Snapshot
 from gatewright.compile.view import AgentView

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from gatewright.cli.main import main
-from gatewright.gate.serving import FILE_NAME
+from gatewright.gate.sessionstore import FILE_NAME
 from gatewright.workspace import Approval
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_consent import APPEND, operator_of

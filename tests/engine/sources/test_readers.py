@@ -22,8 +22,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewright.arguments import disk_name
-from gatewright.arguments.disk_name import may_be_path, readings
+from gatewright.arguments import path as path_module
+from gatewright.arguments.path import may_be_path, readings
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action, Permission
 from tests.engine.sources.bench import Bench, make_bench, source_of
@@ -230,10 +230,10 @@ _PIECES = st.sampled_from(
 @example(["a "])
 def test_the_fast_way_and_the_slow_one_read_the_same(pieces: list[str]) -> None:
     text = f"/{''.join(pieces)}"
-    fast, plain = readings(text), disk_name._PLAIN  # pyright: ignore[reportPrivateUsage]
+    fast, plain = readings(text), path_module._PLAIN_PATH  # pyright: ignore[reportPrivateUsage]
     try:
-        disk_name._PLAIN = re.compile(r"(?!)")  # pyright: ignore[reportPrivateUsage]
+        path_module._PLAIN_PATH = re.compile(r"(?!)")  # pyright: ignore[reportPrivateUsage]
         slow = readings(text)
     finally:
-        disk_name._PLAIN = plain  # pyright: ignore[reportPrivateUsage]
+        path_module._PLAIN_PATH = plain  # pyright: ignore[reportPrivateUsage]
     assert fast == slow

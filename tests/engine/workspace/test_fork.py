@@ -192,7 +192,7 @@ def test_fork_waits_for_the_end_of_a_change_in_another_thread(tmp_path: Path) ->
 def test_worker_forked_in_the_middle_of_an_endless_change_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewright.record.fork.PATIENCE_S", 0.05)
+    monkeypatch.setattr("gatewright.record.process.PATIENCE_S", 0.05)
     log, store, release = (
         AuditLog(tmp_path, tmp_path / "keys"),
         BlockStore(tmp_path / "blocks.sqlite"),

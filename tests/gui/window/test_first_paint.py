@@ -59,7 +59,7 @@ ROOMS = (
     "gatewright.cli.table",
     "gatewright.gate.callrun",
     "gatewright.gate.pipeline",
-    "gatewright.gate.proof",
+    "gatewright.gate.decision",
     "gatewright.gate.selfcheck",
     "gatewright.gate.stages",
     "gatewright.memory.blocks",

@@ -1,40 +1,155 @@
-"""Approval: the strictest of the approvals key or tier, consents, and every ask of earlier stages.
+"""Stages that say who lets a call pass: the rows of ``[[policy.rules]]``, and an operator's approval.
 
-An answer counts for exactly the call that it was given for and for the asks that were shown; a standing approval for
-what it covers. Both are tested here and used up only where the call is executed (``spend``). It asks nobody, and what
-cannot be done is denied before anybody is asked.
+* **policy**: the rows that match the call, deny before ask before allow, else the default. Conditions see the arguments
+  as people write them: paths relative to their root, URLs in canonical form. A condition that cannot be evaluated
+  denies.
+* **approval**: the strictest of the approvals key or tier, consents, and every ask of earlier stages. An answer counts
+  for exactly the call that it was given for and for the asks that were shown; a standing approval for what it covers.
+  Both are tested here and used up only where the call is executed (``spend``). What cannot be done is denied before
+  anybody is asked.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from gatewright.base import aio
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.base.printable import printable
 from gatewright.base.thread import unbroken
-from gatewright.compile.finding import Finding
-from gatewright.gate import message
+from gatewright.compile.operation import OperationPlan
+from gatewright.compile.rule_test import CompiledPolicyRule, Finding
 from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember
+from gatewright.gate.approvalstore import Grant, Subject, covers
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.decision import dotted
-from gatewright.gate.grant import Grant, Subject, covers
+from gatewright.gate.decision import Message, dotted
 from gatewright.gate.stages.rules import source_consents
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rulematch import DEFAULT_ADDRESS
+from gatewright.policy.verdict import STRICTNESS, Verdict
+from gatewright.policyfile.maymiss import Condition
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.walk import as_object, pointer_text, properties_of
+
+_DENIED = "this call is not allowed with these arguments; change them or go on without it"
+_DEFAULT = "this call is not allowed; go on without it"
+_BROKEN = "the call could not be checked; try something else"
+_CODES = {Verdict.DENY: "policy-deny", Verdict.ASK: "policy-ask"}
+_SAYS = {Verdict.DENY: "denies", Verdict.ASK: "asks before"}
+
+
+_NO_MATCH = StageResult(note="no policy rule matches")
+
+
+def _check_policy_rules(state: CallState) -> StageResult:
+    chosen = state.chosen
+    if not chosen.parts:
+        return _apply_rows(state, chosen)
+    return _strictest([_apply_rows(state, part) for part in chosen.parts])
+
+
+def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
+    """What the rows say to one operation."""
+    matching: list[CompiledPolicyRule] = []
+    for rule in operation.policy_rules:
+        try:
+            if rule.matches(state.policy_arguments):
+                matching.append(rule)
+        except SchemaError as error:
+            return StageResult((_broken(rule, error),))
+    if not matching:
+        return _by_default(state)
+    strongest = max(STRICTNESS[rule.rule.effect] for rule in matching)
+    deciding = [rule for rule in matching if STRICTNESS[rule.rule.effect] == strongest]
+    if deciding[0].rule.effect is Verdict.ALLOW:
+        return StageResult(note=f"policy rule `{deciding[0].rule.name}` allows it")
+    return StageResult(tuple(_finding(state, rule) for rule in deciding))
+
+
+def _strictest(results: list[StageResult]) -> StageResult:
+    """A batch: what the rows say to each operation by itself, denials first, each once."""
+    findings = [finding for result in results for finding in result.findings]
+    places = {finding.address: finding for finding in reversed(findings)}
+    order = sorted(places.values(), key=_order)
+    notes = dict.fromkeys(result.note for result in results if result.note)
+    return StageResult(tuple(order), note=", ".join(notes))
+
+
+def _order(finding: Finding) -> tuple[int, int]:
+    at = finding.address[-1] if finding.address else None
+    return -STRICTNESS[finding.verdict], at if isinstance(at, int) else 0
+
+
+def _by_default(state: CallState) -> StageResult:
+    default = state.agent.policy.default if state.agent is not None else Verdict.DENY
+    if default is Verdict.ALLOW:
+        return _NO_MATCH
+    text = f"no policy rule matches, and the default is {default}"
+    model = _DEFAULT if default is Verdict.DENY else None
+    return StageResult((Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))
+
+
+def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
+    rule = compiled.rule
+    said = f": {rule.message}" if rule.message else ""
+    text = f"policy rule `{rule.name}` {_SAYS[rule.effect]} it{said}"
+    # the operator wrote the message for the model, yet may have named what it does not see
+    model = state.plan.redactor(rule.message) if rule.message else _denied(state, rule)
+    return Finding(
+        rule.effect,
+        _CODES[rule.effect],
+        text,
+        compiled.address,
+        rule.name,
+        model if rule.effect is Verdict.DENY else None,
+    )
+
+
+def _denied(state: CallState, rule: PolicyRule) -> str:
+    """Which arguments the rule is about, and what they must be where it says so; only what the model may know."""
+    if not isinstance(rule.when, Mapping) or not rule.when:
+        return _DEFAULT
+    names = sorted(Condition(rule.when).fields.intersection(state.arguments))
+    if not names:
+        return _DENIED
+    lines = [line for name in names for line in _wanted(state, rule.when, name)]
+    kept = [line for line in lines if state.plan.redactor.kept(line) == line]
+    told = f"this call is not allowed with these values of {', '.join(f'`{name}`' for name in names)}; change them"
+    return "\n".join([f"{told} or go on without it{':' if kept else ''}", *kept])
+
+
+def _wanted(state: CallState, when: Mapping[str, JsonValue], name: str) -> list[str]:
+    """What a rule that denies all but some values asks of the field."""
+    own = as_object(properties_of(dict(when)).get(name)) or {}
+    wanted = as_object(own.get("not")) if own.keys() == {"not"} else None
+    if wanted is None:
+        return []
+    errors = SchemaChecker(wanted).errors(state.policy_arguments.get(name))
+    return [f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors]
+
+
+def _broken(compiled: CompiledPolicyRule, error: SchemaError) -> Finding:
+    text = f"the condition of policy rule `{compiled.rule.name}` cannot be evaluated: {error}"
+    return Finding(Verdict.DENY, "condition-failed", text, compiled.address, compiled.rule.name, _BROKEN)
+
+
+POLICY = Stage("policy", _check_policy_rules)
+
 
 _CONTENT_ASKS = frozenset({"tool-asks"})
 """Asks that hang on the content of the moment: no lasting approval answers them."""
 
 MOST_REASON = 500
 """Characters of what an operator says with a refusal."""
-_PASSES = StageResult(note="nothing asks")
+_NOTHING_ASKS = StageResult(note="nothing asks")
 _WORDS = {
-    "approval-timed-out": message.NOT_IN_TIME,
-    "approval-rate": message.TOO_MANY_ASKS,
-    "approval-unavailable": message.NOT_ASKABLE,
-    "approval-too-large": message.NOT_ASKABLE,
-    "approval-withdrawn": message.WITHDRAWN,
+    "approval-timed-out": Message.NOT_IN_TIME,
+    "approval-rate": Message.TOO_MANY_ASKS,
+    "approval-unavailable": Message.NOT_ASKABLE,
+    "approval-too-large": Message.NOT_ASKABLE,
+    "approval-withdrawn": Message.WITHDRAWN,
 }
 
 
@@ -79,27 +194,27 @@ async def spend(state: CallState) -> Finding | None:
     return None if spent else _withdrawn(grant.who)
 
 
-def _run(state: CallState) -> StageResult:
+def _check_approval(state: CallState) -> StageResult:
     try:
-        return _judged(state)
+        return _weigh_asks(state)
     except ToolFailure as failure:  # nobody is asked about what cannot be done
         return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
 
 
-def _judged(state: CallState) -> StageResult:
+def _weigh_asks(state: CallState) -> StageResult:
     if state.unanswered:
         reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no yes"
-        return denied("earlier-unanswered", reason, message.AFTER_UNANSWERED)
+        return denied("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
     own = (*state.chosen.asks, *source_consents(state))
     if not own and not state.asks:
-        return _PASSES
+        return _NOTHING_ASKS
     asks = (*state.asks, *own)
     standing = _standing(state, asks)
     if standing is not None and not standing.approved:
         reason = f"{standing.who or 'the operator'} refused identical calls for a time"
         facts: dict[str, JsonValue] = {"grant": standing.grant_id}
         state.grant = standing
-        return denied(REFUSED_CODE, reason, message.REFUSED, facts=facts)
+        return denied(REFUSED_CODE, reason, Message.REFUSED, facts=facts)
     if state.answer is not None:
         return _answered(state, asks, state.answer)
     if standing is None:
@@ -118,14 +233,14 @@ def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> St
         said = f"{who} did not approve the call"
         if approval.code == REFUSED_CODE and approval.reason:
             told = printable(approval.reason[:MOST_REASON])
-            return denied(REFUSED_CODE, f"{said}: {told}", f"{message.REFUSED}. The operator says: {told}")
-        return denied(approval.code, approval.reason or said, _WORDS.get(approval.code, message.REFUSED))
+            return denied(REFUSED_CODE, f"{said}: {told}", f"{Message.REFUSED}. The operator says: {told}")
+        return denied(approval.code, approval.reason or said, _WORDS.get(approval.code, Message.REFUSED))
     if answer.digest != approval_digest(state):
         reason = f"what {who} approved is not what the call would do now"
-        return denied("approval-stale", reason, message.STALE)
+        return denied("approval-stale", reason, Message.STALE)
     new = [finding for finding in asks if answer.asks is not None and _ask(state, finding).key not in answer.asks]
     if new:
-        return denied("approval-stale", f"{who} was not asked this: {new[0].reason}", message.STALE)
+        return denied("approval-stale", f"{who} was not asked this: {new[0].reason}", Message.STALE)
     if not approval.grant_id:
         state.asks = ()
         return StageResult(note=f"approved by {who}")
@@ -162,7 +277,7 @@ def _kept(state: CallState, grant_id: str) -> Grant | None:
 
 def _withdrawn(who: str) -> Finding:
     reason = f"the approval by {who or 'the operator'} was revoked, is over, or was used by an identical call"
-    return Finding(Verdict.DENY, "approval-withdrawn", reason, model=message.WITHDRAWN)
+    return Finding(Verdict.DENY, "approval-withdrawn", reason, model=Message.WITHDRAWN)
 
 
 def _session_id(state: CallState) -> str:
@@ -189,4 +304,4 @@ def _written(state: CallState, finding: Finding) -> str:
     return next((repr(one.rule) for one in state.chosen.policy_rules if one.address == finding.address), "")
 
 
-APPROVAL = Stage("approval", _run)
+APPROVAL = Stage("approval", _check_approval)

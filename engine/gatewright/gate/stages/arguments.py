@@ -16,11 +16,10 @@ from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import may_move
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.named import ProgramWord, look_at_names
-from gatewright.gate.precondition import unmet
+from gatewright.gate.decision import Message
 from gatewright.gate.scope import file_prefixes
+from gatewright.gate.stages.read import ProgramWord, look_at_names, unmet
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Permission
@@ -225,14 +224,14 @@ def _target(
         case FileParameter(writes=writes, roots=roots) if roots:
             port = state.ports.roots
             if port is None:
-                return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+                return Refusal("no-roots", "no port to the roots of the workspace", Message.PLACE)
             return port.find(item.text, roots=roots, parameter=item.where, writes=writes)
         case FileParameter(writes=writes) if sources is not None:
             folder = state.ports.folder
             return sources.find_file(item.text, folder=folder, prefixes=prefixes, parameter=item.where, writes=writes)
         case PathParameter() | FileParameter():
             reason = "no port to the files of the workspace, so that it cannot be known which are protected"
-            return Refusal("no-files", reason, message.PLACE)
+            return Refusal("no-files", reason, Message.PLACE)
 
 
 def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located | BlockTarget | Refusal:
@@ -261,14 +260,14 @@ def _allowed(state: CallState) -> tuple[str, ...]:
 def _no_source(state: CallState) -> Refusal:
     own = state.plan.right.facts.source
     what = f"not the source `{own}`, or it does not run" if own else "no file source"
-    return Refusal("no-source", f"agent `{state.agent_id}` has {what}", message.NO_SOURCE)
+    return Refusal("no-source", f"agent `{state.agent_id}` has {what}", Message.NO_SOURCE)
 
 
 def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefused:
     """What a command starts is judged by ``[workspace] shell``; what it redirects to lies in the open roots."""
     port, agent = state.ports.roots, state.agent
     if port is None or agent is None:
-        return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+        return Refusal("no-roots", "no port to the roots of the workspace", Message.PLACE)
     if obstacle := state.plan.tool.actor.obstacle:
         return Refusal(
             "not-confined", obstacle, "commands cannot be executed on this system; an operator has to see to it"

@@ -18,17 +18,18 @@ from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.compile.finding import Finding
-from gatewright.gate import message, record
+from gatewright.compile.rule_test import Finding
+from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
-from gatewright.gate.context import running_context
-from gatewright.gate.failure import Exited, read_error
-from gatewright.gate.output import valid
-from gatewright.gate.reuse import KeptResult, Key, PureResults
+from gatewright.gate.decision import Message, to_model
+from gatewright.gate.history import KeptResult, Key, PureResults
+from gatewright.gate.scope import running_context
+from gatewright.gate.scrub import valid
 from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
+from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import release, reserve, succeeded
 from gatewright.tools.context import StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism
@@ -95,7 +96,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
             await state.services.record(state.pending)
     except AuditUnavailable as error:
         release(state, taken)
-        return denied("audit-unavailable", str(error), message.UNRECORDED)
+        return denied("audit-unavailable", str(error), Message.UNRECORDED)
     except aio.CancelledError as error:
         slot = state.slot
         release(state, taken)
@@ -138,7 +139,7 @@ async def _execute(state: CallState) -> None:
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Future[None]) -> JsonValue | bytes:
     try:
         if state.services.in_copy and state.plan.tool.actor.leaves_copy:
-            raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
+            raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
         # what a tool changes in its arguments is neither recorded nor kept with its result
         given = copied(cast("dict[str, JsonValue]", replaced(state.arguments, state.moved)))
@@ -188,15 +189,15 @@ async def take_error(state: CallState, error: BaseException, status: Status) -> 
     if not raised.is_failure:
         raised.log(_log, "the tool `%s` raised", state.tool_name)
     if type(error) is ForeignStore:
-        fail(state, error.code, message.FOREIGN, raised.text, status)
+        fail(state, error.code, Message.FOREIGN, raised.text, status)
         return
-    text = state.plan.redactor(raised.text) if raised.is_failure else message.CRASHED
+    text = state.plan.redactor(raised.text) if raised.is_failure else Message.CRASHED
     fail(state, raised.code, text, raised.in_words("tool"), status)
 
 
 def fail(state: CallState, code: str, text: str, detail: str, status: Status = Status.FAILED) -> None:
     """End a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
-    state.end(status, code, message.to_model(valid(text)), valid(detail))
+    state.end(status, code, to_model(valid(text)), valid(detail))
 
 
 async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
@@ -210,10 +211,10 @@ async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> No
     if failure is not None and issubclass(type(failure), ToolFailure):  # it says itself what became of it
         await take_error(state, failure, Status.TIMED_OUT)
     elif done:
-        state.end(Status.TIMED_OUT, "timed-out", message.to_model(message.TIMED_OUT), late)
+        state.end(Status.TIMED_OUT, "timed-out", to_model(Message.TIMED_OUT), late)
     else:
         late += " and did not stop when asked"
-        state.end(Status.ABANDONED, "abandoned", message.to_model(message.ABANDONED), late)
+        state.end(Status.ABANDONED, "abandoned", to_model(Message.ABANDONED), late)
 
 
 async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
@@ -247,7 +248,7 @@ async def finish(state: CallState) -> None:
         state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
     _settle(state)
     if not await _close(state, {}):
-        fail(state, "audit-unavailable", message.RESULT_UNRECORDED, "the end could not be recorded")
+        fail(state, "audit-unavailable", Message.RESULT_UNRECORDED, "the end could not be recorded")
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
     elif state.status is Status.ALLOWED and not state.reused and (results := _results_of(state)) is not None:

@@ -1,24 +1,218 @@
-"""Permission: the level of every place and block that the call names permits what the call would do there.
+"""Stages that compare a call with what its agent was granted: capabilities, and levels of places and blocks.
 
-Places are those in sources, and paths on disk that lie below the base of one. A path on disk is judged by what the tool
-says that the call does; a tool that says nothing reads it, or overwrites it where its parameter is one that is written.
-A place without a level, or a protected one, gets the same words as one that is not there; so does a block of memory.
+* **capability**: the kinds that the operation needs are granted, and its hosts, paths and names lie within the grant.
+  Every marked argument is judged under its own kind, and under a needed kind that no argument of its own stands for. A
+  needed kind with nothing to judge in the call passes only where the grant leaves nothing out. Paths in sources are
+  judged only for operations that need a file kind: an attached source implies access for tools that ask for no more.
+* **permission**: the level of every place and block that the call names permits what the call would do there. Places
+  are those in sources, and paths on disk that lie below the base of one. A path on disk is judged by what the tool says
+  that the call does; a tool that says nothing reads it, or overwrites it where its parameter is one that is written. A
+  place without a level, or a protected one, gets the same words as one that is not there; so does a block of memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from gatewright.arguments.url import UrlTarget
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address
-from gatewright.compile.finding import Finding
-from gatewright.gate import message
+from gatewright.compile.rule_test import Finding
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.context import context_of
+from gatewright.gate.decision import Message
+from gatewright.gate.scope import context_of, covers_name, granted, hosts_of, names_of, prefixes_of
+from gatewright.policy.document import Agent
+from gatewright.policy.granted import granted_kinds
+from gatewright.policy.hostpattern import host_matches
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import NOT_PERMITTED, Assessment, BlockTarget, LevelDecision, Located, NamedPlace
+from gatewright.policy.prefix import common_depth, covers
+from gatewright.policy.target import (
+    NOT_PERMITTED,
+    Assessment,
+    BlockTarget,
+    CapabilityCheck,
+    LevelDecision,
+    Located,
+    NamedPlace,
+)
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import Ports
+
+_NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
+_FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
+_DB = frozenset({CapabilityKind.DB_READ, CapabilityKind.DB_WRITE})
+_TOP = "/"
+_SHOWN = 200
+
+_CODES = {
+    **dict.fromkeys(_NET, "host-not-granted"),
+    **dict.fromkeys(_FS, "path-not-granted"),
+    **dict.fromkeys(_DB, "table-not-granted"),
+    CapabilityKind.ENV_READ: "variable-not-granted",
+}
+_WORDS = {
+    **dict.fromkeys(_NET, "that address is not available to you; use another one"),
+    **dict.fromkeys(_FS, Message.PLACE),
+    **dict.fromkeys(_DB, "that table is not available to you; use another one"),
+    CapabilityKind.ENV_READ: "that variable is not available to you; use another one",
+}
+_MODEL = "this tool may not do that here; go on without it"
+_PASSES = StageResult(note="no capability needed")
+
+
+@frozen
+class _Target:
+    """One thing that an argument names: whether a capability covers it, and how near one comes that does not."""
+
+    kind: CapabilityKind
+    text: str
+    covered: Callable[[Capability], bool]
+    nearness: Callable[[Capability], int]
+
+
+def _check_capabilities(state: CallState) -> StageResult:
+    needed = state.chosen.capabilities
+    if not (needed or state.urls or state.files or state.names):
+        return _PASSES
+    agent = state.agent.agent if state.agent is not None else None
+    if agent is None:
+        raise LookupError("a stage asked for the agent of a call that has none")
+    checks: list[CapabilityCheck] = []
+    findings: list[Finding] = []
+    for kind, held in _targets_by_kind(needed, list(_targets(state))):
+        for check, finding in _judge(state, agent, kind, held):
+            checks.append(check)
+            findings += [finding] if finding is not None else []
+    note = ", ".join(dict.fromkeys(f"{check.kind} is granted" for check in checks))
+    state.checks = tuple(checks)
+    return StageResult(tuple(findings), note=note)
+
+
+def _targets_by_kind(
+    needed: frozenset[CapabilityKind], targets: Sequence[_Target]
+) -> Iterator[tuple[CapabilityKind, list[_Target]]]:
+    """Each kind that counts with the targets to be judged under it, in the order of the kinds."""
+    own = {target.kind for target in targets}
+    for kind in CapabilityKind:
+        if kind in own:
+            yield kind, [target for target in targets if target.kind is kind]
+        elif kind in needed:
+            family = next((family for family in (_NET, _FS, _DB) if kind in family), ())
+            yield kind, [target for target in targets if target.kind in family]
+
+
+def _judge(
+    state: CallState, agent: Agent, kind: CapabilityKind, targets: list[_Target]
+) -> Iterator[tuple[CapabilityCheck, Finding | None]]:
+    grants, ports = granted(agent, kind), state.ports
+    if kind not in granted_kinds(capability for _, capability in grants):
+        text = f"agent `{agent.agent_id}` is not granted {kind}"
+        finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=_MODEL)
+        yield CapabilityCheck(kind, allowed=False), finding
+    elif targets:
+        for target in targets:
+            yield _within(agent, kind, grants, target)
+    elif kind not in SCOPED or any(one.is_whole or _TOP in _prefixes(one, ports) for _, one in grants):
+        yield CapabilityCheck(kind, allowed=True), None
+    else:
+        text = f"the call names nothing that {kind} could be judged by, and the grant of `{agent.agent_id}` is limited"
+        address = _grant_address(agent, grants[0][0]) if len(grants) == 1 else _list_address(agent)
+        yield (
+            CapabilityCheck(kind, allowed=False),
+            Finding(Verdict.DENY, "capability-unjudgeable", text, address, model=_MODEL),
+        )
+
+
+def _within(
+    agent: Agent, kind: CapabilityKind, grants: list[tuple[int, Capability]], target: _Target
+) -> tuple[CapabilityCheck, Finding | None]:
+    if any(target.covered(capability) for _, capability in grants):
+        return CapabilityCheck(kind, allowed=True, target=target.text), None
+    nearest, index = max((target.nearness(capability), -index) for index, capability in grants)
+    near = len(grants) == 1 or nearest > 0
+    address = _grant_address(agent, -index) if near else _list_address(agent)
+    text = f"`{target.text[:_SHOWN]}` lies outside of the {kind} of agent `{agent.agent_id}`"
+    finding = Finding(Verdict.DENY, _CODES[kind], text, address, model=_WORDS[kind])
+    return CapabilityCheck(kind, allowed=False, target=target.text), finding
+
+
+def _targets(state: CallState) -> Iterator[_Target]:
+    """What the arguments name, each under the kind that its marker stands for."""
+    ports = state.ports
+    reached = state.plan.tool.actor.reached(state.chosen.name, state.ports.web)
+    for url in (*state.urls, *(one for one in reached if isinstance(one, UrlTarget)), *state.onward):
+        yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
+    for file in state.files:
+        yield _path_target(CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ, file.absolute, ports)
+    for name in state.names:
+        yield _name_target(name.kind, name.name)
+    on_disk = {file.place for file in state.files}
+    for kind in (CapabilityKind.FS_READ, CapabilityKind.FS_WRITE):
+        if kind in state.chosen.capabilities:
+            for place in state.places:
+                if place not in on_disk:
+                    yield _path_target(kind, place.absolute, ports)
+    needed = state.chosen.capabilities & _FS
+    for place in state.named if needed else ():
+        if place.start in {None, ports.folder}:
+            kind = CapabilityKind.FS_READ if place.action is Action.READ else CapabilityKind.FS_WRITE
+            yield _path_target(kind if kind in needed else next(iter(needed)), place.absolute, ports)
+
+
+def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:
+    shown = f"[{url.host}]" if ":" in url.host else url.host
+
+    def covered(capability: Capability) -> bool:
+        return any(host_matches(pattern, url.host, url.port) for pattern in hosts_of(capability))
+
+    def nearness(capability: Capability) -> int:
+        wanted = url.host.split(".")[::-1]
+        names = [pattern.lower().removeprefix("*.").partition(":")[0] for pattern in hosts_of(capability)]
+        return max((_shared(wanted, name.split(".")[::-1]) for name in names), default=0)
+
+    return _Target(kind, f"{shown}:{url.port}" if url.port else shown, covered, nearness)
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    depth = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        depth += 1
+    return depth
+
+
+def _prefixes(capability: Capability, ports: Ports) -> list[str]:
+    return prefixes_of(capability, ports.folder, ports.real)
+
+
+def _path_target(kind: CapabilityKind, absolute: str, ports: Ports) -> _Target:
+    def covered(capability: Capability) -> bool:
+        return any(covers(prefix, absolute) for prefix in _prefixes(capability, ports))
+
+    def nearness(capability: Capability) -> int:
+        return max((common_depth(prefix, absolute) for prefix in _prefixes(capability, ports)), default=0)
+
+    return _Target(kind, absolute, covered, nearness)
+
+
+def _name_target(kind: CapabilityKind, name: str) -> _Target:
+    return _Target(kind, name, lambda capability: covers_name(names_of(capability), name), lambda _: 0)
+
+
+def _grant_address(agent: Agent, index: int) -> tuple[str | int, ...]:
+    return ("agents", agent.agent_id, "capabilities", index)
+
+
+def _list_address(agent: Agent) -> tuple[str | int, ...]:
+    return ("agents", agent.agent_id, "capabilities")
+
+
+CAPABILITY = Stage("capability", _check_capabilities)
+
 
 _NONE, _ALLOW = Permission.NONE, Verdict.ALLOW
 _ACTIONS = tuple(Action)
@@ -27,7 +221,7 @@ _NOWHERE = StageResult(note="no place named")
 _Levels = list[tuple[Located, LevelDecision]]
 
 
-def _run(state: CallState) -> StageResult:
+def _check_levels(state: CallState) -> StageResult:
     sources, chosen = state.ports.sources, state.chosen
     levels: _Levels = []
     if sources is not None:
@@ -43,8 +237,8 @@ def _run(state: CallState) -> StageResult:
         assessment = Assessment.failing(chosen.actions[-1] if chosen.actions else None, failure)
     state.assessment = assessment
     if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
-        return denied("no-place", "the call names no place whose level could permit it", message.PLACE)
-    findings, notes = _judged(state, assessment, levels)
+        return denied("no-place", "the call names no place whose level could permit it", Message.PLACE)
+    findings, notes = _objections(state, assessment, levels)
     if findings:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
         return StageResult(tuple(findings))
@@ -63,10 +257,10 @@ def _closed(state: CallState, levels: _Levels) -> Finding | None:
     for block in state.blocks:
         if block.permission is _NONE and block.block_id:
             reason = f"block `{block.label}` ({block.block_id}) is none, so that the agent is not told of it"
-            return Finding(Verdict.DENY, "level-none", reason, model=message.NO_BLOCK)
+            return Finding(Verdict.DENY, "level-none", reason, model=Message.NO_BLOCK)
         if block.permission is _NONE:
             reason = f"neither the agent nor the workspace has a block `{block.label}`"
-            return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
+            return Finding(Verdict.DENY, "unknown-block", reason, model=Message.NO_BLOCK)
     denials = state.chosen.source_denials
     for source_id in sorted(state.sources) if denials else ():
         if denial := denials.get(source_id):
@@ -77,9 +271,9 @@ def _closed(state: CallState, levels: _Levels) -> Finding | None:
 def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding:
     if at is None or level.protected:
         reason = f"{what} is protected, or in the folder of a source that was moved: no tool reaches it"
-        return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
+        return Finding(Verdict.DENY, "protected", reason, model=Message.PLACE)
     reason = f"{what} is none by {_by(at, level)}"
-    return Finding(Verdict.DENY, "level-none", reason, _address(at, level), model=message.PLACE)
+    return Finding(Verdict.DENY, "level-none", reason, _level_address(at, level), model=Message.PLACE)
 
 
 def _assessed(state: CallState) -> Assessment:
@@ -98,7 +292,7 @@ def _all_allowed(state: CallState, levels: _Levels) -> bool:
     return all(verdict_for(level, action) is _ALLOW for action in state.chosen.actions for level in held)
 
 
-def _judged(state: CallState, assessment: Assessment, levels: _Levels) -> tuple[list[Finding], list[str]]:
+def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tuple[list[Finding], list[str]]:
     """What the levels say to what the call would do, and each level for the trace."""
     findings: list[Finding] = []
     notes: list[str] = []
@@ -141,9 +335,9 @@ def _objection(state: CallState, what: str, at: Located, level: LevelDecision, a
     verdict, said = verdict_for(level.permission, action), f"{what} is {level.permission} by {_by(at, level)}"
     if verdict is Verdict.ASK:
         asks = f"{said}, which asks before {_called(state, action)}"
-        return Finding(verdict, "level-asks", asks, _address(at, level), about=at.relative)
+        return Finding(verdict, "level-asks", asks, _level_address(at, level), about=at.relative)
     denies = f"{said}, which denies {action}"  # no level but none denies reading
-    return Finding(verdict, "level-denies", denies, _address(at, level), model=message.PLACE_FIXED)
+    return Finding(verdict, "level-denies", denies, _level_address(at, level), model=Message.PLACE_FIXED)
 
 
 def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
@@ -156,7 +350,7 @@ def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
         said = f"`{place.program}` may {does} files of `{at.source_id}`: its word `{at.relative}` could be one, and"
     asks = f"{said} is {level.permission} by {_by(at, level)}, which asks before {place.action}"
     about = f"{place.program} {at.relative}"
-    return Finding(Verdict.ASK, "level-asks", asks, _address(at, level), about=about)
+    return Finding(Verdict.ASK, "level-asks", asks, _level_address(at, level), about=about)
 
 
 def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Finding | None:
@@ -166,7 +360,7 @@ def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Fi
         asks = f"{what}, which asks before {_called(state, action)}"
         return Finding(verdict, "level-asks", asks, about=f"block {block.label}")
     if verdict is Verdict.DENY:
-        return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
+        return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=Message.BLOCK_FIXED)
     return None
 
 
@@ -199,11 +393,11 @@ def _by(place: Located, level: LevelDecision) -> str:
     return what if level.source_id in {None, place.source_id} else f"{what} of `{level.source_id}`, which overlaps it"
 
 
-def _address(place: Located, level: LevelDecision) -> Address:
+def _level_address(place: Located, level: LevelDecision) -> Address:
     source_id = level.source_id or place.source_id
     if level.index is None:
         return ("sources", source_id, "default_permission")
     return ("sources", source_id, "permission_rules", level.index)
 
 
-PERMISSION = Stage("permission", _run)
+PERMISSION = Stage("permission", _check_levels)

@@ -1,7 +1,10 @@
-"""Rules: what must come first, how often, how soon again, with which values. Tested here, reserved at execution.
+"""Stages that hold a call against the shown schema and the tool rules.
 
-The stage decides by the session, the times and the waits for rates that the state carries; only `reserve` touches the
-living session, under the same tests, so that whatever happened meanwhile is seen.
+* **schema**: the arguments fit the schema that the model was shown. Every error is told, one per line with its pointer.
+  That schema says constraints too: a call that fails by them alone is told the rule that asks for it.
+* **rules**: what must come first, how often, how soon again, with which values. The stage decides by the session, the
+  times and the waits for rates that the state carries; only `reserve`, at execution, touches the living session, under
+  the same tests, so that whatever happened meanwhile is seen.
 """
 
 from __future__ import annotations
@@ -10,26 +13,64 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import BoundRule, CallsTest, RateTest, RuleBook, applies, report_order
-from gatewright.gate.began import Slot
+from gatewright.compile.plan import ToolShape
+from gatewright.compile.rule_test import BoundRule, CallsTest, Finding, RateTest, RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
-from gatewright.gate.call import CallState, Stage, StageResult
-from gatewright.gate.constrained import Found, broken_fields
-from gatewright.gate.rates import RateBook, RatesUnavailable
-from gatewright.gate.rulewords import finding_of, rate_finding
+from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.history import RateBook, RatesUnavailable, Slot
+from gatewright.gate.rulewords import SAID, Found, broken_fields, finding_of, rate_finding, said
 from gatewright.gate.session import Operations, Reservation, SessionFacts
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
 
+_FITS = StageResult(note="fits the shown schema")
+
+
+def _check_schema(state: CallState) -> StageResult:
+    shape = state.plan.shape
+    if shape is None:
+        raise LookupError("a shown tool has no schema")
+    errors = shape.checker.errors(state.arguments)
+    if not errors:
+        return _FITS
+    limits = _limits(state, shape)
+    if limits:
+        return StageResult(limits)
+    lines = "\n".join(str(error) for error in errors)
+    model = f"the arguments do not fit the schema:\n{lines}"
+    return denied("schema-mismatch", lines, model, facts={"errors": len(errors)})
+
+
+def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
+    """The constraints that a call breaks which would fit without them, the first with the words of all."""
+    if not shape.narrowed or not shape.whole.checker.is_valid(state.arguments):
+        return ()
+    found = [
+        pair
+        for one in state.chosen.constraints
+        if one.source_id is None
+        for pair in broken_fields(state, one, state.arguments, shape.narrowed)
+    ]
+    found.sort(key=lambda pair: report_order(pair[0]))
+    findings = [finding for _, finding in found]
+    if len(findings) > 1:
+        lines = "\n".join(dict.fromkeys(line for one in findings for line in one.reason.split("\n")))
+        told = (line for one in findings for line in (one.model or "").removeprefix(SAID).split("\n"))
+        findings[0] = replace(findings[0], reason=lines, model=said(told))
+    return tuple(findings)
+
+
+SCHEMA = Stage("schema", _check_schema)
+
+
 _SOURCE = Role.SOURCE
 _NOWHERE: frozenset[str] = frozenset()
-_NO_RULE, _PASSES = StageResult(note="no rule limits it"), StageResult(note="within every limit")
+_NO_RULE, _WITHIN_LIMITS = StageResult(note="no rule limits it"), StageResult(note="within every limit")
 _UNUSABLE = "how often this tool may be called cannot be checked now; try again later"
 
 
-def _run(state: CallState) -> StageResult:
+def _check_rules(state: CallState) -> StageResult:
     chosen, constraints = state.chosen, state.chosen.constraints
     if state.agent is None:
         raise LookupError("a stage asked for the rules of a call that has no agent")
@@ -48,7 +89,7 @@ def _run(state: CallState) -> StageResult:
         if one.source_id is None or one.source_id in sources:
             found += broken_fields(state, one, state.policy_arguments)
     if not found:
-        return _PASSES
+        return _WITHIN_LIMITS
     found.sort(key=lambda pair: report_order(pair[0]))
     return StageResult(tuple(finding for _, finding in found))
 
@@ -207,4 +248,4 @@ def source_consents(state: CallState) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-RULES = Stage("rules", _run)
+RULES = Stage("rules", _check_rules)

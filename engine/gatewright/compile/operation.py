@@ -1,4 +1,7 @@
-"""Calls of several operations at once: the plan that such a call comes under, and how often it uses each operation.
+"""Operations of a tool: as the policy declares them, hidden in texts for the model, and several named by one call.
+
+``[tools.NAME] operation_field`` and ``operations`` are put over what a tool is. A declared tool is made once and kept
+as long as the tool and the declaration are the same, so that what is compiled from it stays too.
 
 A batch comes under everything that each of its operations comes under, the strictest winning. Its name, in approvals,
 grants and the log, is the JSON list of the distinct names, sorted: ``["delete", "read"]``; a tool that has an operation
@@ -8,34 +11,176 @@ of just that name gets one more pair of brackets. So an approval of one operatio
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
-from gatewright.compile.finding import Finding
+from gatewright.base.regex import late_regex
+from gatewright.compile.rule_test import Finding
+from gatewright.policy.document import Policy, ToolSettings
 from gatewright.policy.permission import Action, PathUse
-from gatewright.policy.right import OperationRight
+from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts
+from gatewright.policy.setting import settings_of
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
+from gatewright.record.process import fork_safe_lock
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, holds_batch, steps_of
 from gatewright.tools.parameter import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from typing import TypeVar
 
-    from gatewright.compile.condition import CompiledPolicyRule, Constraint
+    from gatewright.compile.rule_test import CompiledPolicyRule, Constraint
     from gatewright.policy.kinds.capability import CapabilityKind
     from gatewright.policy.right import OperationFacts
     from gatewright.tools.mark import At
     from gatewright.tools.parameter import Parameter
+    from gatewright.tools.registry import ToolRegistry
     from gatewright.tools.tool import Tool
 
-    T = TypeVar("T")
 
-MOST_KEPT = 64
+UNUSABLE = "operations-unusable"
+MOST_DECLARED = 16_384
+Key = tuple[str, int]
+_Declaration = tuple[str | None, tuple[str, ...] | None]
+
+
+@frozen
+class _Made:
+    """What a declaration made of a tool, or, with ``problem``, why it could not."""
+
+    of: Tool
+    tool: Tool
+    facts: ToolFacts
+    problem: str = ""
+
+
+class DeclaredTools:
+    """What declarations made of tools, by tool and declaration; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Key, _Declaration], _Made] = {}
+        self._lock = fork_safe_lock()
+
+    def made(self, tool: Tool, declared: _Declaration) -> _Made:
+        """The tool so read. One that cannot be read so is as it was, with the problem."""
+        key = ((tool.name, tool.major), declared)
+        with self._lock:
+            found = self._held.get(key)
+            if found is None or found.of is not tool:
+                if len(self._held) >= MOST_DECLARED:
+                    self._held.clear()
+                found = self._held[key] = _made(tool, declared)
+        return found
+
+
+@frozen
+class Offer:
+    """The tools of one moment, as the policy declares them. ``unusable``: those that are closed, and why."""
+
+    tools: Mapping[Key, Tool] = field(hash=False)
+    facts: tuple[ToolFacts, ...]
+    unusable: Mapping[Key, Reason] = field(hash=False)
+
+
+def offered(policy: Policy, registry: ToolRegistry, held: DeclaredTools) -> Offer:
+    """Every registered tool, those that the policy declares in that form."""
+    tools, facts = {(tool.name, tool.major): tool for tool in registry.tools()}, registry.facts()
+    shut = {key: _unlisted(tool) for key, tool in tools.items() if tool.operations_problem}
+    if not any(settings.declares for settings in policy.tools.values()):
+        return Offer(tools, facts, shut)
+    declared = {key: found for key in tools if (found := _settings(policy, key)) is not None}
+    made = {key: held.made(tools[key], (found.operation_field, found.operations)) for key, found in declared.items()}
+    return Offer(
+        {key: made[key].tool if key in made else tool for key, tool in tools.items()},
+        tuple(made[key].facts if (key := (row.name, row.major)) in made else row for row in facts),
+        {**{key: _closed(policy, key, one.problem) for key, one in made.items() if one.problem}, **shut},
+    )
+
+
+def _unlisted(tool: Tool) -> Reason:
+    text = f"the operations of `{tool.name}` are not known, so the tool is closed: {tool.operations_problem}"
+    return Reason(Layer.TOOLS, Verdict.DENY, UNUSABLE, text)
+
+
+def _settings(policy: Policy, key: Key) -> ToolSettings | None:
+    found = settings_of(policy, *key)
+    return found if found is not None and found.declares else None
+
+
+def _made(tool: Tool, declared: _Declaration) -> _Made:
+    try:
+        other = tool.declared(*declared)
+        return _Made(tool, other, tool.facts() if other is tool else other.facts())
+    except GatewrightError as error:
+        return _Made(tool, tool, tool.facts(), str(error) or "it cannot be read so")
+
+
+def _closed(policy: Policy, key: Key, problem: str) -> Reason:
+    name, major = key
+    written = f"{name}@{major}" if f"{name}@{major}" in policy.tools else name
+    says = "operation_field" if policy.tools[written].operation_field is not None else "operations"
+    address = ("tools", written, says)
+    text = f"the operations that the policy declares for `{name}` do not fit it, so the tool is closed: {problem}"
+    return Reason(Layer.TOOLS, Verdict.DENY, UNUSABLE, text, address)
+
+
+EMPTY = "the tool could not do what it was asked"
+
+_CLAUSE = late_regex(r"(?<=[,;:.])\s+|\n+")
+
+
+class Redactor:
+    """Takes what names a hidden operation or tool out of a tool's own message.
+
+    A clause goes as a whole when a hidden operation stands in it as a word, or a hidden tool in backticks (without them
+    too, where its name is no plain word): advice that the model cannot follow is of no use to it.
+    """
+
+    def __init__(self, operations: Iterable[str], tools: Iterable[str] = ()) -> None:
+        words = [rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in sorted(operations) if name]
+        self._operations = re.compile("|".join(words), re.IGNORECASE) if words else None
+        self._tools = frozenset(name.casefold() for name in tools if name)
+        self._longest = max(map(len, self._tools), default=0)
+
+    def __call__(self, text: str) -> str:
+        """``text`` without the clauses that name something hidden; a general sentence when none is left."""
+        return self.kept(text) or EMPTY
+
+    def kept(self, text: str) -> str:
+        """``text`` without the clauses that name something hidden."""
+        if not self._names_hidden(text):
+            return text
+        kept = [clause for clause in _CLAUSE.split(text) if not self._names_hidden(clause)]
+        return " ".join(kept).rstrip(" ,;:")
+
+    def _names_hidden(self, text: str) -> bool:
+        if self._operations is not None and self._operations.search(text) is not None:
+            return True
+        if not self._tools:
+            return False
+        quoted = (_TAIL.split(found.strip(), maxsplit=1)[0] for found in _QUOTED.findall(text))
+        return any(map(self._is_hidden, quoted)) or any(map(self._is_hidden, _MADE_UP.findall(text)))
+
+    def _is_hidden(self, word: str) -> bool:
+        """Whether it is a hidden tool, or an operation of one."""
+        word = word.casefold()
+        head = word[: self._longest + 1]  # no longer one can begin with a tool's name and a dot
+        return word in self._tools or any(head[:at] in self._tools for at, letter in enumerate(head) if letter == ".")
+
+
+_QUOTED = late_regex(r"`([^`]{1,300})`")
+_TAIL = late_regex(r"[@(\s]")
+_MADE_UP = late_regex(r"(?<![\w.-])[^\W_]+(?:[_.-][^\W_]+)+(?![\w-])")
+
+
+T = TypeVar("T")
+
+MOST_BATCHES = 64
 _TIERS = tuple(SafetyTier)
 _STEPS = {EACH: Step.ITEMS, EACH_MEMBER: Step.VALUES}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
@@ -118,7 +263,7 @@ class CombinedPlans:
         found = self._held.get(names)
         if found is None:
             found = _combined([self._operations[name] for name in sorted(names)], self._names)
-            if len(self._held) >= MOST_KEPT:
+            if len(self._held) >= MOST_BATCHES:
                 self._held.clear()
             self._held[names] = found
         return found

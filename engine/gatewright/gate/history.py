@@ -1,0 +1,390 @@
+"""Earlier calls that bear on the next one: those of a session that began, starts under a rate, results of pure tools.
+
+A call begins when its row and the decision that allows it are committed to the audit log, which is the one place where
+calls are counted, or, where somebody was asked, the answer's row and that decision. Only the row of a call that was
+given up in the very moment before its tool was called takes that back, and the row of a session's deletion everything.
+Limits are tested once more in the transaction that writes these rows, so that neither processes side by side nor ones
+that were killed overrun them.
+
+A rate of ``calls`` per ``per_s`` seconds, for all sessions and, in the state folder, processes, never lets more than
+``calls`` start in any stretch of that length. Time is the wall clock, which survives a restart. One that goes back
+opens nothing: a start that lies ahead of it counts as one of now. Up to 200 calls every start is kept; of a rate with
+more, starts are kept in 200 steps of the period, and those of one step count until the last of them is over, so that
+the file stays small and a call may have to wait for half a percent of the period longer. A start that is over is kept
+too, since an edit may ask for a longer period; beyond 1,000 of them, neighbours are kept as one that is as old as the
+latest, within a few percent of its age.
+
+A result is found again for the same tool (the very object that was registered), operation, agent, user, way of
+scrubbing and canonical arguments: scrubbed, normalised, not yet cut. A failure is not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from gatewright.base.clock import Clock
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.rule_test import Finding, Rate
+from gatewright.gate.chain import RowKind, read_object
+from gatewright.gate.session import NO_USE, Session, SessionFacts, Use, keys_of
+from gatewright.policy.rule import RateLimit
+from gatewright.policy.verdict import Verdict
+from gatewright.record.database import Connection, Database
+from gatewright.record.process import fork_safe_lock
+
+_COUNTS, _SOURCES = "counts", "sources"
+_KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
+INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
+"""Of the few rows that may count: one for each call that asked nobody. A log of an older version gets it."""
+_READ = f"""SELECT seq, time, kind, agent, tool, operation, body, (
+    SELECT body FROM rows AS later WHERE later.seq > rows.seq AND later.seq < rows.seq + 32
+    AND later.call_id = rows.call_id AND later.kind = 'PolicyDecision' ORDER BY later.seq LIMIT 1
+  ) FROM rows WHERE session = ? AND seq > ? AND ({_KINDS}) ORDER BY seq"""
+"""Each of them with the decision that was committed together with it."""
+_MOST_SESSIONS = 1_000
+_MOST_TIMES = 2**53
+
+Test = Callable[[SessionFacts], "Finding | None"]
+
+
+class Slot:
+    """What a call takes of its session when it begins. ``test``: what the session's other calls may say against it.
+
+    ``refusal``: what they said when the rows were to be written, which then were not.
+    """
+
+    def __init__(
+        self, session: Session, operations: Mapping[str, int], sources: tuple[str, ...], test: Test | None
+    ) -> None:
+        self.session = session
+        self.operations = operations
+        self.sources = sources
+        self.test = test
+        self.refusal: Finding | None = None
+
+    def to_json(self, operation: str) -> dict[str, JsonValue]:
+        """What the row of the call says of it beside its operation: a batch, and the sources that it goes to."""
+        said: dict[str, JsonValue] = {}
+        if self.operations != {operation: 1}:
+            said[_COUNTS] = dict(self.operations)
+        if self.sources:
+            said[_SOURCES] = list(self.sources)
+        return said
+
+
+class Counts:
+    """The sessions whose calls a writer of the log has counted; those that were asked for last are kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], Counted] = OrderedDict()
+
+    def refuses(self, slot: Slot, connection: Connection) -> bool:
+        """Whether the log, as it is in this transaction, speaks against a call that is to begin."""
+        if slot.test is None:
+            return False
+        session = slot.session
+        key = session.log_name, session.log_agent
+        counted = self._kept[key] = self._kept.pop(key, None) or Counted()
+        while len(self._kept) > _MOST_SESSIONS:
+            self._kept.popitem(last=False)
+        counted.read(connection, session)
+        slot.refusal = slot.test(SessionFacts(session.session_id, counted.uses))
+        session.is_counted = session.is_counted and slot.refusal is None
+        return slot.refusal is not None
+
+    def begin(self, slot: Slot, tool: str, seq: int, time: str) -> None:
+        """Take in the row of a call that nothing speaks against, as it is written: nobody has to read it again."""
+        session = slot.session
+        self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
+
+    def clear(self) -> None:
+        """Forget what was read: it did not come to be written."""
+        self._kept.clear()
+
+
+class Counted:
+    """The calls of one session up to a row. ``uses``: their number, and the wall time at which the latest started."""
+
+    def __init__(self) -> None:
+        self.uses: dict[str, dict[tuple[str, str], Use]] = {}
+        self._seq = 0
+
+    def read(self, connection: Connection, session: Session) -> None:
+        """Take in what was written since."""
+        for seq, time, kind, agent, tool, operation, body, decision in connection.execute(
+            _READ, (session.log_name, self._seq)
+        ):
+            self._seq = seq
+            if session.log_agent and agent != session.log_agent:
+                continue
+            said = read_object(body) or {}
+            if kind == RowKind.SESSION_DELETED:
+                self.uses.clear()
+            elif kind == RowKind.TOOL_ABANDONED:
+                if said.get("started") is False:
+                    self._take(tool, *_said(said, operation), None, -1)
+            elif (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
+                self._take(tool, *_said(said, operation), _wall_s(time), 1)
+
+    def take(self, seq: int, tool: str, slot: Slot, time: str) -> None:
+        """Take in the next row, which lets that call begin."""
+        self._seq = seq
+        self._take(tool, slot.operations, slot.sources, _wall_s(time), 1)
+
+    def _take(
+        self, tool: str, times: Mapping[str, object], sources: Iterable[str], started_s: float | None, sign: int
+    ) -> None:
+        uses = self.uses.setdefault(tool, {})
+        for key in keys_of(times, sources):
+            use, count = uses.get(key, NO_USE), times[key[0]]
+            if type(count) is int and 0 < count < _MOST_TIMES:
+                is_later = started_s is not None and (use.started_s is None or started_s > use.started_s)
+                uses[key] = Use(max(0, use.calls + sign * count), started_s=started_s if is_later else use.started_s)
+
+
+def count_in(session: Session, connection: Connection, clock: Clock) -> None:
+    """Have a session know all its calls that the log has."""
+    counted = Counted()
+    counted.read(connection, session)
+    session.count(counted.uses, clock)
+
+
+def _said(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
+    """Read what a row says that its call counts for: how many times each operation, and the sources that it goes to."""
+    counts, named = said.get(_COUNTS, {operation: 1}), said.get(_SOURCES)
+    times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
+    return times, map(str, cast("list[object]", named)) if isinstance(named, list) else ()
+
+
+def _wall_s(time: str) -> float | None:
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+FILE_NAME = "rates.sqlite"
+_BUSY_S = 1.0
+_FOR_EVER_S = 1e10
+_STEPS = 200
+_MOST_OVER = 1_000
+_NEAR = 1 / 50
+"""Of its age: how near to a start that is over an earlier one may lie to be kept with it."""
+_TABLE = """CREATE TABLE IF NOT EXISTS starts (
+  key TEXT NOT NULL, step_s REAL NOT NULL, last_s REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (key, step_s)
+) WITHOUT ROWID"""
+_COUNTING = "SELECT step_s, last_s, count FROM starts WHERE key = ? AND last_s > ? ORDER BY last_s"
+_OVER = "SELECT step_s, last_s, count FROM starts WHERE key = ? AND last_s <= ? ORDER BY last_s DESC"
+_ADD = """INSERT INTO starts VALUES (?1, ?2, ?3, ?4)
+  ON CONFLICT DO UPDATE SET count = count + ?4, last_s = max(last_s, ?3)"""
+
+
+class RatesUnavailable(WorkspaceError):
+    """The starts cannot be read or written; calls under a rate are denied while it lasts."""
+
+
+@frozen
+class Window:
+    """What counts against a rate of ``calls`` at some moment: pairs of seconds yet and how many, soonest over first."""
+
+    calls: int
+    starts: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def left(self) -> int:
+        """How many calls fit now."""
+        return max(0, self.calls - sum(count for _, count in self.starts))
+
+    def wait_s(self, calls: int = 1) -> float:
+        """How long until so many calls fit together, 0 when they do now; as good as for ever when they never will."""
+        over = calls - self.calls + sum(count for _, count in self.starts)
+        if over <= 0:
+            return 0.0
+        if calls <= self.calls:
+            for left_s, count in self.starts:
+                over -= count
+                if over <= 0:
+                    return min(left_s, _FOR_EVER_S)
+        return _FOR_EVER_S
+
+    def after(self, seconds: float) -> Window:
+        """The same a while later, if nothing is started meanwhile."""
+        return Window(self.calls, tuple((left_s - seconds, count) for left_s, count in self.starts if left_s > seconds))
+
+
+class RateBook:
+    """The rates of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._database = Database(
+            path,
+            what="the rates in",
+            refusal=RatesUnavailable,
+            busy_s=_BUSY_S,
+            pragmas=("synchronous = NORMAL",),
+            make=lambda connection: connection.execute(_TABLE),
+        )
+
+    def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
+        """What counts now; takes nothing and makes no file. Raises RatesUnavailable."""
+        with self._database.reading() as connection:
+            return Window(rule.calls) if connection is None else _window(connection, key, rule, wall_s)
+
+    def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
+        """Record a start under every rate, or nothing and the first one without room, with the seconds to wait.
+
+        Raises RatesUnavailable.
+        """
+        with self._database.writing() as connection:
+            for rate in rates:
+                wait_s = _window(connection, rate.key, rate.rule, wall_s).wait_s(rate.calls)
+                if wait_s > 0:
+                    return rate, wait_s
+            for rate in {rate.key: rate for rate in rates}.values():
+                _tidy(connection, rate, wall_s)
+                connection.execute(_ADD, (rate.key, _step_s(rate.rule, wall_s), wall_s, rate.calls))
+        return None
+
+    def give_back(self, rates: Iterable[Rate], wall_s: float, ago_s: float) -> None:
+        """Undo a `take` of so many seconds ago whose call was never executed. Raises RatesUnavailable.
+
+        What goes is the oldest start that counts, whoever's: the others count for as long as those that stay in truth.
+        """
+        with self._database.writing() as connection:
+            for rate in {rate.key: rate for rate in rates}.values():
+                if 0 < rate.rule.per_s <= ago_s:
+                    continue
+                _tidy(connection, rate, wall_s)
+                _remove(connection, rate, wall_s)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+
+def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
+    """A start that lies ahead of the clock is one of now."""
+    lasts_s = _lasts_s(rule)
+    found: list[tuple[float, int]] = []
+    has_starts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
+    # not in a file of an older version that was only looked at so far
+    for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if has_starts else ():
+        if not (isinstance(last_s, float) and math.isfinite(last_s) and isinstance(count, int) and count >= 0):
+            raise ValueError("it holds a start that nobody made")
+        left_s = min(last_s, wall_s) + lasts_s - wall_s
+        if left_s > 0:
+            found.append((left_s, count))
+    return Window(rule.calls, tuple(found))
+
+
+def _lasts_s(rule: RateLimit) -> float:
+    """How long a start counts."""
+    return rule.per_s if rule.per_s > 0 else math.inf
+
+
+def _step_s(rule: RateLimit, wall_s: float) -> float:
+    """What starts are kept together by."""
+    if rule.calls <= _STEPS or rule.per_s <= 0:
+        return wall_s
+    step_s = rule.per_s / _STEPS
+    return wall_s // step_s * step_s
+
+
+def _tidy(connection: Connection, rate: Rate, wall_s: float) -> None:
+    """Bring what lies ahead of the clock to now, so that it ends, and have few rows of what is over."""
+    connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
+    over = rate.key, wall_s - _lasts_s(rate.rule)
+    (rows,) = connection.execute("SELECT count(*) FROM starts WHERE key = ? AND last_s <= ?", over).fetchone()
+    if rows <= _MOST_OVER:
+        return
+    (into_s, latest_s, _), *earlier = connection.execute(_OVER, over).fetchall()
+    for step_s, last_s, count in earlier:
+        if latest_s - last_s > (wall_s - latest_s) * _NEAR:
+            into_s, latest_s = step_s, last_s
+            continue
+        connection.execute("DELETE FROM starts WHERE key = ? AND step_s = ?", (rate.key, step_s))
+        connection.execute(
+            "UPDATE starts SET count = count + ? WHERE key = ? AND step_s = ?", (count, rate.key, into_s)
+        )
+
+
+def _remove(connection: Connection, rate: Rate, wall_s: float) -> None:
+    left = rate.calls
+    for step_s, _, count in connection.execute(_COUNTING, (rate.key, wall_s - _lasts_s(rate.rule))).fetchall():
+        gone = min(left, count)
+        connection.execute("UPDATE starts SET count = count - ? WHERE key = ? AND step_s = ?", (gone, rate.key, step_s))
+        left -= gone
+    connection.execute("DELETE FROM starts WHERE key = ? AND count <= 0", (rate.key,))
+
+
+MAX_RESULTS = 128
+MAX_BYTES = 4 * 1024 * 1024
+
+Key = tuple[object, ...]
+"""What makes two calls of a session equal."""
+
+
+@frozen
+class KeptResult:
+    """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash.
+
+    ``raw``: what the tool gave.
+    """
+
+    output: str
+    normal: bytes
+    output_hash: str
+    output_bytes: int
+    raw: JsonValue | bytes = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it holds."""
+        return len(self.output) + 2 * len(self.normal)
+
+
+class _Shelf:
+    """The results of one session, the one used longest ago first."""
+
+    def __init__(self) -> None:
+        self.rows: OrderedDict[Key, KeptResult] = OrderedDict()
+        self.size = 0
+
+    def put(self, key: Key, kept: KeptResult) -> None:
+        old = self.rows.pop(key, None)
+        self.size += kept.size - (old.size if old else 0)
+        self.rows[key] = kept
+        while len(self.rows) > MAX_RESULTS or self.size > MAX_BYTES:
+            self.size -= self.rows.popitem(last=False)[1].size
+
+
+class PureResults:
+    """The results of all sessions of one gate; they go with their session."""
+
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._shelves: WeakKeyDictionary[Session, _Shelf] = WeakKeyDictionary()
+
+    def find(self, session: Session, key: Key) -> KeptResult | None:
+        """The result of an earlier, equal call of the session."""
+        with self._lock:
+            shelf = self._shelves.get(session)
+            kept = shelf.rows.get(key) if shelf is not None else None
+            if shelf is not None and kept is not None:
+                shelf.rows.move_to_end(key)
+            return kept
+
+    def keep(self, session: Session, key: Key, kept: KeptResult) -> None:
+        """Keep what became of a call that succeeded; what is too large is not kept."""
+        if kept.size > MAX_BYTES // 4:
+            return
+        with self._lock:
+            self._shelves.setdefault(session, _Shelf()).put(key, kept)

@@ -1,0 +1,384 @@
+"""Stages that read a call: its JSON, its tool, its operations; and texts in it that name places on disk.
+
+* **parse**: the model sent one JSON object within the limits; blank is the empty one.
+* **lookup**: this agent can see this tool. Unknown and hidden tools get the same words.
+* **operation**: every one that the arguments name, exactly as written, is shown to this agent. Unknown and hidden ones
+  get the same words; the operator is told which layer hid it. A call that names several comes under what each of them
+  comes under; one that names none (an empty batch) under what all shown ones do.
+
+An argument that is a path (declared in the policy, or found and sure enough) is judged wherever it leads, a relative
+one from everywhere it may start. Below that, every text of any tool that as a whole is an absolute path or a URL of a
+file is judged too, so that no argument is a way around a source; but for those that its author declares as texts.
+
+A call must bring a user where its tool works for one, and no mark of a secret where it writes: a model that was shown
+`[REDACTED]` and writes it back would destroy the secret. A text that held the mark before is not the model's doing, so
+only what the model sends counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple, cast
+
+from gatewright.arguments.path import may_be_path
+from gatewright.arguments.shell_judge import Named
+from gatewright.base.errors import JsonRefused
+from gatewright.base.json_copy import copied
+from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, is_text, parse_object
+from gatewright.base.regex import late_regex
+from gatewright.compile.operation import uses_of
+from gatewright.compile.rule_test import Finding
+from gatewright.gate.breach import KEY, OperationNotAllowed, to_json
+from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
+from gatewright.gate.decision import Message
+from gatewright.gate.scope import confinement_words
+from gatewright.gate.scrub import MARKER, holds_marker
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.permission import Action
+from gatewright.policy.prefix import covers
+from gatewright.policy.target import NamedPlace
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
+from gatewright.tools.declaration import SideEffect
+from gatewright.tools.mark import Pointer, replaced
+from gatewright.tools.mark import values_at as values_below
+
+_ONE_OBJECT = StageResult(note="one JSON object")
+
+
+def _parse(state: CallState) -> StageResult:
+    try:
+        state.arguments = read_arguments(state.raw)
+    except JsonRefused as refused:
+        model = f"the arguments were not accepted: {refused}; send one JSON object"
+        return denied(refused.code, str(refused), model)
+    return _ONE_OBJECT
+
+
+def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
+    """The arguments as an object of their own. Raises JsonRefused, and whatever a mapping of the host's raises."""
+    if isinstance(raw, str):
+        return parse_object(str.__str__(raw))
+    if isinstance(raw, bytes):
+        return parse_object(raw)
+    if isinstance(raw, JsonRefused):
+        raise raw
+    if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raw = dict(islice(raw.items(), MAX_VALUES))
+    return copied(checked_object(raw))  # which refuses whatever else a program may have passed
+
+
+PARSE = Stage("parse", _parse)
+
+
+_NAME_CHARS = 80
+_SHOWN_WORDS = "shown to this agent"
+_IS_SHOWN = StageResult(note=_SHOWN_WORDS)
+
+
+def _look_up(state: CallState) -> StageResult:
+    if state.agent is None:
+        return denied("unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
+    if state.user_id is not None and not is_text(state.user_id):
+        return denied("bad-user", "the user id holds half of a surrogate pair", Message.NO_SUCH_TOOL)
+    plan = state.agent.plan(state.tool_name)
+    absent = state.services.absent.get(state.tool_name) if plan is None else None
+    if absent is not None:
+        return denied("not-available", absent, Message.NO_SUCH_TOOL)
+    if plan is None:
+        return denied("unknown-tool", f"no tool `{_shown(state.tool_name)}`", Message.NO_SUCH_TOOL)
+    if plan.closed is not None:
+        return StageResult((replace(plan.closed, model=Message.NO_SUCH_TOOL),))
+    state.tool = plan
+    words = confinement_words(state.agent.policy, state.agent.agent, plan.tool.name, plan.tool.origin)
+    return StageResult(note=f"{_SHOWN_WORDS}; {words}") if words else _IS_SHOWN
+
+
+def _shown(name: str) -> str:
+    return name[:_NAME_CHARS].encode("utf-8", "backslashreplace").decode()
+
+
+LOOKUP = Stage("lookup", _look_up)
+
+
+def _find_operation(state: CallState) -> StageResult:
+    plan = state.plan
+    called = plan.tool.operations_of(state.arguments)
+    if called is None:
+        found = plan.tool.operation_set
+        is_fit = plan.shape is not None and plan.shape.checker.is_valid(state.arguments)
+        if plan.hidden or found is None or not is_fit:
+            return _unreadable(state)
+        called = found.of(state.arguments, unreadable=True)  # any may be meant, and none is hidden
+    if called is None:
+        return _unreadable(state)
+    if len(called) == 1:
+        operation = plan.operations.get(called[0])
+        if operation is not None:
+            state.operation = operation
+            return _IS_SHOWN
+    return _several(state, called)
+
+
+def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
+    """A batch: each of its operations must be shown."""
+    plan = state.plan
+    wrong = next((name for name in called if name not in plan.operations), None)
+    if wrong is not None:
+        return _refused(state, wrong)
+    names = frozenset(called) or frozenset(plan.operations)
+    state.operation, state.uses = plan.combined.of(names), uses_of(plan.tool, called)
+    return StageResult(note=f"all {len(called)} {_SHOWN_WORDS}" if called else "names none, so counts as any")
+
+
+def _refused(state: CallState, name: str) -> StageResult:
+    plan, found = state.plan, state.plan.tool.operation_set
+    if found is not None and name not in (found.of(state.arguments, left_out=False) or ()):
+        return _missing(state)
+    hidden, words = plan.hidden.get(name), _words(state, name)
+    if hidden is not None:
+        broken = OperationNotAllowed(plan.tool.name, name, tuple(sorted(plan.operations)))
+        return StageResult((replace(hidden, model=words, facts={KEY: to_json(broken)}),))
+    return denied("operation-unknown", f"`{plan.tool.name}` has no operation `{name[:_NAME_CHARS]}`", words)
+
+
+def _unreadable(state: CallState) -> StageResult:
+    plan, field = state.plan, state.plan.tool.operation_field
+    given = state.arguments.get(next(iter(steps_of(field)), field), state.arguments.get(field))
+    if given is None:
+        return _missing(state)
+    return denied("operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
+
+
+def _missing(state: CallState) -> StageResult:
+    """What leaving the field out would call is not named: it may be hidden, and the key is what has to be mended."""
+    words = _words(state, None)
+    reason = f"the call names no operation of `{state.plan.tool.name}`; {words}"
+    return denied("operation-missing", reason, words)
+
+
+def _words(state: CallState, name: str | None) -> str:
+    """Which operations there are, and the place where ``name`` stands instead of one; None: where nothing stands."""
+    plan = state.plan
+    field = f"`{plan.tool.operation_field}`"
+    place = f"`{_place(state, name) or plan.tool.operation_field}`"
+    return plan.unknown_operation.replace(field, place if name is not None else f"{place} is missing: it", 1)
+
+
+def _place(state: CallState, name: str | None) -> str | None:
+    """The first place of the operation field that holds ``name``; in a batch, of the first element that does."""
+    tool, arguments = state.plan.tool, state.arguments
+    places = (steps_of(tool.operation_field),) if tool.operation_set is None else tool.operation_set.places
+    for steps in places:
+        for value in values_at(arguments, steps):
+            if value == name or (name is None and isinstance(value, Missing)):
+                return next(iter(_pointers(arguments, steps, name)), None) if holds_batch(steps) else path_text(steps)
+    return None
+
+
+def _pointers(value: JsonValue, steps: Steps, name: str | None) -> Iterable[str]:
+    """Where the text stands below ``value``; None: where nothing stands."""
+    if not steps:
+        if value == name:
+            yield ""
+        return
+    step, rest = steps[0], steps[1:]
+    if step == EACH:
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from (f"/{index}{below}" for below in _pointers(item, rest, name))
+    elif step == EACH_MEMBER:
+        for item in value.values() if isinstance(value, dict) else ():  # its key is the model's own text
+            yield from (f"/*{below}" for below in _pointers(item, rest, name))
+    elif isinstance(value, dict):
+        yield from (f"/{step}{below}" for below in _pointers(value.get(step), rest, name))
+
+
+OPERATION = Stage("operation", _find_operation)
+
+
+_WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
+
+
+def unmet(state: CallState) -> Finding | None:
+    """The denial of a call that brings too little or the wrong thing; None when all is well."""
+    tool = state.plan.tool
+    if tool.needs_user and not state.user_id:
+        reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
+        return Finding(Verdict.DENY, "no-user", reason, model=Message.NO_USER)
+    for one in state.chosen.each:
+        if one.actions:  # else the effects of its tool tell
+            writes = not _WRITING.isdisjoint(one.actions)
+        else:
+            writes = CapabilityKind.FS_WRITE in one.capabilities or SideEffect.DB_WRITE in tool.side_effects
+        if writes:
+            if not holds_marker(state.arguments):
+                return None  # one look is enough for a batch of a thousand
+            reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
+            return Finding(Verdict.DENY, "redaction-marker", reason, model=Message.MARKED)
+    return None
+
+
+MAX_TEXTS = 10_000
+"""Of the texts of one call that may be paths, and of the places that they may mean."""
+_TEXT_CHARS = 200
+_NOTED = 20
+_BELOW = late_regex(r"(?!/|.*\.\.)(?:\./+)*(?:[^/\\~%$]+|\w[\w@+,. -]*(?:/[\w@+,. -]+)+)?/*", re.DOTALL)
+
+
+class ProgramWord(NamedTuple):
+    """A word of a shell command that begins in ``folder``; ``stays``: what it is given to runs there, too.
+
+    ``only_reads``: it is not changed, should it be a file.
+    """
+
+    pointer: Pointer
+    named: Named
+    folder: str
+    stays: bool
+    only_reads: bool
+
+
+def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
+    """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
+
+    A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
+    """
+    sources = state.ports.sources
+    paths = state.chosen.paths
+    texts_only = state.plan.tool.texts
+    open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
+    if sources is None or not (paths or words or _may_name(open_ones)):
+        return None
+    given = dict(_paths(state))
+    silent = {p for plan in paths if plan.action is None for p, _ in values_below(state.arguments, plan.at)}
+    unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    texts: list[tuple[Pointer, str, Action, bool, ProgramWord | None]]
+    texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
+    taken = {pointer for pointer, _ in given}.union(judged)
+    texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
+    for word in words:  # where it leads out of the folder, a program may do anything to the file that it could be
+        text = word.named.text
+        only_reads = word.only_reads and _BELOW.fullmatch(text)
+        texts.append((word.pointer, text, Action.READ if only_reads else unknown, True, word))
+    if len(texts) > MAX_TEXTS:
+        return _too_many()
+    folders = _folders(state)
+    named: list[NamedPlace] = []
+    tool: dict[Pointer, str] = {}
+    seen: dict[Pointer, str] = {}
+    notes: list[str] = []
+    left = MAX_TEXTS
+    for pointer, text, action, is_path, word in texts:
+        where = ".".join(map(str, pointer))
+        places = sources.named_by(
+            text,
+            action,
+            folders=(word.folder,) if word else folders if is_path else None,
+            bases=word is None or not word.stays,
+            contents=is_path or pointer not in silent,
+            patterns=word is None,
+            lists=word.named.lists if word else None,
+        )
+        if places is None:
+            reason = f"`{where}` can be read as too many different paths to tell where it leads"
+            return denied("unreadable-path", reason, Message.PLACE)
+        left -= len(places)
+        if left < 0:
+            return _too_many()
+        held = [one for one in places if is_path or one.level is not None]
+        program = word.named.program if word else ""
+        named += (replace(one, argument=where, action=action, program=program) for one in held)
+        first = next((one for one in held if one.start is None), None)
+        if is_path and word is None and first is not None and text.startswith("/"):
+            seen[pointer] = first.absolute
+            if first.source_id is not None:
+                tool[pointer] = first.absolute
+        notes += (_note(where, text, one) for one in held if one.level is not None)
+    state.named = tuple(named)
+    if moved := {pointer: place for pointer, path in tool.items() if (place := sources.place(path)) != path}:
+        state.moved = {**state.moved, **moved}
+    state.arguments = cast("dict[str, JsonValue]", replaced(state.arguments, tool))
+    state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
+    more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
+    return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def leads_out(state: CallState, folder: str, text: str) -> bool:
+    """Whether some program may take ``text`` for a path that leads out of ``folder`` once links are resolved."""
+    sources, starts = state.ports.sources, _folders(state)
+    if sources is None:
+        return False
+    held = sources.named_by(folder, Action.READ, folders=starts, contents=False)
+    meant = sources.named_by(text, Action.READ, folders=starts, contents=False)
+    if held is None or meant is None or (held and not meant):
+        return True
+    return any(
+        not any(covers(one.absolute, place.absolute) for one in held if one.start == place.start) for place in meant
+    )
+
+
+def _too_many() -> StageResult:
+    reason = f"more than {MAX_TEXTS:,} texts that may be paths, or places that they may mean"
+    return denied("too-many-targets", reason, f"{reason}, in one call; make several calls")
+
+
+def _folders(state: CallState) -> tuple[str, ...]:
+    """Where a relative path may start: the policy's folder, and the one that the tool's server is started in."""
+    folder = state.ports.folder
+    if folder is None:
+        return ()
+    catalogs = state.agent.policy.catalogs if state.agent is not None else ()
+    started = (one.cwd for one in catalogs if one.cwd and one.catalog_id == state.plan.tool.origin)
+    return (folder, *(f"{folder}/{cwd}" if not cwd.startswith("/") else cwd for cwd in started))
+
+
+def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
+    for plan in state.chosen.paths:
+        if plan.action is None:
+            continue
+        for pointer, value in values_below(state.arguments, plan.at):
+            if isinstance(value, str):
+                yield (pointer, plan.action), value
+        if plan.default is not None and plan.argument not in state.arguments:
+            yield ((plan.argument,), plan.action), plan.default
+
+
+def _may_name(arguments: dict[str, JsonValue]) -> bool:
+    """Whether some text may be a path, judged quickly: most calls hold none."""
+    for name, value in arguments.items():
+        if isinstance(value, str):
+            if may_be_path(value):
+                return True
+        elif value and isinstance(value, dict | list):
+            return True
+        if not name.isidentifier() and may_be_path(name):
+            return True
+    return False
+
+
+def _whole_paths(arguments: JsonValue) -> Iterator[tuple[Pointer, str]]:
+    """Every text that may be a path as a whole, keys too, without recursion."""
+    stack: list[tuple[Pointer, JsonValue]] = [((), arguments)]
+    while stack:
+        pointer, value = stack.pop()
+        if isinstance(value, str):
+            if may_be_path(value):
+                yield pointer, value
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                if may_be_path(name):
+                    yield (*pointer, name, ""), name
+                stack.append(((*pointer, name), item))
+        elif isinstance(value, list):
+            stack += (((*pointer, index), item) for index, item in enumerate(value))
+
+
+def _note(where: str, text: str, place: NamedPlace) -> str:
+    what = f"`{where}` `{text[:_TEXT_CHARS]}`" + (f", from `{place.start}`," if place.start is not None else "")
+    if place.source_id is None:
+        return f"{what} is `{place.absolute}`"
+    return f"{what} is `{place.absolute}`, `{place.relative}` of `{place.source_id}`"

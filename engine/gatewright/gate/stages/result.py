@@ -1,0 +1,300 @@
+"""Stages that make of a result, or of an exception, the text that the model gets.
+
+* **output**: the result is of the kind that the tool declared and fits its output schema. One that does not fit fails
+  the call (the operator reads what is wrong, the model a general sentence), or is taken and noted in trace and log, or
+  is not looked at, as the policy says of the tool.
+* **normalise**: secrets scrubbed, then the canonical bytes that stand for the result, their hash, the text for the
+  model. A text stays the text that it is, anything else becomes canonical JSON; bytes that are no text are named by
+  size and hash. The hash is of the normalised bytes.
+* **truncate**: no more than the agent's share of bytes reaches the model, and it is told how much there was.
+
+An exception of somebody else's is read in a thread: its own code may never end, so no event loop runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+import traceback
+from typing import cast
+
+from gatewright.base import aio
+from gatewright.base.content import plain_text
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.thread import in_own_thread
+from gatewright.compile.plan import ToolPlan
+from gatewright.gate import record
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Status
+from gatewright.gate.decision import Message, to_model
+from gatewright.gate.scrub import LARGE, apart, binary_text, scrub_text, scrub_value, shown_text, valid
+from gatewright.policy.document import OutputCheck
+from gatewright.tools.declaration import Normalization
+from gatewright.tools.result import kind_problem, unread
+from gatewright.tools.tool import Tool
+
+READ_S = 1.0
+"""How long an exception may take to say what it is."""
+CRASHED = "tool-crashed"
+_CUT = " [cut]"
+
+
+class Exited(BaseException):
+    """A tool tried to end the program."""
+
+
+@frozen
+class Raised:
+    """What was raised: its type, its own words, code and detail (a ToolFailure's, bounded), and the traceback.
+
+    ``trace`` None: it did not say in time, and must not be asked again.
+    """
+
+    error: BaseException
+    name: str = "an error that could not be read"
+    text: str = Message.CRASHED
+    code: str = CRASHED
+    trace: str | None = None
+    detail: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it is a ToolFailure, whose words are for the model."""
+        return issubclass(type(self.error), ToolFailure)
+
+    def in_words(self, who: str) -> str:
+        """What the host's code raised, for the operator; a ToolFailure says it itself."""
+        if self.is_failure:
+            return self.detail or self.text
+        if type(self.error) is Exited:
+            return f"the {who} tried to end the program"
+        told = self.name if self.trace is None else f"{self.name}: {self.text}"
+        return record.clean(f"the {who} raised {told}", 500)
+
+    def log(self, log: logging.Logger, text: str, *args: object) -> None:
+        """Write an error with the traceback, less its secrets; no handler has to ask the exception for its words again.
+
+        One of the workspace is for whoever looks after it, not for who wrote the tool, and says all in its words.
+        """
+        if not log.isEnabledFor(logging.ERROR):
+            return
+        error = self.error
+        if issubclass(type(error), WorkspaceError):
+            log.error(f"{text}: %s", *args, scrub_text(self.text)[0])
+            return
+        log_error(log, error, self.trace, text, *args)
+
+
+def log_error(log: logging.Logger, error: BaseException, trace: str | None, text: str, *args: object) -> None:
+    """Write an error with its traceback, less its secrets. ``trace`` is that as text, None where it cannot be had."""
+    told, secrets = scrub_text(trace or "")
+    info = None if trace is None or secrets else (type(error), error, error.__traceback__)
+    row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
+    row.exc_text = told or None
+    log.handle(row)
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback as text. Raises what the exception itself raises."""
+    return _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
+
+
+async def read_error(error: BaseException) -> Raised:
+    """Ask an exception what it is, for a moment at most."""
+    work = in_own_thread(_read, error)
+    await aio.wait({work}, timeout=READ_S)
+    if work.done():
+        return work.result()
+    work.cancel()
+    return Raised(error)
+
+
+def _read(error: BaseException) -> Raised:
+    kind, code, detail = type(error), CRASHED, ""
+    try:
+        text = _bounded(str(error))
+        if issubclass(kind, ToolFailure):
+            failure = cast("ToolFailure", error)
+            code, detail = record.clean(scrub_text(_bounded(str(failure.code)))[0]), _bounded(str(failure.detail))
+    except Exception:  # noqa: BLE001 an exception of somebody else's may not even print
+        text = Message.CRASHED
+    try:
+        trace = trace_of(error)
+    except Exception:  # noqa: BLE001 nor be shown with its traceback
+        trace = text
+    return Raised(error, _bounded(kind.__name__), text, code, trace, detail)
+
+
+def _bounded(text: str) -> str:
+    """The text as one of Python's own class, that can be written, of bounded length."""
+    plain = str.__str__(text)
+    return valid(plain if len(plain) <= LARGE else plain[:LARGE] + _CUT)
+
+
+_ERRORS_TOLD = 5
+
+
+async def _check_output(state: CallState) -> StageResult:
+    if state.status is not Status.ALLOWED:
+        return StageResult(note="the call failed")
+    if state.reused:
+        return StageResult(note="reused")
+    tool, check = state.plan.tool, state.plan.output
+    problem = kind_problem(state.result, tool.result_type)
+    if problem is None and tool.output_checker_of(state.chosen.name) is None:
+        return StageResult(note="no output schema")
+    if problem is None and check is OutputCheck.OFF:
+        return StageResult(note="not checked: output is off")
+    if problem is None:
+        problem = await apart(state.result, _problem, tool, state.chosen.name, state.result)
+        if problem is not None and check is OutputCheck.WARN:
+            state.misfit = problem
+            return StageResult(note=f"taken as it is: {problem}")
+    if problem is None:
+        return StageResult(note="fits")
+    state.end(Status.FAILED, "output-mismatch", to_model(Message.MISMATCH), problem)
+    return StageResult(note=state.detail)
+
+
+def _problem(tool: Tool, operation: str, result: JsonValue | bytes) -> str | None:
+    """What is wrong with the result, or None."""
+    checker = tool.output_checker_of(operation)
+    if checker is None or isinstance(result, bytes):
+        return None
+    part = tool.output_part(result)
+    if checker.is_valid(part):
+        return None
+    errors = [f"`{error.pointer or '/'}`: {error.message}" for error in checker.errors(part)[:_ERRORS_TOLD]]
+    return "the result does not fit the output schema: " + "; ".join(errors)
+
+
+OUTPUT = EffectStage("output", _check_output)
+"""
+Acts, because a large result is checked in a thread.
+"""
+
+
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class _Normal:
+    output: str
+    normal: bytes
+    output_hash: str
+    output_bytes: int
+    secrets: int
+
+
+async def _normalise(state: CallState) -> StageResult:
+    if state.reused:
+        return StageResult(note="reused")
+    if state.status is not Status.ALLOWED:
+        return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
+    try:
+        if type(state.plan.tool).normalize is Tool.normalize:
+            done = await apart(state.result, _normalised, state.plan, state.result)
+        else:
+            done = await _in_time(state, in_own_thread(_normalised, state.plan, state.result))
+    except _TooLate:
+        failure = unread()
+        state.end(Status.TIMED_OUT, failure.code, to_model(str(failure)), state.detail)
+        return StageResult(note="its own normalisation did not end in time")
+    except _Broken as broken:
+        raised = await read_error(broken.error)
+        if not raised.is_failure:
+            raised.log(_log, "the normalisation of the tool `%s` raised", state.tool_name)
+        state.end(Status.FAILED, raised.code, to_model(Message.MISMATCH), raised.in_words("tool"))
+        return StageResult()
+    state.output, state.normal, state.secrets = done.output, done.normal, done.secrets
+    state.output_hash, state.output_bytes = done.output_hash, done.output_bytes
+    return StageResult(note=_note(done))
+
+
+class _Broken(Exception):
+    """The tool's own normalisation raised ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _TooLate(Exception):
+    """The tool's own normalisation did not end within the time of its call."""
+
+
+async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
+    """What is worked out within the time that is left of the call."""
+    begun_s = state.execution.began_s if state.execution is not None else time.monotonic()
+    await aio.wait({work}, timeout=max(0.0, begun_s + state.plan.timeout_s - time.monotonic()))
+    if not work.done():
+        work.cancel()
+        raise _TooLate
+    return work.result()
+
+
+def _note(done: _Normal) -> str:
+    what = f"{len(done.normal):,} bytes, SHA-256 {done.output_hash[:12]}"
+    if not done.secrets:
+        return what
+    return f"{what}; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} taken out"
+
+
+def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
+    value, secrets = _scrubbed(plan, result) if plan.scrub else (result, 0)
+    try:
+        normal = plan.tool.actor.normalize(value)
+    except Exception as error:  # noqa: BLE001 a tool's own method may raise anything
+        raise _Broken(error) from None
+    if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
+        raise _Broken(ToolFailure("its `normalize` did not give bytes", code="bad-result"))
+    digest = hashlib.sha256(normal).hexdigest()
+    text = _text(plan, value, normal)
+    size = len(normal) if text is None else len(text.encode())
+    return _Normal(binary_text(normal, digest) if text is None else text, normal, digest, size, secrets)
+
+
+def _scrubbed(plan: ToolPlan, result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
+    if not isinstance(result, bytes):
+        return plan.tool.scrubbed(result, scrub_value)
+    text = plain_text(result)
+    scrubbed, secrets = scrub_text(text) if text is not None else ("", 0)
+    return (scrubbed.encode(), secrets) if secrets else (result, 0)
+
+
+def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None:
+    """The text for the model; None where there is none, because the result is binary."""
+    told = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
+    if told is not None:
+        return told
+    return shown_text(value, normal) if plan.tool.normalization is Normalization.JSON else plain_text(normal)
+
+
+NORMALISE = EffectStage("normalise", _normalise)
+"""
+Acts, because a large result is worked through in a thread, and any where the tool has its own `normalize`.
+"""
+
+
+def cut(text: str, limit: int) -> str | None:
+    """The first ``limit`` bytes of the UTF-8 text, whole characters only, and the suffix; None when it fits."""
+    if len(text) * 4 <= limit:
+        return None
+    data = text.encode()
+    if len(data) <= limit:
+        return None
+    head = data[:limit].decode("utf-8", "ignore")
+    return f"{head}\n[output truncated — original size: {len(data):,} bytes]"
+
+
+def _truncate(state: CallState) -> StageResult:
+    shorter = cut(state.output or "", state.plan.max_output_bytes)
+    if shorter is None:
+        return StageResult(note="fits")
+    state.output, state.truncated = shorter, True
+    return StageResult(note="cut")
+
+
+TRUNCATE = Stage("truncate", _truncate)
