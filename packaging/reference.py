@@ -16,8 +16,8 @@ from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.gate.decision import Message
 from gatewright.gate.pipeline import DECIDING, STAGES
 from gatewright.policy.kinds.capability import CAPABILITIES
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.rule import RULE_KINDS
+from gatewright.policy.verdict import Action, Permission, verdict_for
 from gatewright.policyfile import policy_schema
 
 if TYPE_CHECKING:

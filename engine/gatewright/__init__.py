@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     )
     from gatewright.gate.turn import BrokenCall, ToolCall, ToolCallAccumulator
     from gatewright.policy.document import Agent, Policy, Source
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import ToolRule
+    from gatewright.policy.rule import PolicyRule, ToolRule
     from gatewright.policy.verdict import Verdict
     from gatewright.tools import Tool, ToolRegistry, operation, tool
     from gatewright.tools.context import Ports, ToolExecutionContext
@@ -161,7 +160,7 @@ _HOMES = {
     "PermissionBroker": "gatewright.gate",
     "Policy": "gatewright.policy.document",
     "PolicyInvalid": "gatewright.base.errors",
-    "PolicyRule": "gatewright.policy.policyrule",
+    "PolicyRule": "gatewright.policy.rule",
     "Ports": "gatewright.tools.context",
     "PrerequisitesNotMet": "gatewright.gate.breach",
     "ProofInvalid": "gatewright.gate",

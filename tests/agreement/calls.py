@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from gatewright.schema import OperationSet, Schema
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps
+from gatewright.schema.operation import EACH, EACH_MEMBER, Steps
 from gatewright.schema.walk import as_list, as_object
 from tests.engine.schema.provider_calls import Maker
 

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from gatewright.adapters.confine import Confiner
 from gatewright.adapters.server_process import Command, ServerProcess
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import RoomPlanner
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Missing, Row, at_most

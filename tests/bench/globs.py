@@ -10,7 +10,7 @@ from pathspec import PathSpec
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from tests.bench.measure import Effort, quiet, race_calls
 from tests.bench.row import Figure, Measured, Missing, Row, at_least, at_most, times_at_most
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Policy, Source
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.policyfile import render_policy
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager

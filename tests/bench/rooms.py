@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import Mount, RoomPlanner
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Row, at_most

@@ -12,7 +12,7 @@ import pytest
 from mcp.types import TextContent
 
 from gatewright import Outcome, Status, ToolRegistry, Workspace, tool
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from tests.designs.world import World, agent, opened
 from tests.support.adapterworkspace import ANSWERS, CALLS, VARIABLES, pets, write_adapters
 from tests.support.checkout import ROOT

@@ -22,7 +22,7 @@ from gatewright import (
     violation_of,
 )
 from gatewright.policy.rule import AllowedOperations
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import filter_operations
 from gatewright.schema.walk import Schema
 from gatewright.tools import Normalization, ResultType

@@ -14,8 +14,8 @@ import pytest
 from gatewright import PolicyInvalid, Tool
 from gatewright.blocks import BlockSchema, CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema
 from gatewright.builtins import DEFAULT_SETS
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ToolRule
+from gatewright.policy.verdict import Permission
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, Subscription
 from gatewright.sources.watch import Noticed
 from tests.designs.world import World, agent, level, only, opened, source

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from gatewright import ProvenCall, RegistrationError, Tool, ToolRegistry, operation, tool
 from gatewright.base.errors import AlreadyRegistered
 from gatewright.builtins import root_tools
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Determinism, ResourceBounds, ResultType, SideEffect
 from tests.designs.world import NET, World, agent, opened, served, source
 

@@ -11,7 +11,7 @@ import pytest
 
 from gatewright import RegistrationError, Status, ToolCall, ToolCallAccumulator, ToolExecutionContext, tool
 from gatewright.builtins import builtin_tools, note_tools, root_tools
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType
 from tests.designs.world import FILES, NET, World, agent, opened, served, source
 

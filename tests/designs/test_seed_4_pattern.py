@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from gatewright import Status, Tool, ToolRegistry, tool
 from gatewright.memory import BlockType
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Normalization, ResultType
 from tests.designs.world import NET, World, agent, opened, rule, source
 from tests.engine.builtins.messagebench import PASSWORD, TOKEN, Services, running

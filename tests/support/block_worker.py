@@ -25,7 +25,7 @@ from gatewright.blocks.edit import (
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blockrule import Note
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 
 OWNER = "agent:ann"
 LABEL = "notes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, operation
 from gatewright.tools.declaration import Normalization, ResultType
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from gatewright.policy.document import Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import chosen_tools
 
 
 def rights_by_layers(policy: Policy, agent_id: str, catalog: Iterable[ToolFacts]) -> dict[str, ToolRight]:

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View, view_of
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree, View, view_of
+from gatewright.policy.verdict import Permission
 
 NAMES = ["a", "b", "c.key", "d.txt", "e f", "\udcff", ".env", "sub", "secret", "x" * 40]
 PATTERNS = [

@@ -21,7 +21,7 @@ from gatewright.base.frozen import frozen
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.builtins import Message
-    from gatewright.policy.endpoint import BlueskyEndpoint
+    from gatewright.policy.scope import BlueskyEndpoint
     from gatewright.tools.context import ToolExecutionContext
 
 MAX_GRAPHEMES = 300

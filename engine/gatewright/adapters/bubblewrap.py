@@ -20,7 +20,7 @@ from pathlib import Path
 from gatewright.adapters.seccomp import is_known
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.policy.prefix import covers
+from gatewright.policy.scope import covers
 from gatewright.sources.roommount import Mount, MountKind
 
 OURS = "/run/gatewright"

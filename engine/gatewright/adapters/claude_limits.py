@@ -14,7 +14,7 @@ from gatewright.base.problem import near_miss
 from gatewright.base.report import shown
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 _PERMISSIONS = frozenset(
     {"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode"}

@@ -28,12 +28,11 @@ from gatewright.policy.document import (
     Source,
 )
 from gatewright.policy.glob import check_pattern
-from gatewright.policy.hostpattern import EVERY_HOST, check_host_pattern, host_matches
 from gatewright.policy.kinds.access import AllowedOperations
 from gatewright.policy.kinds.capability import Exec, NetRead
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.scope import EVERY_HOST, check_host_pattern, host_matches
+from gatewright.policy.verdict import Permission, Verdict
 
 SOURCE_ID = "project"
 _RULE = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)

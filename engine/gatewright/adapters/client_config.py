@@ -23,7 +23,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.scrub import scrub_text
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.policyfile.editfault import catalog_fault
+from gatewright.policyfile.reader import catalog_fault
 
 
 @frozen

@@ -39,9 +39,9 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
 from gatewright.gate.record import Connection
-from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.document import PlaceUse
-from gatewright.policy.prefix import covers
+from gatewright.policy.scope import covers
+from gatewright.policy.target import Confinement, ProcessBounds
 from gatewright.sources.roomcopy import Difference
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.writeback import WriteBack

@@ -11,7 +11,7 @@ from gatewright.adapters.web_request import CheckedNetwork
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.builtins import Message
-    from gatewright.policy.endpoint import DiscordEndpoint
+    from gatewright.policy.scope import DiscordEndpoint
     from gatewright.tools.context import ToolExecutionContext
 
 MAX_CHARS = 2_000

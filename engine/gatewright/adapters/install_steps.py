@@ -27,9 +27,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 from gatewright.gate.record import Connection
-from gatewright.policy.confinement import Confinement, ProcessBounds
-from gatewright.policy.hostpattern import check_host_pattern
-from gatewright.policy.prefix import covers
+from gatewright.policy.scope import check_host_pattern, covers
+from gatewright.policy.target import Confinement, ProcessBounds
 from gatewright.sources.roommount import Mount, MountKind
 
 INSTALL_S = 900.0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable
 
 from gatewright.adapters.confine import Confiner, Room
-from gatewright.policy.confinement import Confinement
+from gatewright.policy.target import Confinement
 
 IDLE_S = 1800.0
 """The time that a thing which nobody uses is kept; its room stays twice as long, until nothing is in it any more."""

@@ -21,9 +21,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.gate import ApprovalLimits, Approver, Session, Status
 from gatewright.gate.sessionstore import ClientSession
-from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import split_name
 from gatewright.schema import SchemaChecker
-from gatewright.schema.pattern import linear_part
+from gatewright.schema.engine import linear_part
 from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 

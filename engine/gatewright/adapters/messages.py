@@ -18,7 +18,7 @@ from gatewright.builtins import Message, MessagePort
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.inbox import Received, deliver
 from gatewright.policy.document import Policy
-from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint
+from gatewright.policy.scope import BlueskyEndpoint, DiscordEndpoint
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 

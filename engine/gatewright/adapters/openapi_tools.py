@@ -18,10 +18,10 @@ from gatewright.adapters.openapi_schema import MAX_NODES as OF_OPERATION
 from gatewright.adapters.openapi_schema import Schemas, short
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema, deed_of, discover_operations
-from gatewright.schema.pattern import linear_part
-from gatewright.schema.shapes.naming import snake
+from gatewright.schema.engine import linear_part
+from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.tools.definition import EXTRAS
 from gatewright.tools.http_path import PathTemplate, read_path

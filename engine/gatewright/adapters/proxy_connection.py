@@ -36,7 +36,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, read_host
 from gatewright.gate.record import Connection, Way
-from gatewright.policy.hostpattern import host_matches
+from gatewright.policy.scope import host_matches
 
 MAX_HEAD_BYTES = 32 * 1024
 _CHUNK = 64 * 1024

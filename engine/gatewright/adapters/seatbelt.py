@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from gatewright.policy.confinement import Confinement, Tree, View, view_of
 from gatewright.policy.document import PlaceUse
-from gatewright.policy.wildmatch import Token, Wild, as_bytes, parse_git_pattern
+from gatewright.policy.glob import Token, Wild, as_bytes, parse_git_pattern
+from gatewright.policy.target import Confinement, Tree, View, view_of
 from gatewright.sources.roommount import MountKind, RoomPlan
 
 _HEAD = """\

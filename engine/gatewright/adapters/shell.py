@@ -24,9 +24,8 @@ from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.confinement import Confinement
 from gatewright.policy.document import ROOT_NAMES, Confine, Policy, ShellBackend
-from gatewright.policy.target import Refusal
+from gatewright.policy.target import Confinement, Refusal
 from gatewright.tools.declaration import ResourceBounds
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, gi
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
-from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.document import Catalog, PlaceUse
-from gatewright.policy.granted import exec_limits
+from gatewright.policy.reach import exec_limits
+from gatewright.policy.target import Confinement, ProcessBounds
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.definition import ToolDefinition
 

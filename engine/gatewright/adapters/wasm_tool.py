@@ -28,9 +28,9 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread, unbroken
-from gatewright.policy.confinement import Confinement, View
 from gatewright.policy.document import Catalog, PlaceUse
-from gatewright.policy.granted import wasm_fuel
+from gatewright.policy.reach import wasm_fuel
+from gatewright.policy.target import Confinement, View
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResultType

@@ -25,10 +25,9 @@ from gatewright.builtins.result import (
     text_argument,
     text_of,
 )
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.decorator import operation

@@ -14,9 +14,9 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import EDITED, Label, MemoryTool, edited
 from gatewright.builtins.result import done, text_argument, text_of
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
+from gatewright.policy.verdict import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism
 from gatewright.tools.decorator import operation

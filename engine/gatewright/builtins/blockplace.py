@@ -10,7 +10,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, FLAG, NUMBER, TEXT, ObjectTool, answer, either, fields, rows
 from gatewright.policy.target import FILE_LABEL
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import LabelParameter

@@ -10,9 +10,9 @@ from pydantic import Field
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import EDITED, NOTED, Label, MemoryTool, edited, noted
 from gatewright.builtins.result import TEXT, answer, done, fields, text_argument, text_of
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
+from gatewright.policy.verdict import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.decorator import operation
 

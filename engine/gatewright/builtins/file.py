@@ -31,10 +31,9 @@ from gatewright.builtins.result import (
     text_argument,
     text_of,
 )
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Later, Located
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
 from gatewright.tools.context import ToolExecutionContext

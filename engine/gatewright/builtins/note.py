@@ -13,9 +13,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
 from gatewright.builtins.result import NUMBER, TEXT, ObjectTool, answer, done, fields, rows, text_of
 from gatewright.builtins.rooted import Input
-from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, Later
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 

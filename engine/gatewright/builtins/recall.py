@@ -9,9 +9,8 @@ from pydantic import Field
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import FOUND, MemoryTool
 from gatewright.builtins.result import TEXT, answer, done, fields, found
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.decorator import operation
 

@@ -10,9 +10,9 @@ from pydantic import Field
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.blockplace import EDITED, HELD, KNOWN, Label, MemoryTool
 from gatewright.builtins.result import TEXT, answer, done, fields, text_argument
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
+from gatewright.policy.verdict import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter

@@ -27,9 +27,8 @@ from gatewright.builtins.rooted import (
     counted,
     until_stopped,
 )
-from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, Later
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.sources.filetext import with_change
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect

@@ -11,9 +11,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import ObjectTool
 from gatewright.policy.document import SHELL
-from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS
-from gatewright.policy.permission import Action
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, SideEffect
 from gatewright.tools.parameter import FileParameter

@@ -14,7 +14,7 @@ from gatewright.builtins.recall import Limit, Query
 from gatewright.builtins.result import found
 from gatewright.builtins.rooted import Input
 from gatewright.policy.rule import ContinueLoop, ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, SideEffect
 

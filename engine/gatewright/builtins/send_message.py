@@ -20,12 +20,12 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, done, fields
 from gatewright.builtins.rooted import Input, RootTool
 from gatewright.policy.document import Policy
-from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS, need_of
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ExitLoop, ToolRule
+from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS, need_of
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.model import ModelShape

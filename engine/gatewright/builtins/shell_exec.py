@@ -14,7 +14,7 @@ from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, text_o
 from gatewright.builtins.rooted import Input, RootTool
 from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import CommandParameter

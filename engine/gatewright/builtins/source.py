@@ -9,8 +9,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, TEXT, ObjectTool, answer, done, either, fields, rows
-from gatewright.policy.permission import Action
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.decorator import operation

@@ -11,7 +11,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, answer, done, fields
 from gatewright.builtins.rooted import Input
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import UrlParameter

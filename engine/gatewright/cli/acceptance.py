@@ -14,7 +14,7 @@ from gatewright.cli.exit import UsageProblem
 from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_json, print_line, print_passage
 from gatewright.policy.document import Catalog
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.pin import Acceptance, Pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.pins import CatalogState, Waiting, text_difference, waiting

@@ -25,7 +25,7 @@ from gatewright.cli.option import (
 )
 from gatewright.cli.output import decode, print_json, print_line, print_text, read_content
 from gatewright.memory.record import BlockType
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:

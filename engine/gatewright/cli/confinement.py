@@ -12,9 +12,9 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.option import AgentOption, JsonOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_json, print_line
-from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View, view_of
 from gatewright.policy.document import CatalogType, PlaceUse, ShellBackend
-from gatewright.policy.prefix import covers
+from gatewright.policy.scope import covers
+from gatewright.policy.target import Confinement, Place, ProcessBounds, Tree, View, view_of
 from gatewright.sources.roommount import RoomPlan
 from gatewright.workspace import Workspace
 

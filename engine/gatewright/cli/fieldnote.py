@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.problem import near_miss
 from gatewright.schema import Schema, discover_operations, inline_references
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, path_text, steps_of
-from gatewright.schema.shapes.inplace import finder, in_place, items_of
+from gatewright.schema.operation import EACH, EACH_MEMBER, path_text, steps_of
 from gatewright.schema.shapes.nested import places
-from gatewright.schema.walk import as_object, properties_of
+from gatewright.schema.walk import as_object, finder, in_place, items_of, properties_of
 
 if TYPE_CHECKING:
     from gatewright.schema import Survey

@@ -11,7 +11,7 @@ from gatewright.cli.schema import filter_notes, filtered, reading
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.cli.toolnote import notes
 from gatewright.schema import ToolListing, format_named
-from gatewright.schema.output import told_output
+from gatewright.schema.filter import told_output
 from gatewright.schema.walk import Schema
 from gatewright.tools import ToolDefinition
 

@@ -11,8 +11,8 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.option import JsonOption, PolicyArgument, StateOption
 from gatewright.cli.output import print_error, print_json, print_line
-from gatewright.policy.catalogedit import USE_WORDS, set_places
 from gatewright.policy.document import Catalog, PlaceUse
+from gatewright.policy.policyedit import USE_WORDS, set_places
 from gatewright.workspace import Workspace
 
 PlaceOption = Annotated[

@@ -87,7 +87,7 @@ def import_server(
 
     A definition that is not trusted is only added. ``places``: what its process gets; None: what its command names.
     """
-    from gatewright.policy.catalogedit import add_catalog, set_places
+    from gatewright.policy.policyedit import add_catalog, set_places
 
     there = workspace.policy.catalog(catalog_id)
     if made is not None and there is None:

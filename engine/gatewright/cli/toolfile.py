@@ -14,7 +14,7 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import print_error, read_content
 from gatewright.schema import Schema, check_schema
-from gatewright.schema.pattern import linear_part, pattern_problems
+from gatewright.schema.engine import linear_part, pattern_problems
 from gatewright.schema.walk import pointer_text
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.workspace.jsonfile import parse_json

@@ -21,9 +21,8 @@ from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.document import Agent, Policy, SourceType
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
-from gatewright.policy.rulecheck import UNKNOWN, policy_rule_misfits
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rulematch import UNKNOWN, policy_rule_misfits
+from gatewright.policy.verdict import Verdict, chosen_tools
 
 if TYPE_CHECKING:
     from gatewright.compile.rulebook import AgentRules, WideRule

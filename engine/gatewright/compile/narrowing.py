@@ -21,8 +21,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.closure import with_closed_arguments
-from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.constraint import closed_constraint, with_closed_arguments
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role

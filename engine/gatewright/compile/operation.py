@@ -22,13 +22,11 @@ from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
 from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts
-from gatewright.policy.setting import settings_of
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
+from gatewright.policy.rulematch import settings_of
+from gatewright.policy.verdict import STRICTNESS, Action, PathUse, SafetyTier, Verdict, strictest
 from gatewright.record.process import fork_safe_lock
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, holds_batch, steps_of
+from gatewright.schema.operation import EACH, EACH_MEMBER, holds_batch, steps_of
 from gatewright.tools.parameter import Step
 
 if TYPE_CHECKING:

@@ -17,13 +17,11 @@ from gatewright.compile.operation import CombinedPlans, DeclaredTools, Operation
 from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compiled_rules, constraints_of
 from gatewright.policy.document import OutputCheck, Policy, ToolSettings
 from gatewright.policy.layer import Layers
-from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
-from gatewright.policy.rulematch import address_of, rules_for_operation
-from gatewright.policy.setting import settings_of
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rulematch import address_of, rules_for_operation, settings_of
+from gatewright.policy.verdict import Action, Verdict
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.selector import KEYED_FIELD
@@ -156,7 +154,7 @@ class ShapeCache:
                 return None
             shape = whole.limited(limits, closed=closed)
         else:
-            from gatewright.schema.formats.listing import ToolListing
+            from gatewright.schema.operation import ToolListing
 
             schema = tool.schema_for(shown)
             if schema is None:

@@ -12,8 +12,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import Address
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import ArgumentConstraints, RateLimit, ToolRule
+from gatewright.policy.rule import ArgumentConstraints, PolicyRule, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker

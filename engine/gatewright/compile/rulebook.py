@@ -34,7 +34,7 @@ from gatewright.policy import rule as kinds
 from gatewright.policy.document import Agent, Source
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
-from gatewright.policy.toolname import names_tool, split_name
+from gatewright.policy.verdict import names_tool, split_name
 
 MOST_BATCHES = 256
 

@@ -21,12 +21,9 @@ from gatewright.compile.operation import Key, offered
 from gatewright.compile.plan import ShapeCache
 from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.permission import Permission
 from gatewright.policy.right import Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict, split_name
 
 if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet

@@ -434,7 +434,7 @@ def _user_of(agent: AgentSnapshot | None, context: ToolExecutionContext | None) 
 
 
 def _refuse_unknown(policy: Policy, before: Policy | None, registry: ToolRegistry, absent: Mapping[str, str]) -> None:
-    from gatewright.policy.rulecheck import unknown_tools
+    from gatewright.policy.rulematch import unknown_tools
 
     if problems := unknown_tools(policy, before, registry.facts(), absent):
         raise PolicyInvalid(problems)

@@ -20,10 +20,7 @@ from typing import TypedDict
 from gatewright.base.frozen import frozen
 from gatewright.gate.call import CallState
 from gatewright.gate.scrub import is_large, scrub_text
-from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree
 from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, Confine, PlaceUse, Policy
-from gatewright.policy.granted import exec_limits, widest
-from gatewright.policy.hostpattern import EVERY_HOST, is_every_host
 from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
@@ -37,8 +34,10 @@ from gatewright.policy.kinds.capability import (
     WasmExec,
     kind_of,
 )
-from gatewright.policy.permission import Permission
-from gatewright.policy.prefix import check_prefix, covers
+from gatewright.policy.reach import exec_limits, widest
+from gatewright.policy.scope import EVERY_HOST, check_prefix, covers, is_every_host
+from gatewright.policy.target import Confinement, Place, ProcessBounds, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 

@@ -35,12 +35,10 @@ from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker, is_checked_format
 from gatewright.schema.constraint import closed_constraint
-from gatewright.schema.fieldpath import Steps
 from gatewright.schema.filter import reduced_schema
-from gatewright.schema.operation import OperationSet
+from gatewright.schema.operation import OperationSet, Steps
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
-from gatewright.schema.shapes.inplace import in_place
-from gatewright.schema.walk import as_object, properties_of
+from gatewright.schema.walk import as_object, in_place, properties_of
 
 if TYPE_CHECKING:
     from gatewright.schema.formats import ToolListing

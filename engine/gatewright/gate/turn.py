@@ -30,8 +30,7 @@ from gatewright.gate.decision import StageTrace
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.read import LOOKUP, OPERATION, PARSE
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 
 if TYPE_CHECKING:
     from gatewright.gate.call import RawArguments

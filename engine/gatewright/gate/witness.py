@@ -14,8 +14,8 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.folder import folders_in
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps
 from gatewright.schema.inline import inline_references
+from gatewright.schema.operation import ANY_KEY, EACH, EACH_MEMBER, Steps
 
 _DEPTH = 16
 _LONGEST = 1_000

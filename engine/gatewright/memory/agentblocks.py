@@ -16,8 +16,8 @@ from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.archive import Archive
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
+from gatewright.policy.verdict import Action, Permission
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit

@@ -14,8 +14,7 @@ from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json, is_text
 from gatewright.memory import entrytable
 from gatewright.memory.entrytable import ANY, Entry, EntryFilter, EntryKind, Hit, Place
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 if TYPE_CHECKING:
     from gatewright.memory.block_store import BlockStore

@@ -11,7 +11,7 @@ from gatewright.base.printable import is_visible
 from gatewright.blocks.edit import Edit, is_addition
 from gatewright.blocks.schema import MAX_CHARS
 from gatewright.memory.record import BlockRecord, BlockType
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 
 Note = Literal["pin", "unpin", "archive", "unarchive"]
 PIN, ARCHIVE, UNARCHIVE, SETTINGS = "pin", "archive", "unarchive", "settings"

@@ -39,8 +39,7 @@ from gatewright.memory.blockrule import (
 )
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Opened, Shelf
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 if TYPE_CHECKING:
     import sqlite3

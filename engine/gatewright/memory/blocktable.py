@@ -18,7 +18,7 @@ from gatewright.blocks.schema import TextSchema
 from gatewright.blocks.schemajson import schema_from_json, schema_to_json
 from gatewright.memory import entrytable
 from gatewright.memory.record import BlockRecord, BlockType
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 if TYPE_CHECKING:
     import sqlite3

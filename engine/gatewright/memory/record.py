@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from gatewright.base.frozen import frozen
 from gatewright.blocks.schema import BlockSchema, TextSchema
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 
 class BlockType(StrEnum):

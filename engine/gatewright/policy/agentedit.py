@@ -1,19 +1,29 @@
-"""Edits of the list of agents: add, duplicate, rename, describe, remove.
+"""Edits of agents: the list of them, their ``approvals`` and capabilities, and the rights of one given to others.
 
-Policy rules name agents, so they go along: a rule for one agent is never left for nobody, nor made one for all.
+Policy rules name agents, so they go along when one is renamed or removed: a rule for one agent is never left for
+nobody, nor made one for all. Scopes of capabilities come as values, or as the text that one types; grants of one kind
+with lists are granted together, so a new one is put into the first of its kind that stands there. With the rights of
+an agent its list of tools, AllowedOperations rules and ``approvals`` always go along; limits, sources and
+capabilities as chosen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.frozen import frozen
+from gatewright.base.problem import choice_hint, near_miss
+from gatewright.base.report import Report
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, FieldChange
-from gatewright.policy.identity import new_identity
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.kinds.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import AllowedOperations, PolicyRule, ToolRule, new_identity
+from gatewright.policy.verdict import SafetyTier, Verdict
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -105,3 +115,215 @@ def _check_new(policy: Policy, agent_id: str) -> None:
         raise EditRefused(f"`{agent_id}` is no agent id: letters, digits, `-` and `_`, at most 64")
     if agent_id in policy.agents:
         raise EditRefused(f"agent `{agent_id}` exists already")
+
+
+_COMPARED = 200
+"""So many keys are compared with a wrong one, while it is typed: of a large catalog there are thousands."""
+TIER_KEYS = tuple(str(tier) for tier in SafetyTier)
+_SAYS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "deny"}
+
+
+def approval_keys(catalog: Iterable[ToolFacts]) -> tuple[str, ...]:
+    """Every key that can stand there: the tiers, then tools with their operations in the order of the catalog."""
+    named = [key for facts in catalog for key in (facts.name, *(f"{facts.name}.{op}" for op in facts.operation_names))]
+    return tuple(dict.fromkeys((*TIER_KEYS, *named)))
+
+
+def set_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, verdict: Verdict) -> Edit:
+    """Give a key a verdict where it stands, or put it at the end. Raises EditRefused for a key that names nothing."""
+    agent = agent_of(policy, agent_id)
+    if key not in agent.approvals:
+        _check_key(catalog, key)
+    approvals = {**agent.approvals, key: verdict}
+    return _approvals_edit(f"{_SAYS[verdict]} `{key}` for `{agent_id}` by approvals", agent, approvals)
+
+
+def rename_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, new_key: str) -> Edit:
+    """The same verdict for another key, in the same place."""
+    agent = agent_of(policy, agent_id)
+    _check_held(agent, key)
+    if new_key == key:
+        return Edit("", ())
+    _check_key(catalog, new_key)
+    if new_key in agent.approvals:
+        raise EditRefused(f"`{agent_id}` has an approvals key `{new_key}` already")
+    approvals = {new_key if held == key else held: verdict for held, verdict in agent.approvals.items()}
+    return _approvals_edit(f"approvals key `{new_key}` instead of `{key}` for `{agent_id}`", agent, approvals)
+
+
+def remove_approval(policy: Policy, agent_id: str, key: str) -> Edit:
+    """Take a key away: what the defaults, a broader key or the tier say holds again."""
+    agent = agent_of(policy, agent_id)
+    _check_held(agent, key)
+    approvals = {held: verdict for held, verdict in agent.approvals.items() if held != key}
+    return _approvals_edit(f"remove the approvals key `{key}` of `{agent_id}`", agent, approvals)
+
+
+def _check_held(agent: Agent, key: str) -> None:
+    if key not in agent.approvals:
+        raise EditRefused(f"`{agent.agent_id}` has no approvals key `{key}`")
+
+
+def _check_key(catalog: Sequence[ToolFacts], key: str) -> None:
+    keys = approval_keys(catalog)
+    if key not in keys:
+        near = near_miss(key, _nearby(key, keys))
+        meant = f"; did you mean `{near}`?" if near else choice_hint(key, keys)
+        raise EditRefused(f"`{key}` is neither a tier nor a tool nor `tool.operation`{meant}")
+
+
+def _nearby(key: str, keys: Sequence[str]) -> Sequence[str]:
+    """The keys to compare a wrong one with; of many those that stand beside it in the alphabet."""
+    if len(keys) <= _COMPARED:
+        return keys
+    ordered = sorted(keys)
+    at = bisect(ordered, key)
+    return ordered[max(at - _COMPARED // 2, 0) : at + _COMPARED // 2]
+
+
+def _approvals_edit(name: str, agent: Agent, approvals: dict[str, Verdict]) -> Edit:
+    return Edit(name, (AgentChange(agent, replace(agent, approvals=approvals)),))
+
+
+@frozen
+class Granted:
+    """A capability where it stood when it was looked at; an edit of it refuses once it is not there any more."""
+
+    agent_id: str
+    index: int
+    capability: Capability
+
+
+def grant(policy: Policy, agent_id: str, capability: Capability) -> Edit:
+    """Grant one more; a list goes into what of its kind is granted already. Raises EditRefused where nothing is new."""
+    agent, kind = agent_of(policy, agent_id), kind_of(capability)
+    held = next((i for i, one in enumerate(agent.capabilities) if kind_of(one) is kind), None)
+    if held is None:
+        return _capabilities_edit(f"grant `{kind}` to `{agent_id}`", agent, (*agent.capabilities, capability))
+    after = _joined(agent.capabilities[held], capability)
+    if after == agent.capabilities[held]:
+        raise EditRefused(f"`{agent_id}` is granted that `{kind}` already")
+    return _capabilities_edit(f"widen `{kind}` of `{agent_id}`", agent, _put_capability(agent, held, after))
+
+
+def change_capability(policy: Policy, granted: Granted, capability: Capability) -> Edit:
+    """Another scope for a grant where it stands."""
+    agent = _standing(policy, granted)
+    name = f"change `{kind_of(capability)}` of `{agent.agent_id}`"
+    return _capabilities_edit(name, agent, _put_capability(agent, granted.index, capability))
+
+
+def revoke(policy: Policy, granted: Granted) -> Edit:
+    """Take a grant away."""
+    agent = _standing(policy, granted)
+    name = f"revoke `{kind_of(granted.capability)}` of `{agent.agent_id}`"
+    return _capabilities_edit(name, agent, _put_capability(agent, granted.index, None))
+
+
+def read_scope(kind: CapabilityKind, text: str) -> Capability:
+    """The capability of the kind with the scope that ``text`` says. Raises EditRefused naming what cannot be read."""
+    capability, report = CAPABILITIES[kind].from_text(text), Report()
+    capability.check((), report)
+    if report.first_error is not None:
+        raise EditRefused(report.first_error[1])
+    return capability
+
+
+def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
+    """What one may type for a kind; empty for a kind without a scope. Folders are those that the policy names."""
+    folders: list[str] = []
+    if policy is not None and kind in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
+        folders = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
+        folders = folders or [source.base_path for source in policy.file_sources]
+    return ", ".join(dict.fromkeys(folders)) or CAPABILITIES[kind].typed_example
+
+
+def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]:
+    """What needs each kind: ``tool`` where all of its operations do, else ``tool.operation``."""
+    found: dict[CapabilityKind, list[str]] = {}
+    for facts in catalog:
+        by_kind: dict[CapabilityKind, list[str]] = {}
+        for row in facts.operations:
+            for kind in row.capabilities:
+                by_kind.setdefault(kind, []).append(row.name)
+        for kind, rows in by_kind.items():
+            whole = len(rows) == len(facts.operations)
+            found.setdefault(kind, []).extend([facts.name] if whole else [f"{facts.name}.{row}" for row in rows])
+    return {kind: tuple(names) for kind, names in found.items()}
+
+
+def _joined(held: Capability, new: Capability) -> Capability:
+    if not isinstance(held, ListedCapability) or not isinstance(new, ListedCapability):
+        raise EditRefused(f"`{kind_of(held)}` is granted already: change what stands there")
+    return type(held)(tuple(dict.fromkeys((*held.scope, *new.scope))))
+
+
+def _standing(policy: Policy, granted: Granted) -> Agent:
+    agent = agent_of(policy, granted.agent_id)
+    if agent.capabilities[granted.index : granted.index + 1] != (granted.capability,):
+        raise EditRefused(f"capability {granted.index + 1} of `{agent.agent_id}` is not what it was")
+    return agent
+
+
+def _put_capability(agent: Agent, index: int, capability: Capability | None) -> tuple[Capability, ...]:
+    middle = () if capability is None else (capability,)
+    return (*agent.capabilities[:index], *middle, *agent.capabilities[index + 1 :])
+
+
+def _capabilities_edit(name: str, agent: Agent, capabilities: tuple[Capability, ...]) -> Edit:
+    return Edit(name, (AgentChange(agent, replace(agent, capabilities=capabilities)),))
+
+
+@frozen
+class Along:
+    """What goes along with the boxes. ``limits``: every other rule on tools."""
+
+    limits: bool = True
+    sources: bool = False
+    capabilities: bool = False
+
+
+def copy_rights(policy: Policy, source_id: str, agent_ids: Sequence[str], along: Along) -> Edit:
+    """One edit that gives several agents the rights of another. Raises EditRefused for an agent that is not there."""
+    source = agent_of(policy, source_id)
+    targets = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
+    if source in targets:
+        raise EditRefused(f"`{source_id}` has its own rights already")
+    changes = tuple(AgentChange(agent, with_rights_of(source, agent, along)) for agent in targets)
+    named = f"`{targets[0].agent_id}`" if len(targets) == 1 else f"{len(targets)} agents"
+    name = f"copy the rights of `{source_id}` to {named}"
+    return Edit(name, tuple(change for change in changes if change.before != change.after))
+
+
+def rules_by_name(policy: Policy, source_id: str) -> tuple[PolicyRule, ...]:
+    """The policy rules that are for an agent by its name: they are no rights of its own, and do not go along."""
+    return tuple(rule for rule in policy.rules if rule.agents is not None and source_id in rule.agents)
+
+
+def with_rights_of(source: Agent, agent: Agent, along: Along) -> Agent:
+    """The agent with the rights of ``source``; name, description and user stay its own."""
+    return replace(
+        agent,
+        tools=source.tools,
+        tool_rules=source.tool_rules if along.limits else _with_boxes_of(source, agent),
+        approvals=source.approvals,
+        sources=source.sources if along.sources else agent.sources,
+        capabilities=source.capabilities if along.capabilities else agent.capabilities,
+    )
+
+
+def _with_boxes_of(source: Agent, agent: Agent) -> tuple[ToolRule, ...]:
+    """The agent's own limits and the other's AllowedOperations, those that it has already where they stand."""
+    wanted = [rule for rule in source.tool_rules if _is_box(rule)]
+    kept: list[ToolRule] = []
+    for rule in agent.tool_rules:
+        if not _is_box(rule):
+            kept.append(rule)
+        elif rule in wanted:
+            wanted.remove(rule)
+            kept.append(rule)
+    return (*kept, *wanted)
+
+
+def _is_box(rule: ToolRule) -> bool:
+    return isinstance(rule.rule_type, AllowedOperations)

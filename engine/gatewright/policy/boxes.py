@@ -13,10 +13,16 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ToolRule
-from gatewright.policy.setting import overridden
-from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier, deciding_keys
-from gatewright.policy.toolname import chosen_tools, names_tool, split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rulematch import overridden
+from gatewright.policy.verdict import (
+    TIER_DEFAULTS,
+    SafetyTier,
+    Verdict,
+    chosen_tools,
+    deciding_keys,
+    names_tool,
+    split_name,
+)
 
 APP_RULE_PREFIX = "app:"
 TIERS = tuple(str(tier) for tier in SafetyTier)

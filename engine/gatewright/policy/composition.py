@@ -13,8 +13,8 @@ from dataclasses import field
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import RawPath
-from gatewright.policy.identity import new_identity
 from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.rule import new_identity
 
 MAX_STEPS = 16
 MAX_DEPTH = 4

@@ -23,8 +23,8 @@ from gatewright.policy.composition import (
 )
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Change, Edit, FieldChange, moved
-from gatewright.policy.identity import new_identity, place_in
 from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import new_identity, place_in
 from gatewright.policy.toolmention import follow_names
 
 

@@ -14,14 +14,10 @@ from typing import cast
 from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
 from gatewright.policy.composition import Composition
-from gatewright.policy.endpoint import Endpoints, need_of
-from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.permission import PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import PolicyRule, ToolRule, new_identity
+from gatewright.policy.scope import Endpoints, need_of
+from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
 
 DEFAULT_MAX_OUTPUT_BYTES = 16_384
 DEFAULT_MAX_FILE_BYTES = 1_048_576

@@ -11,35 +11,52 @@ from functools import lru_cache
 from gatewright.base.once import once
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.granted import bounded, granted_kinds, lacking
 from gatewright.policy.kinds.capability import FsRead, FsWrite
-from gatewright.policy.permission import Action
-from gatewright.policy.place_right import path_condition
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.reach import Reach, disk_outcomes, label_outcomes, level_outcomes, source_rules
+from gatewright.policy.reach import (
+    Reach,
+    bounded,
+    disk_outcomes,
+    granted_kinds,
+    label_outcomes,
+    lacking,
+    level_outcomes,
+    path_condition,
+    source_rules,
+)
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import (
     ANY_TOOL,
     AllowedOperations,
     ArgumentConstraints,
     ContinueLoop,
+    PolicyRule,
     RequiresConsent,
     RuleKind,
     ToolRule,
 )
-from gatewright.policy.rulecheck import misfit, setting_misfit
 from gatewright.policy.rulematch import (
     Numbered,
     certain,
+    misfit,
     outcomes,
+    overridden,
     rules_for_agent,
     rules_for_operation,
     rules_for_tool,
+    setting_misfit,
+    settings_of,
 )
-from gatewright.policy.setting import overridden, settings_of
-from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier, deciding_keys
-from gatewright.policy.toolname import names_tool, split_name
-from gatewright.policy.verdict import Verdict, stricter, strictest
+from gatewright.policy.verdict import (
+    TIER_DEFAULTS,
+    Action,
+    SafetyTier,
+    Verdict,
+    deciding_keys,
+    names_tool,
+    split_name,
+    stricter,
+    strictest,
+)
 
 _NOTHING = frozenset[str]()
 _DENIALS = frozenset({Verdict.DENY})

@@ -8,14 +8,13 @@ from typing import cast
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.problem import Address, Problem, Subject
-from gatewright.policy import capabilityedit, catalogedit, policyedit, rights, ruleedit, sourceedit
+from gatewright.policy import agentedit, policyedit, rights, ruleedit, sourceedit
 from gatewright.policy.document import Catalog, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange, apply
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
 from gatewright.policy.shadow import shadowed
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Verdict, split_name
 
 _MOST_SOURCES = 2
 
@@ -114,12 +113,12 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
             yield Edit(f"take `{tools[index]}` from the tools of `{agent_id}`", (AgentChange(agent, after),))
         case "grant-reaches-nothing", ("agents", str(agent_id), "capabilities", int(index)):
             granted = policy.agents[agent_id].capabilities[index]
-            yield capabilityedit.revoke(policy, capabilityedit.Granted(agent_id, index, granted))
+            yield agentedit.revoke(policy, agentedit.Granted(agent_id, index, granted))
         case "places-not-accepted", ("catalogs", str(catalog_id)):
             if (waiting := policy.catalog(catalog_id)) is not None:
                 if places := propose(waiting):
-                    yield catalogedit.set_places(policy, catalog_id, places)
-                yield catalogedit.set_places(policy, catalog_id, {})
+                    yield policyedit.set_places(policy, catalog_id, places)
+                yield policyedit.set_places(policy, catalog_id, {})
         case "arguments-open", _:
             yield _closed_arguments(policy, about.tools[0][0])
         case _:

@@ -1,22 +1,85 @@
-"""What an agent's sources let an operation do at best: their levels and their own limits.
+"""How far an agent reaches: which capabilities it has, what its sources let an operation do at best, and at one file.
 
 A source's ``required_tools`` bind only calls that go to it, so an operation is hidden when no source lets it through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import normpath
+from typing import cast
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy, Source, SourceType
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.prefix import covers
-from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind, ToolRule
-from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, Exec, WasmExec, kind_of
+from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
+from gatewright.policy.rule import (
+    AllowedOperations,
+    ArgumentConstraints,
+    PolicyRule,
+    RequiresConsent,
+    RuleKind,
+    ToolRule,
+)
+from gatewright.policy.rulematch import Numbered, rules_for_agent, rules_for_operation, rules_for_tool
+from gatewright.policy.scope import covers
+from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, names_tool, strictest, verdict_for
+
+
+def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:
+    """The kinds that reach at least something: an empty list of hosts, prefixes, tables or names grants nothing."""
+    return frozenset(kind_of(capability) for capability in capabilities if capability.scope != ())
+
+
+def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
+    """Why every call of the operation is denied for want of a grant; None if some call may lie within."""
+    if missing := op.capabilities - granted:
+        code, text = "capability-not-granted", f"needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
+    elif limited := frozenset(kind_of(one) for one in bounded(agent, op)) - op.judgeable:
+        code = "capability-unjudgeable"
+        text = f"names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
+    else:
+        return None
+    what = f"`{facts.name}.{op.name}`" if op.name else f"`{facts.name}`"
+    where: Address = ("agents", agent.agent_id, "capabilities") if agent.capabilities else ("agents", agent.agent_id)
+    return Reason(Layer.CAPABILITY, Verdict.DENY, code, f"{what} {text}", where)
+
+
+def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
+    """The agent's grants of kinds that the operation needs where they leave something out."""
+    kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
+    return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
+
+
+def exec_limits(capabilities: Iterable[Capability]) -> tuple[float | None, int | None]:
+    """Seconds of a processor and bytes that each process of an agent may use up; None: not limited by its grants."""
+    held = [one for one in capabilities if isinstance(one, Exec)]
+    memory = widest([one.mem_limit for one in held])
+    return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
+
+
+def wasm_fuel(capabilities: Iterable[Capability]) -> int | None:
+    """Units of fuel that each module of an agent may use up; None: not limited by its grants."""
+    fuel = widest([one.fuel for one in capabilities if isinstance(one, WasmExec)])
+    return None if fuel is None else int(fuel)
+
+
+def widest(limits: Sequence[float | None]) -> float | None:
+    """The limit of several grants of one kind: the largest; None where one of them has none, or there is none."""
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None
+
+
+def _and(kinds: Iterable[CapabilityKind]) -> str:
+    return " and ".join(sorted(kinds))
+
+
+def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
+    """Whether one of the grants of that kind leaves nothing out."""
+    return any(one.is_whole for one in agent.capabilities if kind_of(one) is kind)
+
 
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})
@@ -182,3 +245,79 @@ def label_outcomes(op: OperationFacts) -> frozenset[Verdict]:
 def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdict]:
     """What a level says to the actions; none of them is nothing that it could refuse."""
     return frozenset(verdict_for(level, action) for action in actions) or _ALLOW
+
+
+PathCondition = Mapping[str, "JsonValue"]
+"""A JSON Schema of the arguments that speaks of nothing but paths in sources."""
+
+
+def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
+    """What the limit asks of the paths of a call; None where it speaks of anything else."""
+    match limit:
+        case ToolRule(rule_type=ArgumentConstraints(fields, required)):
+            condition: PathCondition = {"properties": dict(fields)}
+        case PolicyRule(when=Mapping() as when) if when.keys() <= {"properties", "required"}:
+            condition, required = when, cast("Sequence[str]", when.get("required", ()))
+        case _:
+            return None
+    spoken = cast("Mapping[str, object]", condition.get("properties", {}))
+    return condition if spoken and op.places.issuperset((*spoken, *required)) else None
+
+
+class PlaceRight:
+    """How the calls of one operation of an agent go by the file that they name.
+
+    ``rules``: the policy rules that may match a call of the tool. What goes by other arguments is left out of account.
+    """
+
+    def __init__(
+        self, policy: Policy, rules: tuple[Numbered, ...], facts: ToolFacts, op: OperationFacts, right: OperationRight
+    ) -> None:
+        self._facts, self._op, self._right = facts, op, right
+        self._default = policy.default
+        conditions: list[PathCondition] = []
+        self._rules: list[tuple[Verdict, int | None]] = []
+        """Effects, each with the number of its condition; None: it always holds."""
+        for _, rule in rules_for_operation(rules, op.name):
+            if rule.is_unconditional:
+                self._rules.append((rule.effect, None))
+            elif (condition := path_condition(rule, op)) is not None:
+                self._rules.append((rule.effect, len(conditions)))
+                conditions.append(condition)
+            else:
+                self._default = Verdict.ALLOW  # it may match a call with any path
+        own = {id(rule): one.source_id for one in policy.file_sources for _, rule in source_rules(one, facts)}
+        self._constraints: list[tuple[str | None, int]] = []
+        """The source that a constraint is of, None for the agent's and the tool's; the number of its condition."""
+        for limit in right.limits:
+            if isinstance(limit, ToolRule) and (condition := path_condition(limit, op)) is not None:
+                self._constraints.append((own.get(id(limit)), len(conditions)))
+                conditions.append(condition)
+        self.conditions = tuple(conditions)
+        """All that is asked of paths."""
+
+    def verdict(self, source: Source, level: Permission, met: Sequence[bool]) -> Verdict:
+        """At a file of the source with that level; ``met``: which of `conditions` its path meets."""
+        found = [self._right.verdict, level_verdict(source, self._facts, self._op, level)]
+        if not all(met[at] for owner, at in self._constraints if owner in {None, source.source_id}):
+            found.append(Verdict.DENY)
+        matching = [effect for effect, at in self._rules if at is None or met[at]]
+        return strictest(*found, *(matching or (self._default,)))
+
+    def block_verdict(self, level: Permission) -> Verdict:
+        """At a block of memory with that level."""
+        found = [verdict_for(level, action) for action in self._op.actions]
+        matching = [effect for effect, at in self._rules if at is None]
+        return strictest(self._right.verdict, *found, *(matching or (self._default,)))
+
+
+def place_rights(policy: Policy, agent_id: str, tool: ToolRight) -> dict[str, PlaceRight]:
+    """Of the operations of a tool that an agent sees and whose calls go by the path or block."""
+    facts = tool.facts
+    rules = rules_for_tool(rules_for_agent(policy, agent_id), facts.name, facts.major)
+    rows = zip(facts.operations, tool.operations, strict=True)
+    return {
+        op.name: PlaceRight(policy, rules, facts, op, right)
+        for op, right in rows
+        if (right.by_path or right.by_block) and not right.is_hidden
+    }

@@ -15,11 +15,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.base.word import Word
 from gatewright.policy.kinds.capability import Capability, CapabilityKind
-from gatewright.policy.permission import Action, PathUse
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, PolicyRule, ToolRule
+from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability

@@ -1,13 +1,15 @@
-"""How the app's boxes become edits, so that the file stays readable.
+"""The app's boxes as edits: ticked one by one, or all by a preset in one word.
 
 Off means not in the kept rule of the tool; a whole tool off means not in ``tools``, and its rules wait: ticking it
 again brings back what they list. All on again keeps the list; *reset* removes the kept rule and the tool's
-``approvals`` keys; *ask first* is an ``approvals`` key.
+``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves every other rule as it is: what an author's
+own rules leave out stays out, and so does what ``[defaults]`` deny.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import agent_of
@@ -15,7 +17,7 @@ from gatewright.policy.boxes import Boxes
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import TIER_DEFAULTS, SafetyTier, Verdict
 
 _WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "turn off"}
 
@@ -174,3 +176,68 @@ def _tool_label(tool_name: str, *, on: bool) -> str:
 
 def _edit(name: str, before: Agent, boxes: Boxes) -> Edit:
     return Edit(name, (AgentChange(before, boxes.agent),))
+
+
+class Preset(StrEnum):
+    """The words of the menu, the widest first."""
+
+    EVERYTHING = "everything"
+    STANDARD = "standard"
+    READ_ONLY = "read only"
+    NOTHING = "nothing"
+
+
+_WANTED = {
+    Preset.EVERYTHING: dict.fromkeys(SafetyTier, Verdict.ALLOW),
+    Preset.STANDARD: dict.fromkeys(SafetyTier, Verdict.ALLOW) | {SafetyTier.PRIVILEGED: Verdict.ASK},
+    Preset.READ_ONLY: dict.fromkeys(SafetyTier, Verdict.DENY) | {SafetyTier.READ_ONLY: Verdict.ALLOW},
+    Preset.NOTHING: dict.fromkeys(SafetyTier, Verdict.DENY),
+}
+
+
+def promised(preset: Preset, tier: SafetyTier) -> Verdict:
+    """What the preset makes of an operation of that tier, where no other layer says more."""
+    return _WANTED[preset][tier]
+
+
+def preset_edit(policy: Policy, catalog: Sequence[ToolFacts], agent_ids: Sequence[str], preset: Preset) -> Edit:
+    """One edit that gives one or several agents a preset. Raises EditRefused for an agent that is not there."""
+    agents = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
+    changes = tuple(AgentChange(agent, with_preset(policy, catalog, agent, preset)) for agent in agents)
+    named = f"`{agents[0].agent_id}`" if len(agents) == 1 else f"{len(agents)} agents"
+    return Edit(f"preset {preset} for {named}", tuple(change for change in changes if change.before != change.after))
+
+
+def with_preset(policy: Policy, catalog: Sequence[ToolFacts], agent: Agent, preset: Preset) -> Agent:
+    """The agent with the preset; the very one it was when nothing differs."""
+    boxes = Boxes(policy, agent, catalog)
+    tools = boxes.tools
+    wanted = _WANTED[preset]
+    for facts in tools:
+        on = frozenset(row.name for row in facts.operations if wanted[row.tier] is not Verdict.DENY)
+        boxes.tick_what_can_be(facts, on)
+    if preset is not Preset.NOTHING:
+        boxes.set_approvals(dict(_approvals(policy, tools, preset)))
+    return boxes.agent
+
+
+def _approvals(policy: Policy, tools: Sequence[ToolFacts], preset: Preset) -> Iterator[tuple[str, Verdict]]:
+    """The agent's keys that the preset needs: of the tiers, and where ``[defaults]`` ask for a tool or an operation."""
+    everyone, wanted = policy.defaults.approvals, _WANTED[preset]
+    for tier in SafetyTier:
+        stands = everyone.get(str(tier), TIER_DEFAULTS[tier])
+        if wanted[tier] is not Verdict.DENY and Verdict.DENY is not stands is not wanted[tier]:
+            yield str(tier), wanted[tier]
+    if any(key not in set(SafetyTier) for key in everyone):
+        for facts in tools:
+            yield from _named_keys(policy, facts, preset)
+
+
+def _named_keys(policy: Policy, facts: ToolFacts, preset: Preset) -> Iterator[tuple[str, Verdict]]:
+    everyone = policy.defaults.approvals
+    for row in facts.operations:
+        key = f"{facts.name}.{row.name}" if row.name else facts.name
+        stands = everyone.get(key, everyone.get(facts.name))
+        wanted = promised(preset, row.tier)
+        if wanted is not Verdict.DENY and stands not in {None, Verdict.DENY, wanted}:
+            yield key, wanted

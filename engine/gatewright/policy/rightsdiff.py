@@ -13,11 +13,9 @@ from enum import StrEnum
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Confine, PlaceUse, Policy, Source
 from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.permission import Permission, is_more_open
 from gatewright.policy.right import OperationRight, RightWord, ToolRight
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_open
 
 
 class RightState(StrEnum):

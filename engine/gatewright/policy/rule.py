@@ -1,32 +1,87 @@
-"""Tool rules: a kind with its value, the tool it is on, the operations it is for. Nothing here enforces one.
+"""Rules as values, each a row that stays the same row through edits: tool rules of an agent, and policy rules.
 
-A kind's class name is its spelling in the policy file. Durations are seconds.
+A tool rule is a kind with its value, the tool it is on, the operations it is for; a kind's class name is its spelling
+in the policy file. Durations are seconds. Of the policy rules that match a call the strictest effect holds: deny
+before ask before allow, before the default. A row has a number of its own, which `dataclasses.replace` and pickling
+carry along; equal rows may have different numbers.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import get_args
+from itertools import count
+from typing import Protocol, get_args
 
+from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import Report, shown
 from gatewright.base.row import json_table, name_error, whole_number
-from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.access import AllowedOperations, ArgumentConstraints, Needed, RequiresConsent
-from gatewright.policy.kinds.limit import Cooldown, MaxCalls, Periodic, RateLimit
-from gatewright.policy.kinds.order import (
+from gatewright.policy.kinds.session import (
     ContinueLoop,
+    Cooldown,
     ExclusiveGroups,
     ExitLoop,
+    MaxCalls,
+    Periodic,
+    RateLimit,
     RequiredBeforeExit,
     RequiredBeforeExitIf,
     RequiresFollowingTools,
     RequiresPrecedingTools,
     StartConstraint,
 )
-from gatewright.policy.toolname import ANY_TOOL
+from gatewright.policy.verdict import ANY_TOOL, Verdict
+
+
+class Row(Protocol):
+    """What has an identity."""
+
+    @property
+    def identity(self) -> int:
+        """Its number."""
+        ...
+
+
+new_identity = count(os.getpid() << 40).__next__
+"""A number that nothing else has, in this process or in what another one hands over."""
+
+
+def place_in(rows: Sequence[Row], row: Row, what: str) -> int:
+    """Where a row stands among these, whatever edits made of it. ``what``: how to call it where it is gone.
+
+    Raises EditRefused when it is not among them: it was removed, or is of another policy.
+    """
+    for at, one in enumerate(rows):
+        if one.identity == row.identity:
+            return at
+    raise EditRefused(f"{what} is not there any more")
+
+
+@frozen
+class PolicyRule:
+    """``agents``, ``tools``, ``operations`` None: all of them. ``when``: a JSON Schema over the canonical arguments.
+
+    ``when`` None: always. ``message`` is for the operator and, on a denial, for the model too.
+    """
+
+    name: str
+    effect: Verdict
+    agents: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+    operations: tuple[str, ...] | None = None
+    when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
+    message: str | None = None
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it holds whatever the arguments are."""
+        return self.when is None or self.when is True or self.when == {}
+
 
 DEFAULT_PRIORITY = 5
 MAX_PRIORITY = 255

@@ -31,7 +31,7 @@ from gatewright.policy.rule import (
     RuleKind,
     ToolRule,
 )
-from gatewright.policy.toolname import chosen_tools, names_tool
+from gatewright.policy.verdict import chosen_tools, names_tool
 
 Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop | ContinueLoop
 """The kinds that are one value for a tool or some of its operations."""

@@ -1,18 +1,131 @@
-"""Which of ``[[policy.rules]]`` may match a call, and what follows whatever its arguments are. It checks no condition.
+"""Relates rules to the tools and agents that they name: which may match a call, which name a tool that is not there.
 
-Of the rules that match a call the strictest effect holds; where none matches, the default.
+Of the policy rules that match a call the strictest effect holds; where none matches, the default. In a policy that a
+program made, an unknown tool is an error, since the one that was meant would stay open. A tool that does not have the
+operation may come later, and is closed then: nobody can tell what the author meant to allow. ``[tools.NAME]`` is put
+over what a tool says of itself (tiers, description, paths) here, so that approvals, presets and the view agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
 
-from gatewright.base.problem import Address
-from gatewright.policy.document import Policy
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.right import Layer, Reason
-from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import STRICTNESS, Verdict
+from gatewright.base.problem import Address, Problem, Severity, Subject, ToolPart, choice_hint, near_miss
+from gatewright.policy.document import Agent, Policy, ToolSettings
+from gatewright.policy.right import Layer, OperationFacts, PathArgument, Reason, ToolFacts
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    OPERATION_CONDITION,
+    AllowedOperations,
+    ExclusiveGroups,
+    PolicyRule,
+    ToolRule,
+)
+from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, names_tool, split_name
+
+
+def subject_of(policy: Policy, address: Address) -> Subject:
+    """The subject of a finding at that address; of a part that the policy lacks only what the address says."""
+    match address:
+        case ("agents", str(agent_id), *rest):
+            agent = policy.agents.get(agent_id)
+            return Subject(address, (agent_id,), _of_agent(agent, rest) if agent is not None else ())
+        case ("sources", str(source_id), "required_tools", int(index), *_):
+            source = policy.source(source_id)
+            rules = source.required_tools if source is not None else ()
+            return Subject(address, tools=_of_rule(rules, index))
+        case ("policy", "rules", int(index), *rest) if index < len(policy.rules):
+            rule = policy.rules[index]
+            return Subject(address, rule.agents or (), _of_policy_rule(rule, rest))
+        case ("tools", str(written), *_):
+            return Subject(address, tools=_parts((written,), None))
+        case _:
+            return Subject(address)
+
+
+def _of_agent(agent: Agent, rest: Sequence[str | int]) -> tuple[ToolPart, ...]:
+    match rest:
+        case ["tool_rules", int(index), *_]:
+            return _of_rule(agent.tool_rules, index)
+        case ["tools", int(index), *_] if index < len(agent.tools or ()):
+            return _parts((agent.tools or ())[index : index + 1], None)
+        case _:
+            return ()
+
+
+def _of_rule(rules: Sequence[ToolRule], index: int) -> tuple[ToolPart, ...]:
+    if index >= len(rules) or rules[index].tool_name == ANY_TOOL:
+        return ()
+    return _parts((rules[index].tool_name,), rules[index].operations)
+
+
+def _of_policy_rule(rule: PolicyRule, rest: Sequence[str | int]) -> tuple[ToolPart, ...]:
+    match rest:
+        case ["tools", int(index), *_] if index < len(rule.tools or ()):
+            return _parts((rule.tools or ())[index : index + 1], None)
+        case _:
+            return _parts(rule.tools or (), rule.operations)
+
+
+def _parts(names: Iterable[str], operations: Iterable[str] | None) -> tuple[ToolPart, ...]:
+    """Each tool with the operation, where it is one alone."""
+    only = list(operations or ())
+    operation = only[0] if len(only) == 1 else None
+    return tuple(dict.fromkeys((split_name(name)[0], operation) for name in names))
+
+
+_TIERS = tuple(SafetyTier)
+
+
+def settings_of(policy: Policy, name: str, major: int) -> ToolSettings | None:
+    """The settings of a tool: those of ``name@major`` before those of ``name``."""
+    if not policy.tools:
+        return None
+    return policy.tools.get(f"{name}@{major}") or policy.tools.get(name)
+
+
+def overridden(policy: Policy, facts: ToolFacts) -> ToolFacts:
+    """``facts`` as the policy's settings change them; the same object where they change nothing."""
+    settings = settings_of(policy, facts.name, facts.major)
+    if settings is None:
+        return facts
+    if not (settings.safety_tier or settings.operation_tiers or settings.description or settings.paths):
+        return facts
+    tiers, paths = tuple(sorted(settings.operation_tiers.items())), tuple(settings.paths.items())
+    return _overridden(facts, settings.safety_tier, tiers, settings.description, paths)
+
+
+def overridden_all(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+    """``catalog`` as the policy's settings change it; the same object where they change nothing."""
+    if not policy.tools:
+        return catalog
+    return tuple(overridden(policy, facts) for facts in catalog)
+
+
+@lru_cache(maxsize=4096)
+def _overridden(
+    facts: ToolFacts,
+    safety_tier: SafetyTier | None,
+    operation_tiers: tuple[tuple[str, SafetyTier], ...],
+    description: str | None,
+    paths: tuple[tuple[str, PathUse], ...],
+) -> ToolFacts:
+    named = dict(operation_tiers)
+    rows = tuple(_row(row, named.get(row.name, safety_tier), description, paths) for row in facts.operations)
+    tier = max((row.tier for row in rows), key=_TIERS.index, default=safety_tier or facts.tier)
+    return replace(facts, operations=rows, tier=tier, description=description or facts.description)
+
+
+def _row(
+    row: OperationFacts, tier: SafetyTier | None, description: str | None, paths: tuple[tuple[str, PathUse], ...]
+) -> OperationFacts:
+    text = row.description if row.name else description or row.description
+    declared = {name: PathArgument(name, use, "declared") for name, use in paths}
+    kept = (declared.pop(one.argument, one) for one in row.paths)
+    return replace(row, tier=tier or row.tier, description=text, paths=(*kept, *declared.values()))
+
 
 Numbered = tuple[int, "PolicyRule"]
 DEFAULT_ADDRESS: Address = ("policy", "default")
@@ -73,3 +186,147 @@ def _by_rule(index: int, rule: PolicyRule, what: str) -> Reason:
     text = f"policy rule `{rule.name}` {says} {what}" + (f": {rule.message}" if rule.message else "")
     code = "policy-deny" if rule.effect is Verdict.DENY else "policy-ask"
     return Reason(Layer.POLICY, rule.effect, code, text, address_of(index), rule.name, rule.message)
+
+
+UNKNOWN = "rule-unknown-operation"
+_TIER_WORDS = frozenset(str(tier) for tier in SafetyTier)
+
+
+def misfit(facts: ToolFacts, rule: ToolRule, address: Address | None) -> Reason | None:
+    """What is wrong with ``rule`` on this tool; None when it fits."""
+    return _reason(mismatch(facts, rule), address, rule.rule_id)
+
+
+def mismatch(facts: ToolFacts, rule: ToolRule) -> str | None:
+    """Why ``rule`` cannot stand on this tool; None when it can."""
+    kind = rule.rule_type
+    if rule.tool_name == ANY_TOOL:
+        return "an AllowedOperations rule must name one tool" if isinstance(kind, AllowedOperations) else None
+    if isinstance(kind, AllowedOperations):
+        if not facts.has_operations:
+            return f"`{facts.name}` has no operations that a rule could allow"
+        return _unknown(facts, (*(rule.operations or ()), *kind.operations))
+    return _unknown(facts, rule.operations) if rule.operations else None
+
+
+def unknown_tools(
+    policy: Policy, before: Policy | None, known: Collection[ToolFacts], absent: Collection[str]
+) -> tuple[Problem, ...]:
+    """Every place where the policy limits a tool that is not there; ``absent``: those that may come.
+
+    What stands in ``before`` as well was looked at then.
+    """
+    held: dict[str, set[str]] = {}
+    for facts in known:
+        for name in (facts.name, f"{facts.name}@{facts.major}"):
+            held.setdefault(name, set()).update(facts.operation_names)
+
+    @cache
+    def is_known(written: str, *, dotted: bool) -> bool:
+        end = len(written)
+        while end > 0:
+            if split_name(written[:end])[0] in absent:
+                return True
+            if written[:end] in held:
+                return end == len(written) or written[end + 1 :] in held[written[:end]]
+            end = written.rfind(".", 0, end) if dotted else 0
+        return False
+
+    found: list[Problem] = []
+    for address, written, dotted in _names(policy, before):
+        if not is_known(written, dotted=dotted):
+            names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted)]
+            what = "no tool, and no operation of one," if dotted else "no tool"
+            text = f"{what} is named `{written}`{choice_hint(written, names)}"
+            near = near_miss(written, sorted(names))
+            found.append(Problem(Severity.ERROR, "unknown-tool", text, near_miss=near, subject=Subject(address)))
+    return tuple(found)
+
+
+def _names(policy: Policy, before: Policy | None) -> Iterator[tuple[Address, str, bool]]:
+    """Where a tool is limited by its name, and whether an operation may follow after a dot."""
+    old = before or Policy()
+    for agent_id, agent in policy.agents.items():
+        if agent is not old.agents.get(agent_id):
+            yield from _names_of_rules(agent.tool_rules, ("agents", agent_id, "tool_rules"))
+            yield from (
+                (("agents", agent_id, "approvals", key), key, True) for key in agent.approvals if key not in _TIER_WORDS
+            )
+    for source in () if policy.sources is old.sources else policy.sources:
+        yield from _names_of_rules(source.required_tools, ("sources", source.source_id, "required_tools"))
+    for index, rule in enumerate(() if policy.rules is old.rules else policy.rules):
+        yield from ((("policy", "rules", index), name, False) for name in rule.tools or ())
+    if policy.tools is not old.tools:
+        yield from ((("tools", name), name, False) for name in policy.tools)
+    if policy.defaults is not old.defaults:
+        yield from (
+            (("defaults", "approvals", key), key, True) for key in policy.defaults.approvals if key not in _TIER_WORDS
+        )
+
+
+def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tuple[Address, str, bool]]:
+    for index, rule in enumerate(rules):
+        at, kind = (*address, index), rule.rule_type
+        if rule.tool_name != ANY_TOOL:
+            yield at, rule.tool_name, False
+        yield from ((at, name, True) for name in rule.conditions if not name.startswith(OPERATION_CONDITION))
+        if isinstance(kind, ExclusiveGroups):
+            yield from ((at, name, True) for group in kind.groups for name in group)
+
+
+def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
+    """An operation of ``operation_tiers``, or an argument of ``paths``, that the tool does not have."""
+    settings = settings_of(policy, facts.name, facts.major)
+    if settings is None:
+        return None
+    key = f"{facts.name}@{facts.major}" if f"{facts.name}@{facts.major}" in policy.tools else facts.name
+    if settings.paths and (unknown := _no_arguments(facts, settings.paths)):
+        text = f"`paths` names {unknown}, which `{facts.name}` does not take"
+        return _reason(text, ("tools", key, "paths"), None)
+    return _reason(_unknown(facts, settings.operation_tiers), ("tools", key, "operation_tiers"), None)
+
+
+def _no_arguments(facts: ToolFacts, named: Iterable[str]) -> str:
+    """Those that it has no text at, in words; a tool that says nothing of its arguments may take any."""
+    return ", ".join(f"`{one}`" for one in named if facts.texts is not None and one not in facts.texts)
+
+
+def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str, Reason]:
+    """By tool name: a policy rule that names it and an operation which none of the tools of that rule has.
+
+    A rule that names a tool which is not there now is left alone: that one may have it.
+    """
+    if not policy.rules:
+        return {}
+    operations: dict[str, set[str]] = {}
+    for facts in known:
+        operations.setdefault(facts.name, set()).update(facts.operation_names)
+    found: dict[str, Reason] = {}
+    for index, rule in enumerate(policy.rules):
+        names = {split_name(written)[0] for written in rule.tools or ()}
+        if names <= operations.keys():
+            held = set[str]().union(*(operations[name] for name in names))
+            unknown = [name for name in rule.operations or () if name not in held]
+            if unknown:
+                found |= dict.fromkeys(names, _policy_reason(index, rule, unknown))
+    return found
+
+
+def _policy_reason(index: int, rule: PolicyRule, unknown: list[str]) -> Reason:
+    listed = ", ".join(f"`{name}`" for name in unknown)
+    text = f"policy rule `{rule.name}` names {listed}, which none of its tools has, so they are closed"
+    return Reason(Layer.POLICY, Verdict.DENY, UNKNOWN, text, ("policy", "rules", index), rule.name)
+
+
+def _unknown(facts: ToolFacts, named: Iterable[str]) -> str | None:
+    missing = set(named).difference(facts.operation_names)
+    if not missing:
+        return None
+    listed = ", ".join(f"`{name}`" for name in sorted(missing))
+    return f"a rule names {listed}, which `{facts.name}` does not have"
+
+
+def _reason(text: str | None, address: Address | None, rule_id: str | None) -> Reason | None:
+    if text is None:
+        return None
+    return Reason(Layer.RULE, Verdict.DENY, UNKNOWN, f"{text}, so the tool is closed", address, rule_id)

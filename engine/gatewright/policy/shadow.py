@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.wildmatch import GitPattern, Token, Wild, parse_git_pattern
+from gatewright.policy.glob import GitPattern, Token, Wild, parse_git_pattern
 
 _MAX_STEPS = 300_000
 _MAX_TOKENS = 300

@@ -12,7 +12,7 @@ from gatewright.base.errors import EditRefused
 from gatewright.base.plural import plural
 from gatewright.policy.document import PermissionRule, Policy, Source, is_folder_place
 from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, moved
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 
 def set_level(policy: Policy, source_id: str, index: int, level: Permission) -> Edit:

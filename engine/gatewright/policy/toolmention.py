@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Change, FieldChange, SourceChange, ToolSettingsChange
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import OPERATION_CONDITION, ExclusiveGroups, ToolRule
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import OPERATION_CONDITION, ExclusiveGroups, PolicyRule, ToolRule
+from gatewright.policy.verdict import Verdict, split_name
 
 Names = Mapping[str, str | None]
 """By the bare name of a tool the one that it gets, or None where it goes."""

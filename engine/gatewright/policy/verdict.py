@@ -1,8 +1,15 @@
-"""Allow, ask, deny, and which is stricter."""
+"""Verdicts, safety tiers, permission levels and tool names: the words that a policy is written in.
+
+Each tier and each level gives a verdict: allow, ask or deny. The table of levels is the contract's: partner and human
+mean one thing here, "ask before any writing". A tool is written as ``name`` or ``name@major``.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 from gatewright.base.word import Word
 
@@ -32,3 +39,132 @@ def strictest(*verdicts: Verdict) -> Verdict:
 def stricter(verdicts: frozenset[Verdict], than: Verdict) -> frozenset[Verdict]:
     """Those of them that are stricter than one."""
     return frozenset(verdict for verdict in verdicts if STRICTNESS[verdict] > STRICTNESS[than])
+
+
+class SafetyTier(Word):
+    """How much an operation can do, the least first; spelt as in the policy file's ``approvals``."""
+
+    READ_ONLY = "read_only"
+    SIDE_EFFECTING = "side_effecting"
+    PRIVILEGED = "privileged"
+
+
+TIER_DEFAULTS = {
+    SafetyTier.READ_ONLY: Verdict.ALLOW,
+    SafetyTier.SIDE_EFFECTING: Verdict.ALLOW,
+    SafetyTier.PRIVILEGED: Verdict.ASK,
+}
+"""The verdict of a tier where no ``approvals`` key says otherwise."""
+
+
+def deciding_keys(tool: str, operation: str, tier: SafetyTier) -> tuple[str, ...]:
+    """The keys of ``approvals`` that may say what becomes of an operation, the most specific first."""
+    return (f"{tool}.{operation}", tool, str(tier)) if operation else (tool, str(tier))
+
+
+class Permission(Word):
+    """A level, from none (not even read or listed) to admin (delete too)."""
+
+    NONE = "none"
+    READ_ONLY = "read_only"
+    PARTNER = "partner"
+    HUMAN = "human"
+    APPEND = "append"
+    READ_WRITE = "read_write"
+    ADMIN = "admin"
+
+
+class Action(Word):
+    """What an operation does to a file or block, the mildest first."""
+
+    READ = "read"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+
+class PathUse(Word):
+    """What a tool does at a path that an argument of it names; none: the argument is no path."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    NONE = "none"
+
+    @property
+    def action(self) -> Action:
+        """What a level has to allow; what is written may be written over."""
+        return {PathUse.DELETE: Action.DELETE, PathUse.WRITE: Action.OVERWRITE}.get(self, Action.READ)
+
+
+_ROWS = {
+    Permission.NONE: (Verdict.DENY, Verdict.DENY, Verdict.DENY, Verdict.DENY),
+    Permission.READ_ONLY: (Verdict.ALLOW, Verdict.DENY, Verdict.DENY, Verdict.DENY),
+    Permission.PARTNER: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
+    Permission.HUMAN: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
+    Permission.APPEND: (Verdict.ALLOW, Verdict.ALLOW, Verdict.DENY, Verdict.DENY),
+    Permission.READ_WRITE: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ASK),
+    Permission.ADMIN: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW),
+}
+_TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(Action)}
+
+
+def verdict_for(level: Permission, action: Action) -> Verdict:
+    """What ``level`` says to ``action``."""
+    return _TABLE[level, action]
+
+
+def is_more_open(level: Permission, than: Permission) -> bool:
+    """Whether something is freer under ``level``: asked about where it was denied, or allowed where it was not."""
+    return any(STRICTNESS[_TABLE[level, action]] < STRICTNESS[_TABLE[than, action]] for action in Action)
+
+
+ANY_TOOL = "*"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
+_DIGITS = 9
+"""The longest major: a longer number is a name, since Python would not even read one of thousands of digits."""
+
+
+def tool_name_fault(name: object) -> str:
+    """The fault of a ``name`` that policies and protocols cannot write; empty where they can."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return ""
+    return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
+
+
+class _Versioned(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def major(self) -> int: ...
+
+
+_Tool = TypeVar("_Tool", bound=_Versioned)
+
+
+def split_name(written: str) -> tuple[str, int | None]:
+    """``("recall", 2)`` for ``recall@2``; the major is None for a bare name or a tail that is no number."""
+    name, at, major = written.rpartition("@")
+    is_major = at and name and major.isdecimal() and major.isascii() and len(major) <= _DIGITS
+    return (name, int(major)) if is_major else (written, None)
+
+
+def names_tool(written: str, tool_name: str, major: int) -> bool:
+    """Whether ``written`` (bare, ``name@major`` or ``*``) stands for that tool."""
+    if "@" not in written:
+        return written in (tool_name, ANY_TOOL)
+    name, wanted = split_name(written)
+    return name == tool_name and wanted in {None, major}
+
+
+def chosen_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict[str, _Tool]:
+    """One major per name, in catalog order: the one that ``listed`` asks for by ``name@major``, else the highest."""
+    asked_for = [split_name(written) for written in listed or () if "@" in written]
+    wanted = {name: major for name, major in asked_for if major is not None}
+    chosen: dict[str, _Tool] = {}
+    for facts in catalog:
+        held = chosen.get(facts.name)
+        asked = wanted.get(facts.name) if held is not None else None
+        if held is None or facts.major == asked or (facts.major > held.major and held.major != asked):
+            chosen[facts.name] = facts
+    return chosen

@@ -1,35 +1,239 @@
-"""What only the whole policy shows: requirements that cannot be met, missing sources, idle rules. It reads no TOML.
+"""Checks a policy as a whole: requirements that cannot be met, missing sources, idle rules, agents that cannot save.
 
-A rule on a tool that the agent does not list is no finding: it waits for the tool to be turned on again.
+A requirement that an agent could never meet, since what it demands is hidden from it, is refused on loading and by an
+edit alike. A rule on a tool that the agent does not list waits for the tool to be turned on again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from gatewright.base.frozen import frozen
+from gatewright.base.problem import Address
 from gatewright.base.report import RawPath, Report
 from gatewright.policy.composition import called_operations, ordinal
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
-from gatewright.policy.endpoint import EVERY_ENDPOINT
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.requirement import Sight, hidden_requirements, majors_of
-from gatewright.policy.right import ToolFacts
+from gatewright.policy.layer import Layers
+from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import (
+    ANY_TOOL,
     OPERATION_CONDITION,
     AllowedOperations,
+    ArgumentConstraints,
+    PolicyRule,
+    RequiredBeforeExit,
     RequiredBeforeExitIf,
     RequiresPrecedingTools,
     StartConstraint,
     ToolRule,
 )
-from gatewright.policy.toolname import chosen_tools, split_name
-from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.checkopen import warn_open_arguments
-from gatewright.policyfile.checkpolicy import check_policy_rules
-from gatewright.policyfile.checksave import Unsaved
-from gatewright.policyfile.known import KnownTools
+from gatewright.policy.scope import EVERY_ENDPOINT
+from gatewright.policy.verdict import Verdict, chosen_tools, names_tool, split_name
+from gatewright.policyfile.names import KnownTools
+from gatewright.policyfile.readpolicy import check_policy_rules
+
+_REQUIRED = (StartConstraint, RequiredBeforeExit, RequiredBeforeExitIf)
+Majors = dict[str, list["ToolFacts"]]
+
+
+@frozen
+class HiddenRequirement:
+    """A rule (its index among the agent's) that demands what the agent does not see. ``what``: as to be shown."""
+
+    index: int
+    rule: ToolRule
+    what: str
+
+    @property
+    def code(self) -> str:
+        """The code of its problem."""
+        start = isinstance(self.rule.rule_type, StartConstraint)
+        return "start-constraint-hidden" if start else "exit-requirement-hidden"
+
+    @property
+    def consequence(self) -> str:
+        """What could never happen."""
+        return "start with it" if isinstance(self.rule.rule_type, StartConstraint) else "end"
+
+    @property
+    def demand(self) -> str:
+        """What the agent must do with it."""
+        start = isinstance(self.rule.rule_type, StartConstraint)
+        return "has to start with it" if start else "has to call it before it ends"
+
+
+class Sight:
+    """What one agent sees, worked out for the tools that are asked about. ``majors``: see ``majors_of``."""
+
+    def __init__(self, policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]) -> None:
+        self._agent, self._majors = agent, majors
+        self._layers = Layers(policy, agent)
+        self._rights: dict[str, ToolRight] = {}
+
+    def hides(self, written: str, operations: frozenset[str] | None = None) -> str | None:
+        """What of the tool is hidden, when all that is asked for is: the tool itself or the operations."""
+        name = split_name(written)[0]
+        if name not in self._majors:
+            return None
+        right = self.right(name)
+        if right.is_hidden:
+            return f"`{name}`"
+        if operations and operations.isdisjoint(right.shown):
+            return " or ".join(f"`{name}.{operation}`" for operation in sorted(operations))
+        return None
+
+    def hides_condition(self, condition: str) -> str | None:
+        """The same of a condition ``tool`` or ``tool.operation``, the longest registered name first."""
+        end = len(condition)
+        while end > 0:
+            if split_name(condition[:end])[0] in self._majors:
+                operation = condition[end + 1 :]
+                return self.hides(condition[:end], frozenset({operation}) if operation else None)
+            end = condition.rfind(".", 0, end)
+        return None
+
+    def right(self, name: str) -> ToolRight:
+        """The agent's right on a registered tool: of two majors on the one that it has."""
+        if name not in self._rights:
+            held = self._majors[name]
+            facts = held[0] if len(held) == 1 else chosen_tools(held, self._agent.tools)[name]
+            self._rights[name] = self._layers.right(facts)
+        return self._rights[name]
+
+
+def majors_of(catalog: Iterable[ToolFacts]) -> Majors:
+    """The registered majors by bare name."""
+    found: Majors = {}
+    for facts in catalog:
+        found.setdefault(facts.name, []).append(facts)
+    return found
+
+
+def has_requirement(agent: Agent) -> bool:
+    """Whether a rule of the agent demands that something was called."""
+    return any(isinstance(rule.rule_type, _REQUIRED) for rule in agent.tool_rules)
+
+
+def hidden_requirements(
+    policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]
+) -> Iterator[HiddenRequirement]:
+    """The start and exit requirements that the agent could never meet: it does not see the tool or its operations."""
+    if not has_requirement(agent):
+        return
+    sight = Sight(policy, agent, majors)
+    for index, rule in enumerate(agent.tool_rules):
+        if isinstance(rule.rule_type, _REQUIRED) and rule.tool_name != ANY_TOOL:
+            what = sight.hides(rule.tool_name, rule.operations)
+            if what is not None:
+                yield HiddenRequirement(index, rule, what)
+
+
+def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
+    """Warn once of each such tool: at its own setting, else at the first rule that constrains it."""
+    rules = [
+        (agent, index, rule.tool_name, rule.rule_type.arguments)
+        for agent in agents
+        for index, rule in enumerate(agent.tool_rules)
+        if isinstance(rule.rule_type, ArgumentConstraints)
+    ]
+    said: set[RawPath] = set()
+    for facts in (one for several in majors.values() for one in several):
+        table = f"{facts.name}@{facts.major}"
+        table = table if table in policy.tools else facts.name
+        setting = policy.tools[table].extra_arguments if table in policy.tools else None
+        is_open = facts.extra_arguments is Verdict.ALLOW
+        if not is_open and (facts.extra_arguments is Verdict.DENY or setting is not Verdict.ALLOW):
+            continue
+        taken = {name for operation in facts.operations for name in operation.parameters}
+        place: RawPath | None = next(
+            (
+                ("agents", agent.agent_id, "tool_rules", index, "rule_type")
+                for agent, index, written, arguments in rules
+                if names_tool(written, facts.name, facts.major)
+                and (written != ANY_TOOL or not taken.isdisjoint(arguments))
+                and _lists(policy, agent, facts, majors)
+            ),
+            None,
+        )
+        if setting is Verdict.DENY or (setting is not None and place is not None):
+            place = ("tools", table, "extra_arguments")
+        if place is None or place in said:
+            continue
+        said.add(place)
+        why = "its schema itself lets them through" if is_open else "this setting lets them through"
+        message = f"calls of `{facts.name}` may give arguments that its schema does not name: {why}"
+        report.warning(place, "arguments-open", message, at_value=True, tools=((facts.name, None),))
+
+
+def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bool:
+    if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
+        return False
+    if agent.tools is not None and not any(names_tool(one, facts.name, facts.major) for one in agent.tools):
+        return False
+    return chosen_tools(majors[facts.name], agent.tools)[facts.name] is facts
+
+
+_TOOL, _SAVE = "file", "save"
+_EDITS = ("append", "insert", "replace", "patch")
+"""What changes a block alone; creating and deleting reach the disk by themselves."""
+
+
+class Unsaved:
+    """The warnings for the agents of policies that differ in their agents alone; the rights of each are kept.
+
+    ``slim``: such a policy without policy rules that rights do not depend on.
+    """
+
+    def __init__(self, slim: Policy, majors: Majors) -> None:
+        self._slim, self._majors = slim, majors
+        self._rights: dict[str, tuple[Agent, ToolRight]] = {}
+
+    def warn(self, policy: Policy, agents: Collection[Agent], report: Report) -> None:
+        """Add the warnings for these agents. ``policy`` is the slim one with all of its rules."""
+        if not any(facts.origin == "built-in" and facts.needs_source for facts in self._majors.get(_TOOL, ())):
+            return
+        rights = {agent.agent_id: self._right(agent) for agent in agents}
+        savers = [agent for agent in agents if _SAVE in rights[agent.agent_id].shown]
+        for agent in agents:
+            right = rights[agent.agent_id]
+            edits = [name for name in _EDITS if name in right.shown]
+            if not edits or _SAVE in right.shown:
+                continue
+            own = {source.source_id for source in policy.sources_of(agent)}  # the blocks of their files are shared
+            saver = next((one for one in savers if any(s.source_id in own for s in policy.sources_of(one))), None)
+            end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
+            may = " and ".join(f"`{name}`" for name in edits)
+            message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
+            place, about = _place(policy, self._slim, agent, right), ((_TOOL, _SAVE),)
+            report.warning(place, "edits-never-saved", message, at_value=True, agent_id=agent.agent_id, tools=about)
+
+    def _right(self, agent: Agent) -> ToolRight:
+        held = self._rights.get(agent.agent_id)
+        if held is None or held[0] is not agent:
+            held = self._rights[agent.agent_id] = (agent, Sight(self._slim, agent, self._majors).right(_TOOL))
+        return held[1]
+
+
+def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawPath:
+    """What hides the operation, else the agent."""
+    row = next((row for row in right.operations if row.operation == _SAVE), None)
+    address: Address = next((reason.address for reason in row.reasons if reason.address), ()) if row else ()
+    own: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
+    match address:
+        case ("agents", _, "tool_rules", int(index)):
+            return (*own, "tool_rules", index, "rule_type")
+        case ("agents", _, *rest):
+            return (*own, *rest)
+        case ("policy", "rules", int(index)):
+            return ("policy", "rules", next(at for at, rule in enumerate(policy.rules) if rule is slim.rules[index]))
+        case ("sources", str(source_id), *rest) if policy.dialect is Dialect.GATEWRIGHT:
+            return ("sources", [source.source_id for source in policy.sources].index(source_id), *rest)
+        case ("sources", *_):
+            return own
+        case _:
+            return address or own
+
 
 _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "compositions", "policy", "workspace"})
 """The tables that the rights of every agent hang on."""

@@ -13,11 +13,9 @@ from typing import Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policyfile.editarray import ArrayEdit
-from gatewright.policyfile.pairing import WORDS, Naming, Pairing, pairing
 from gatewright.policyfile.render import block, key_text, literal, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
-from gatewright.policyfile.splice import Part, Splices
+from gatewright.policyfile.splice import WORDS, ArrayEdit, Naming, Pairing, Part, Splices, pairing
 
 T = TypeVar("T")
 

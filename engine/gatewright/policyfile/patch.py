@@ -14,21 +14,8 @@ from gatewright.base.report import RawPath
 from gatewright.policy.composition import Composition
 from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
-from gatewright.policyfile.pairing import (
-    AGENTS,
-    CATALOGS,
-    COMPOSITION_STEPS,
-    COMPOSITIONS,
-    LEVELS,
-    POLICY_RULES,
-    SOURCES,
-    pairing,
-)
-from gatewright.policyfile.patchagent import AgentPatch
-from gatewright.policyfile.patchvalue import change_table, edit_rows
-from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
+from gatewright.policyfile.patchagent import AgentPatch, change_table, edit_rows, in_order
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
@@ -44,8 +31,19 @@ from gatewright.policyfile.plain import (
     whole_defaults,
     whole_source,
 )
+from gatewright.policyfile.readagent import PATTERN_ENDPOINTS
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
+from gatewright.policyfile.splice import (
+    AGENTS,
+    CATALOGS,
+    COMPOSITION_STEPS,
+    COMPOSITIONS,
+    LEVELS,
+    POLICY_RULES,
+    SOURCES,
+    pairing,
+)
 
 
 def patch_text(text: str, before: Policy, after: Policy) -> str:

@@ -1,29 +1,151 @@
-"""The least change of one agent's table, its capabilities, and of tool rules wherever they stand."""
+"""The least change of agents in a text: tables, capabilities, tool rules, order; values in the author's spelling.
+
+The order of agents is that of their first tables. What is written of an agent, with the comments above it, goes where
+that of another one stood.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeGuard, TypeVar, cast
 
+from gatewright.base.duration import parse_duration
 from gatewright.base.report import RawPath
+from gatewright.base.size import parse_size
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policy.rule import ToolRule
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
-from gatewright.policyfile.pairing import CAPABILITIES, TOOL_RULES
-from gatewright.policyfile.patchvalue import (
-    change_table,
-    is_words,
-    value_like,
-    written_value,
-)
 from gatewright.policyfile.plain import (
+    duration_like,
     plain_agent,
     plain_kind,
     plain_rule,
 )
 from gatewright.policyfile.render import block
-from gatewright.policyfile.scan import Kind
+from gatewright.policyfile.scan import Item, Kind, Section, scan
+from gatewright.policyfile.splice import CAPABILITIES, TOOL_RULES, Naming, Splices
 from gatewright.schema.walk import as_object
+
+Written = tuple[bool, tuple[int, int]]
+"""Whether it is a statement of a table above, and where it stands."""
+
+
+def in_order(text: str, agent_ids: Sequence[str]) -> str:
+    """The text with its agents in that order, as far as they are written in the same way; it says the same."""
+    tree, splices = scan(text), Splices(text)
+    agents = tree.find(("agents",))
+    if agents is None or agents.members.keys() != set(agent_ids):
+        return text
+    if agents.kind is Kind.INLINE:
+        whole = {name: (item.key_start, item.end) for name, item in agents.members.items()}
+        for name, wanted in zip(agents.members, agent_ids, strict=True):
+            splices.replace(*whole[name], text[slice(*whole[wanted])].replace("\r\n", "\n"))
+        return splices.result()
+    written: dict[str, list[Written]] = {}
+    for section in tree.sections:
+        for agent_id, found in _written(section, splices):
+            written.setdefault(agent_id, []).append(found)
+    for name, wanted in zip(agents.members, agent_ids, strict=True):
+        if name == wanted:
+            continue
+        if {statement for statement, _ in written[name]} != {statement for statement, _ in written[wanted]}:
+            return text
+        first, *others = written[name]
+        pieces = [text[slice(*span)].replace("\r\n", "\n").removesuffix("\n") + "\n" for _, span in written[wanted]]
+        splices.replace(*first[1], ("" if first[0] else "\n").join(pieces))
+        for _, span in others:
+            splices.remove_block(*span)
+    return splices.result()
+
+
+def _written(section: Section, splices: Splices) -> Iterator[tuple[str, Written]]:
+    match section.path:
+        case ("agents", str(agent_id), *_):
+            start = splices.comments_above(splices.line_start(section.start))
+            yield agent_id, (False, (start, splices.line_end(section.end)))
+        case () | ("agents",):
+            for statement in section.statements:
+                path = (*section.path, *statement.keys)
+                if path[0] == "agents" and len(path) > 1:
+                    start = splices.comments_above(splices.line_start(statement.start))
+                    yield str(path[1]), (True, (start, splices.line_end(statement.item.end)))
+        case _:
+            return
+
+
+T = TypeVar("T")
+
+
+def written_value(editor: Editor, item: Item) -> object:
+    """What a written value says."""
+    return tomllib.loads(f"v = {editor.source_of(item)}")["v"]
+
+
+def value_like(written: object, value: object) -> object:
+    """``value``, a duration or a size as a number where that is how it is ``written``; anything else as it is."""
+    if isinstance(written, str) or not isinstance(value, str | int | float) or isinstance(value, bool):
+        return value
+    for read in (lambda: duration_like(written, parse_duration(value)), lambda: parse_size(value)):
+        with contextlib.suppress(ValueError, OverflowError):
+            return read()
+    return value
+
+
+def change_table(
+    editor: Editor,
+    path: RawPath,
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    renamed: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Turn a table from ``old`` to ``new``: lists of texts entry by entry, tables member by member.
+
+    Other members keep the spelling that they have. ``renamed``: by key of a list of names, old to new ones.
+    """
+    changes: dict[str, object] = {key: REMOVED for key in old if key not in new}
+    for key, value in new.items():
+        held, place = old.get(key), (*path, key)
+        if held == value:
+            continue
+        item, before, after = editor.find(place), as_object(held), as_object(value)
+        if is_words(held) and is_words(value):
+            editor.edit_words(place, held, value, (renamed or {}).get(key))
+        elif item is not None and before and after:
+            change_table(editor, place, before, after)
+        elif item is not None and item.kind in VALUES and (held is None or isinstance(held, str)):
+            changes[key] = value_like(written_value(editor, item), value)
+        else:
+            changes[key] = value
+    editor.set_members(path, changes)
+
+
+def edit_rows(
+    editor: Editor,
+    path: RawPath,
+    old: Sequence[T],
+    new: Sequence[T],
+    naming: Naming[T],
+    plain: Callable[[T], Mapping[str, object]],
+    renamed: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Turn a list of tables from ``old`` to ``new``. ``renamed``: as for `change_table`."""
+    editor.edit_list(
+        path,
+        old,
+        new,
+        naming,
+        plain=plain,
+        blocks=lambda row: [block((*path, 0), plain(row))],
+        change=lambda place, one, other: change_table(editor, place, plain(one), plain(other), renamed),
+    )
+
+
+def is_words(value: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of texts."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))
 
 
 class AgentPatch:

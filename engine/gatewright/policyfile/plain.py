@@ -26,11 +26,10 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
-from gatewright.policy.endpoint import BLUESKY_URL, DISCORD_URL, Endpoints
 from gatewright.policy.kinds.capability import plain_capability
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import DEFAULT_PRIORITY, RuleKind, ToolRule
+from gatewright.policy.rule import DEFAULT_PRIORITY, PolicyRule, RuleKind, ToolRule
+from gatewright.policy.scope import BLUESKY_URL, DISCORD_URL, Endpoints
+from gatewright.policy.verdict import Permission
 
 Plain = dict[str, object]
 

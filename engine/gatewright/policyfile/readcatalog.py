@@ -16,7 +16,7 @@ from gatewright.base.row import Raw, Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
 from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
-from gatewright.policyfile.known import KnownTools
+from gatewright.policyfile.names import KnownTools
 
 TYPES = {str(kind): kind for kind in CatalogType}
 CONFINES = {str(one): one for one in Confine}

@@ -25,14 +25,12 @@ from gatewright.policy.composition import (
 )
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name, tool_name_fault
-from gatewright.policyfile.known import KnownTools
-from gatewright.policyfile.names import Names
-from gatewright.policyfile.readschema import check_json_schema
+from gatewright.policy.verdict import SafetyTier, split_name, tool_name_fault
+from gatewright.policyfile.condition import check_json_schema
+from gatewright.policyfile.names import KnownTools, Names
 from gatewright.schema.check import check_schema
+from gatewright.schema.engine import pattern_problems
 from gatewright.schema.inline import inline_references
-from gatewright.schema.pattern import pattern_problems
 from gatewright.schema.walk import Schema, as_list, as_object
 
 STEP_KEYS: dict[str, Shape] = {

@@ -1,36 +1,60 @@
-"""Reading a policy file strictly, every problem at once. It writes nothing and touches no folder.
+"""Loads a policy file strictly with every problem at once, stores its text, and refuses edits that would not load.
 
-Enforcement reads with tomllib; places are looked up only when there is something to report.
+Enforcement reads with tomllib; places are looked up only when there is something to report. Messages begin with what
+is wrong and name the file; a write never lands on content that nobody has seen. Of an edited policy only what changed
+is looked at: of agents what their rules and capabilities say of themselves (names of tools and operations are the
+edit's own business); of policy rules, defaults and ``[workspace]`` all that a reader of the file would find in them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import nulls_in
 from gatewright.base.problem import Problem, Severity
-from gatewright.base.report import BOM, Finding, Report
+from gatewright.base.report import BOM, Finding, RawPath, Report
 from gatewright.base.row import Raw, Row
 from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
-from gatewright.policy.document import Agent, Defaults, Dialect, Policy
+from gatewright.policy.composition import ORIGIN
+from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy
+from gatewright.policy.kinds.capability import check_capabilities
+from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.check import Checked, PolicyCheck
-from gatewright.policyfile.known import KnownTools
-from gatewright.policyfile.names import Names
-from gatewright.policyfile.place import Places
-from gatewright.policyfile.readagent import AGENT_KEYS, DEFAULTS_KEYS, read_agents, read_defaults
+from gatewright.policyfile.condition import check_schemas
+from gatewright.policyfile.names import KnownTools, Names
+from gatewright.policyfile.place import Places, problems_of
+from gatewright.policyfile.plain import (
+    plain_catalog,
+    plain_composition,
+    plain_defaults,
+    plain_policy_rule,
+    plain_workspace,
+)
+from gatewright.policyfile.readagent import (
+    AGENT_KEYS,
+    DEFAULTS_KEYS,
+    read_agents,
+    read_defaults,
+    read_pattern,
+    read_sources,
+    source_shape,
+)
 from gatewright.policyfile.readcatalog import catalog_shape, check_places, read_catalogs
 from gatewright.policyfile.readcomposition import check_steps, composition_shape, read_compositions
-from gatewright.policyfile.readdeclaration import Declaration
-from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rules
-from gatewright.policyfile.readsource import read_sources, source_shape
+from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rule, read_policy_rules
 from gatewright.policyfile.readtool import KEYS as SETTINGS_KEYS
-from gatewright.policyfile.readtool import read_tool_settings
+from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
 from gatewright.policyfile.readworkspace import WORKSPACE, read_workspace
-from gatewright.policyfile.report import problems_of
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
@@ -129,8 +153,6 @@ def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
     report = Report()
     row = Row(raw, (), report)
     if not {"gatewright", "agents"} & raw.keys() and {"tool_rules", "data_sources"} & raw.keys():
-        from gatewright.policyfile.patternfile import read_pattern
-
         known = known.with_rooted() if known is not None else None
         policy = read_pattern(row, stem or "agent", Names(known, report))
     else:
@@ -141,8 +163,6 @@ def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
 
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
     """The policy, and the tools with those of its catalogs and as it declares them, which all the rest is held to."""
-    from gatewright.policyfile.readdeclaration import read_declarations
-
     version = row.raw.get("gatewright")
     if version is None:
         message = "a policy file begins with `gatewright = 1` (only a file of one agent's `[[tool_rules]]` may lack it)"
@@ -226,8 +246,7 @@ def _head(line: str) -> str:
 
 
 def _syntax(text: str, file: str, message: str) -> Problem:
-    from gatewright.policyfile.scan import scan
-    from gatewright.policyfile.syntaxfault import explained
+    from gatewright.policyfile.scan import explained, scan
 
     found = _AT.search(message)
     said = message[: found.start()] if found else message
@@ -253,3 +272,172 @@ def _offset(text: str, found: re.Match[str] | None) -> int:
 
 def _problem(text: str, file: str, offset: int, message: str) -> Problem:
     return Problem(Severity.ERROR, "syntax", message, Places(text, file, Dialect.GATEWRIGHT).place_at(offset))
+
+
+def read_policy_text(path: Path) -> str:
+    """The text of the file, line endings and BOM as they are. Raises WorkspaceError with the reason."""
+    content = _read_bytes(path)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise WorkspaceError(f"`{path}` is not UTF-8 text (line {line})") from None
+
+
+def digest_of(text: str) -> str:
+    """SHA-256 (FIPS 180-4) of the text in UTF-8, 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def write_policy_text(path: Path, text: str, *, expected: str | None) -> None:
+    """Replace the file's content, whole or not at all. ``expected`` is the text it must hold now, None: no such file.
+
+    Raises WorkspaceError when the disk says otherwise, or cannot be written; then the file is as it was.
+    """
+    _check_unchanged(path, expected)
+    _write(path, text)
+
+
+def overwrite_policy_text(path: Path, text: str, *, seen: str | None) -> None:
+    """Replace whatever the file holds, whole or not at all; what is no ordinary file stays. Raises WorkspaceError.
+
+    ``seen`` is the text that the decision was made on, None when there was none to read: then it is not compared.
+    """
+    if seen is not None:
+        _check_unchanged(path, seen)
+    elif os.path.lexists(path):
+        _read_bytes(path)
+        if not os.access(path, os.W_OK):
+            raise WorkspaceError(f"`{path}` was not saved: the file is read-only")
+    _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path, text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise WorkspaceError(f"`{path}` was not saved: the text is not UTF-8") from None
+    except OSError as error:
+        raise WorkspaceError(f"`{path}` was not saved: {_reason(error)}") from None
+
+
+def _check_unchanged(path: Path, expected: str | None) -> None:
+    if expected is None:
+        if os.path.lexists(path):
+            raise WorkspaceError(f"`{path}` was not saved: a file of that name is there already")
+        return
+    if not os.path.exists(path):  # noqa: PTH110 -- Path.exists raises when the folder may not be searched
+        raise WorkspaceError(f"`{path}` was not saved: the file is gone from the disk")
+    if _read_bytes(path) != expected.encode("utf-8", "surrogatepass"):
+        raise WorkspaceError(f"`{path}` was not saved: it was changed by another program meanwhile")
+    if not os.access(path, os.W_OK):
+        raise WorkspaceError(f"`{path}` was not saved: the file is read-only")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise WorkspaceError(f"`{path}` is a folder, not a policy file")
+        if not stat.S_ISREG(mode):
+            raise WorkspaceError(f"`{path}` is no ordinary file")
+        at_once = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that took the name meanwhile must not wait for a writer
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise WorkspaceError(f"`{path}` is no ordinary file")
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise WorkspaceError(f"`{path}` cannot be read: {_reason(error)}") from None
+    if len(content) > MAX_BYTES:
+        raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no policy file")
+    return content
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file or folder"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return (said or type(error).__name__).lower()
+
+
+Fault = tuple[RawPath, str]
+"""Where in the file something is wrong, e.g. ``("policy", "rules", 0, "when")``, and what."""
+
+
+def agent_fault(before: Agent | None, after: Agent) -> str | None:
+    """The first fault of what ``after`` has and ``before`` has not; None when it can be written and read."""
+    known = {id(rule) for rule in before.tool_rules} if before else set[int]()
+    for rule in after.tool_rules:
+        if id(rule) not in known and (fault := rule_fault(rule)):
+            return fault
+    if before is not None and before.capabilities == after.capabilities:
+        return None
+    report = Report()
+    check_capabilities([(capability, ()) for capability in after.capabilities], report)
+    return report.first_error[1] if report.first_error else None
+
+
+def rule_fault(rule: ToolRule) -> str | None:
+    """Why the rule could not be read from a file, with the place inside its value; None when it could."""
+    report = Report()
+    rule.check(report)
+    if report.first_error is None and isinstance(rule.rule_type, ArgumentConstraints):
+        check_schemas(rule.rule_type, ("rule_type", rule.kind), report)
+    if report.first_error is None:
+        return None
+    (key, *inside), message = report.first_error
+    place = ".".join(map(str, inside[1:]))
+    return f"`{place}`: {message}" if key == "rule_type" and len(inside) > 2 else message
+
+
+def catalog_fault(catalog: Catalog) -> str | None:
+    """Why the catalog could not be read from a file; None when it could."""
+    report = Report()
+    read_catalogs([Row(plain_catalog(catalog), ("catalogs", 0), report)], None)
+    return report.first_error[1] if report.first_error else None
+
+
+def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]) -> tuple[Fault, ...]:
+    """What of the rules, the defaults, the workspace and the compositions of ``after`` is wrong.
+
+    What ``before`` says as well is not looked at.
+
+    ``known``: the tools that it may name, asked for if needed.
+    """
+    report, plain = Report(), plain_workspace(after)
+    if plain != plain_workspace(before):
+        read_workspace(Row(plain, ("workspace",), report), after.agents)
+    if after.compositions is not before.compositions:
+        tools = _compositions(after, known(), report)
+        known = lambda: tools  # noqa: E731
+    if after.rules is not before.rules or after.defaults is not before.defaults:
+        names, read = Names(known(), report), {id(rule) for rule in before.rules}
+        named = [rule.name for rule in after.rules]
+        for index, rule in enumerate(after.rules):
+            if id(rule) not in read:
+                row = _row(plain_policy_rule(rule), ("policy", "rules", index), report)
+                read_policy_rule(row, names, after.agents)
+                if named.count(rule.name) > 1:
+                    row.fault("name", "duplicate", f"a policy rule is named `{rule.name}` already")
+        if after.defaults is not before.defaults:
+            read_defaults(Row(plain_defaults(after.defaults), ("defaults",), report), names)
+    return tuple((found.path, found.message) for found in report.findings if found.severity is Severity.ERROR)
+
+
+def _compositions(after: Policy, there: KnownTools, report: Report) -> KnownTools:
+    """The tools that there are with those of the compositions, in which all that is wrong is reported."""
+    others = replace(there, facts=tuple(facts for facts in there.facts if facts.origin != ORIGIN))
+    rows = [_row(plain_composition(one), ("compositions", at), report) for at, one in enumerate(after.compositions)]
+    found, known = read_compositions(rows, others)
+    known = known or others
+    check_steps(rows, found, Names(known, report))
+    return known
+
+
+def _row(plain: Mapping[str, object], path: RawPath, report: Report) -> Row:
+    """A row as a file would have it; null, which no file can hold, is reported."""
+    for place in nulls_in(dict(plain)):
+        report.error((*path, *place), "bad-value", "a policy file cannot hold null")
+    return Row(dict(plain), path, report)

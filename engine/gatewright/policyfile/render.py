@@ -1,4 +1,8 @@
-"""Plain values as TOML text, as tomlkit spells them, and a policy as a new, tidy file; nobody's formatting is kept."""
+"""Policies as new TOML text: values as tomlkit spells them, a whole tidy file, one agent in Pattern's own shape.
+
+Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; durations are whole seconds.
+What its shape cannot carry is said at the top of the file.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,21 @@ from tomlkit.container import Container
 from tomlkit.items import AoT, Array, InlineTable, Item, SingleKey, Table, Trivia, Whitespace
 
 from gatewright.base.errors import NotSupported
-from gatewright.base.report import RawPath
-from gatewright.policy.document import Agent, Defaults, Policy, Source
-from gatewright.policy.verdict import Verdict
+from gatewright.base.report import RawPath, shown
+from gatewright.policy.document import (
+    DEFAULT_MAX_FILE_BYTES,
+    Agent,
+    Defaults,
+    MemoryWeights,
+    Policy,
+    ShellSettings,
+    Source,
+    ToolSettings,
+    Web,
+)
+from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
+from gatewright.policy.scope import Endpoints
+from gatewright.policy.verdict import Permission, Verdict, split_name
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_catalog,
@@ -25,6 +41,7 @@ from gatewright.policyfile.plain import (
     plain_tool_settings,
     plain_workspace,
 )
+from gatewright.policyfile.readagent import PATTERN_ENDPOINTS
 
 
 def key_text(key: str) -> str:
@@ -89,7 +106,7 @@ def _encodable(text: str) -> str:
 
 def render_policy(policy: Policy) -> str:
     """The text of a whole policy file. Raises NotSupported for a value that TOML cannot hold."""
-    return "\n".join(_blocks(policy))
+    return "\n".join(_policy_blocks(policy))
 
 
 def block(path: RawPath, data: Mapping[str, object]) -> str:
@@ -129,7 +146,7 @@ def source_blocks(source: Source, *, adjacent: bool = False) -> Iterator[str]:
         yield block(("sources", 0, "required_tools", 0), plain_rule(required, adjacent=adjacent))
 
 
-def _blocks(policy: Policy) -> Iterator[str]:
+def _policy_blocks(policy: Policy) -> Iterator[str]:
     named = {"name": policy.name, "description": policy.description}
     yield statements({"gatewright": 1, **{key: value for key, value in named.items() if value is not None}})
     if policy.defaults != Defaults():
@@ -150,3 +167,139 @@ def _blocks(policy: Policy) -> Iterator[str]:
         yield block(("policy",), {"default": str(policy.default)})
     for rule in policy.rules:
         yield block(("policy", "rules", 0), plain_policy_rule(rule))
+
+
+_HEAD = """\
+# Written by Gatewright for Pattern's runtime, agent by agent.
+# That runtime does NOT enforce operations: it shows and runs every operation of each tool below, whatever the
+# AllowedOperations rules say. It also matches the patterns of files by its own rules, which are not gitignore's.
+# Deploy the policy with Gatewright where the rights have to hold.
+"""
+
+
+_UNKNOWN_THERE = (RateLimit, ArgumentConstraints)
+"""Kinds that Pattern's reader would refuse the whole file for."""
+
+
+def render_pattern(policy: Policy, agent_id: str) -> str:
+    """The agent's file in Pattern's shape; comments at the top name everything that is lost.
+
+    Raises NotSupported for an agent without tools: there an empty list means every tool.
+    """
+    agent = policy.agents.get(agent_id)
+    if agent is None:
+        raise NotSupported(f"no agent `{agent_id}` to export")
+    if not carries(policy, agent):
+        raise NotSupported(f"agent `{agent_id}` has no tools, and Pattern reads an empty list as all of them")
+    sources = policy.sources_of(agent)
+    lost = [*_lost(policy, agent), *(fault for source in sources for fault in _lost_source(source))]
+    lost += [f"the stream {stream.source_id}" for stream in policy.streams_of(agent)]
+    return "\n".join(_pattern_blocks(agent, sources, "".join(f"# Lost here: {fault}.\n" for fault in lost)))
+
+
+def carries(policy: Policy, agent: Agent) -> bool:
+    """Whether Pattern's shape can say which tools the agent has."""
+    return bool(agent.tools) or (agent.tools is None and policy.defaults.unlisted_tools is Verdict.ALLOW)
+
+
+def _pattern_blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Iterator[str]:
+    tools = {} if agent.tools is None else {"tools": list(agent.tools)}
+    yield _HEAD + lost + statements({"name": agent.agent_id, **tools})
+    for rule in agent.tool_rules:
+        if not isinstance(rule.rule_type, _UNKNOWN_THERE):
+            yield block(("tool_rules", 0), _rule(rule))
+    for source in sources:
+        path = ("data_sources", source.source_id)
+        yield block(path, {"type": "file", "name": source.source_id, "paths": [source.base_path]})
+        for row in source.permission_rules:
+            yield block((*path, "permission_rules", 0), {"pattern": row.pattern, "permission": _level(row.permission)})
+        yield block((*path, "permission_rules", 0), {"pattern": "**", "permission": _level(source.default_permission)})
+
+
+def _level(permission: Permission) -> str:
+    """The strictest level that Pattern has stands for none."""
+    return str(Permission.READ_ONLY if permission is Permission.NONE else permission)
+
+
+def _rule(rule: ToolRule) -> dict[str, object]:
+    data = plain_rule(rule, adjacent=True)
+    kind = rule.rule_type
+    if isinstance(kind, Cooldown | Periodic):
+        data["rule_type"] = {"type": rule.kind, "value": int(kind.seconds)}
+    elif isinstance(kind, RequiresConsent):
+        data["rule_type"] = {"type": rule.kind, "value": {} if kind.scope is None else {"scope": kind.scope}}
+    return data
+
+
+def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
+    defaults, own_limits = policy.defaults, (policy.defaults.max_output_bytes, policy.defaults.timeout_s)
+    lost = {
+        "the approvals": agent.approvals or defaults.approvals,
+        "the limits of [defaults]": own_limits != (Defaults().max_output_bytes, None),
+        "the check of formats": defaults.check_formats,
+        "the settings of [tools]": any(settings != ToolSettings() for settings in policy.tools.values()),
+    }
+    yield from (words for words, is_lost in lost.items() if is_lost)
+    for name, settings in policy.tools.items():
+        if settings.declares:
+            yield f"the operations declared for {_on_one_line(name)}"
+    for catalog in policy.catalogs:
+        yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
+        if catalog.is_confined:
+            yield f"the confinement of {_on_one_line(catalog.catalog_id)}: there its server may do what its user may"
+    for composition in policy.compositions:
+        yield f"the composition {_on_one_line(composition.name)}"
+    for name in policy.roots.folders:
+        yield f"the root {name}"
+    lost = {
+        "what shell commands may start": policy.shell != ShellSettings(),
+        "where messages may go": policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS),
+        "what web tools may reach, and who is asked to search": policy.web != Web(),
+        "the places that no tool touches": policy.closed,
+        "how notes are ranked": policy.memory != MemoryWeights(),
+        "the capabilities": agent.capabilities,
+    }
+    yield from (words for words, is_lost in lost.items() if is_lost)
+    if policy.default is not Verdict.ALLOW:
+        yield f"the policy default {policy.default}: a call that no policy rule matches is allowed there"
+    for rule in policy.rules:
+        if rule.agents is None or agent.agent_id in rule.agents:
+            yield f"the policy rule {_on_one_line(rule.name)} ({rule.effect})"
+    if agent.user_id is not None:
+        yield "the user_id"
+    for name in agent.tools or ():
+        if split_name(name)[1] is not None:
+            yield f"the major version in {name}"
+    for number, rule in enumerate(agent.tool_rules, 1):
+        yield from (f"{fault} of rule {number}" for fault in _lost_rule(rule))
+
+
+def _on_one_line(text: str) -> str:
+    return shown(text).strip("`")
+
+
+def _lost_rule(rule: ToolRule) -> Iterator[str]:
+    kind = rule.rule_type
+    if isinstance(kind, _UNKNOWN_THERE):
+        yield f"the kind {rule.kind} and with it the whole"
+        return
+    if rule.operations is not None:
+        yield "the conditions on operations"
+    if kind.names_tools and any("." in condition for condition in rule.conditions):
+        yield "the operations of tools in the conditions"
+    if isinstance(kind, Cooldown | Periodic) and kind.seconds != int(kind.seconds):
+        yield "the fraction of a second"
+    if split_name(rule.tool_name)[1] is not None:
+        yield "the major version"
+
+
+def _lost_source(source: Source) -> Iterator[str]:
+    if source.required_tools:
+        yield f"the required tools of source {source.source_id}"
+    levels = {source.default_permission, *(rule.permission for rule in source.permission_rules)}
+    if Permission.NONE in levels:
+        yield f"the level none of source {source.source_id}, written as read_only: its files can be read there"
+    if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
+        yield f"max_file_bytes of source {source.source_id}"
+    if source.watch:
+        yield f"watch of source {source.source_id}"

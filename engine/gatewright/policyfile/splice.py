@@ -1,16 +1,182 @@
-"""Replacements of stretches of one text, collected first and done at once.
+"""Edits of the rows of a list in a text: which row is which after edits, and the stretches of text that are replaced.
 
-Offsets are those of the original text, so that one edit never has to reckon with another.
+A row carries its identity through the edits; what has none, or comes from elsewhere, is known by what it says or by
+its name. A row in the place of one that went is a new row, so that what an author wrote about the old one is never
+left standing above it. In a list that is one value, ``[ ... ]``, where every element has its lines for itself, the
+comment lines above it go and move with it. Offsets are those of the original text, so that one edit never has to
+reckon with another; all are done at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.errors import WeMustFix
+from gatewright.base.frozen import frozen
 from gatewright.base.report import BOM
-from gatewright.policyfile.scan import Span
+from gatewright.policy.composition import Composition, CompositionStep
+from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
+from gatewright.policy.kinds.capability import Capability, kind_of
+from gatewright.policy.rule import PolicyRule, ToolRule
+from gatewright.policy.rule import Row as Identified
+from gatewright.policy.verdict import split_name
+from gatewright.policyfile.render import literal
+from gatewright.policyfile.scan import Item, Span
+
+T = TypeVar("T")
+MAX_GUESSES = 1_000
+"""As many pairs of rows are compared to find out which are alike, for each list."""
+
+
+@frozen
+class Naming(Generic[T]):
+    """By what a row is known: equal names, the surest first. ``guessed``: rows may be the same though no name is."""
+
+    names: tuple[Callable[[T], Hashable], ...]
+    guessed: bool = False
+
+
+@frozen
+class Step:
+    """``keep``: old ``i`` is new ``j`` (perhaps changed). ``delete``: old ``i`` up to ``i_end`` goes.
+
+    ``insert``: new ``j`` up to ``j_end`` comes before old ``i_end``; the old one before it that stays is ``i - 1``.
+    """
+
+    what: Literal["keep", "delete", "insert"]
+    i: int
+    i_end: int
+    j: int
+    j_end: int
+
+
+@frozen
+class Pairing:
+    """``origins``: new to old places of the rows that are in both lists. ``steps``: from one list to the other.
+
+    ``moved``: new to old places of those that a step deletes and another one inserts.
+    """
+
+    origins: Mapping[int, int]
+    steps: tuple[Step, ...]
+    moved: Mapping[int, int]
+
+
+def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, related: bool = True) -> Pairing:
+    """Pair the rows of two lists. ``related``: ``after`` came of ``before`` by edits, so that nothing is guessed."""
+    origins: dict[int, int] = {}
+    for name_of in naming.names:
+        taken = set(origins.values())
+        waiting: dict[Hashable, list[int]] = {}
+        for i in reversed(range(len(before))):
+            if i not in taken:
+                waiting.setdefault(name_of(before[i]), []).append(i)
+        for j, row in enumerate(after):
+            if j not in origins and waiting.get(name := name_of(row)):
+                origins[j] = waiting[name].pop()
+    if naming.guessed and not related:
+        _pair_alike(before, after, origins)
+    kept = _in_order(origins)
+    steps = tuple(_steps(len(before), len(after), kept))
+    return Pairing(origins, steps, {j: i for j, i in origins.items() if j not in kept})
+
+
+def _pair_alike(before: Sequence[T], after: Sequence[T], origins: dict[int, int]) -> None:
+    """Of the rows left over between the same neighbours, the most alike ones first."""
+    taken = set(origins.values())
+    found: list[tuple[float, int, int]] = []
+    kept = [(-1, -1), *sorted(_in_order(origins).items()), (len(after), len(before))]
+    for (j, i), (j_end, i_end) in pairwise(kept):
+        old = [at for at in range(i + 1, i_end) if at not in taken]
+        new = [at for at in range(j + 1, j_end) if at not in origins]
+        if len(old) * len(new) + len(found) <= MAX_GUESSES:
+            found += [(_likeness(before[one], after[other]), one, other) for one in old for other in new]
+    for likeness, i, j in sorted(found, key=lambda guess: (-guess[0], guess[1:])):
+        if likeness >= 0.5 and j not in origins and i not in taken:
+            origins[j] = i
+            taken.add(i)
+
+
+def _likeness(one: object, other: object) -> float:
+    """The share of what either says that both say; two of which nothing is said are alike."""
+    if not is_dataclass(one) or not is_dataclass(other):
+        return 0.0
+    named: list[str] = [field.name for field in fields(one) if field.compare]
+    pairs: list[tuple[Any, Any]] = [(getattr(one, name), getattr(other, name)) for name in named]
+    said = [left == right for left, right in pairs if left or right]
+    return sum(said) / len(said) if said else 1.0
+
+
+def _in_order(origins: Mapping[int, int]) -> dict[int, int]:
+    """The most of the pairs whose rows have the same order in both lists."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for j in sorted(origins):
+        at = bisect_left(ends, origins[j])
+        before[j] = last[at - 1] if at else None
+        ends[at : at + 1] = [origins[j]]
+        last[at : at + 1] = [j]
+    kept: dict[int, int] = {}
+    j = last[-1] if last else None
+    while j is not None:
+        kept[j] = origins[j]
+        j = before[j]
+    return kept
+
+
+def _steps(old: int, new: int, kept: Mapping[int, int]) -> Iterator[Step]:
+    i = j = 0
+    for j_kept, i_kept in [*sorted(kept.items()), (new, old)]:
+        if i < i_kept:
+            yield Step("delete", i, i_kept, j, j)
+        if j < j_kept:
+            yield Step("insert", i, i_kept, j, j_kept)
+        if j_kept < new:
+            yield Step("keep", i_kept, i_kept + 1, j_kept, j_kept + 1)
+        i, j = i_kept + 1, j_kept + 1
+
+
+def _itself(row: Hashable) -> Hashable:
+    return row
+
+
+def _same_and_equal(row: ToolRule | PermissionRule | Source | PolicyRule) -> Hashable:
+    return row.identity, row
+
+
+def _identity(row: Identified) -> Hashable:
+    return row.identity
+
+
+def _tool_and_kind(rule: ToolRule) -> tuple[str, str]:
+    return split_name(rule.tool_name)[0], rule.kind
+
+
+WORDS: Naming[str] = Naming((_itself,))
+AGENTS: Naming[Agent] = Naming((_identity, lambda agent: agent.agent_id), guessed=True)
+TOOL_RULES: Naming[ToolRule] = Naming(
+    (
+        _same_and_equal,
+        _identity,
+        _itself,
+        lambda rule: (*_tool_and_kind(rule), rule.conditions),
+        _tool_and_kind,
+    )
+)
+LEVELS: Naming[PermissionRule] = Naming((_same_and_equal, _identity, _itself, lambda rule: rule.pattern), guessed=True)
+SOURCES: Naming[Source] = Naming((_identity, lambda source: source.source_id), guessed=True)
+CATALOGS: Naming[Catalog] = Naming((_identity, lambda catalog: catalog.catalog_id), guessed=True)
+POLICY_RULES: Naming[PolicyRule] = Naming((_identity, lambda rule: rule.name), guessed=True)
+COMPOSITIONS: Naming[Composition] = Naming((_identity, lambda composition: composition.name), guessed=True)
+COMPOSITION_STEPS: Naming[CompositionStep] = Naming((_identity, _itself), guessed=True)
+CAPABILITIES: Naming[Capability] = Naming((_itself, kind_of))
+
 
 Part = tuple[int, int, str]
 """A stretch of the text and what comes in its place."""
@@ -119,3 +285,154 @@ class Splices:
             self.replace(above, end, "")
         else:
             self.replace(start, end, "")
+
+
+class ArrayEdit:
+    """One list. ``headings``: a comment line is of all elements below it, up to the next one, and goes with the last.
+
+    Else it is of the one element below it.
+    """
+
+    def __init__(self, splices: Splices, item: Item, *, headings: bool) -> None:
+        self._splices, self._item, self._headings = splices, item, headings
+        self._by_line = all(map(self._has_own_lines, item.elements))
+
+    def apply(
+        self, pairing: Pairing, count: int, after: Sequence[object], inside: Mapping[int, Sequence[Part]]
+    ) -> None:
+        """Delete, insert and move elements of a list of ``count``; those that stay in their place are not looked at.
+
+        ``inside``: what changes in elements that move, by their old places.
+        """
+        plan = pairing.steps
+        if all(step.what == "keep" for step in plan):
+            return
+        if len(self._item.elements) != count:
+            raise WeMustFix("a list of the policy file is not what was read")
+        if not any(step.what == "keep" for step in plan):
+            self._write_anew(after)
+            return
+        grows = any(step.what == "insert" and step.i_end == count for step in plan)
+        if self._by_line and not grows and plan[-1].what == "delete" and self._item.elements[-1].comma < 0:
+            last = self._item.elements[plan[-1].i - 1]  # another one becomes the last, and has no comma either
+            self._splices.replace(last.comma, last.comma + 1, "")
+        moved = pairing.moved
+        going = {i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
+        gone = going.difference(moved.values())
+        for step in plan:
+            if step.what == "delete":
+                self._delete(step, gone)
+            elif step.what == "insert":
+                places = range(step.j, step.j_end)
+                words = [
+                    self._source(moved[j], inside.get(moved[j], ())) if j in moved else literal(after[j])
+                    for j in places
+                ]
+                self._insert(step, words, [moved.get(j) for j in places])
+
+    def delete_inline(self, step: Step) -> None:
+        """Delete elements that stand on one line with others, with the commas between them."""
+        elements, splices = self._item.elements, self._splices
+        if step.i_end < len(elements):
+            splices.replace(first_of(elements[step.i]), first_of(elements[step.i_end]), "")
+        elif "#" in splices.text[elements[step.i - 1].end : first_of(elements[step.i])]:
+            splices.replace(first_of(elements[step.i]), elements[-1].end, "")
+        else:
+            splices.replace(elements[step.i - 1].end, elements[-1].end, "")
+
+    def _write_anew(self, after: Sequence[object]) -> None:
+        """Other elements altogether; a comment behind the bracket or below the last element is the list's own."""
+        elements, splices, (start, end) = self._item.elements, self._splices, (self._item.start, self._item.end)
+        if self._by_line and elements:
+            first, last = self._comments(0), splices.line_end(_behind(elements[-1]))
+            if "#" in splices.text[start:first] or "#" in splices.text[last:end]:
+                indent = splices.indent(first_of(elements[0]))
+                splices.replace(first, last, "".join(f"{indent}{literal(row)},\n" for row in after))
+                return
+        splices.replace(start, end, literal(list(after)))
+
+    def _has_own_lines(self, element: Item) -> bool:
+        splices = self._splices
+        end = _behind(element)
+        rest = splices.text[end : splices.line_end(end)].strip()
+        alone = not splices.indent(first_of(element)).strip() and (not rest or rest.startswith("#"))
+        return alone and "\n" not in splices.text[element.end : end]
+
+    def _delete(self, step: Step, gone: Collection[int]) -> None:
+        places = range(step.i, step.i_end)
+        if not self._by_line and not all(self._has_own_lines(self._item.elements[i]) for i in places):
+            self.delete_inline(step)
+            return
+        for i in places:
+            element = self._item.elements[i]
+            start = self._comments(i) if self._loses_comments(i, gone) else self._line(i)
+            self._splices.replace(start, self._splices.line_end(max(element.comma, element.end)), "")
+
+    def _loses_comments(self, i: int, gone: Collection[int]) -> bool:
+        if not self._headings:
+            return True
+        if i not in gone:
+            return False
+        below: Iterable[int] = range(i + 1, len(self._item.elements))
+        for other in below:
+            if self._comments(other) != self._line(other):
+                return True
+            if other not in gone:
+                return False
+        return True
+
+    def _insert(self, step: Step, words: Sequence[str], origins: Sequence[int | None]) -> None:
+        elements, splices = self._item.elements, self._splices
+        at_end = step.i_end >= len(elements)
+        anchor = elements[step.i - 1] if at_end else elements[step.i_end]
+        if not self._by_line:
+            joined = ", ".join(words)
+            offset = anchor.end if at_end else first_of(anchor)
+            splices.replace(offset, offset, f", {joined}" if at_end else f"{joined}, ")
+            return
+        indent = splices.indent(first_of(anchor))
+        lines = [self._lines(indent, text, origin) for text, origin in zip(words, origins, strict=True)]
+        if not at_end:
+            offset = self._before(step)
+        else:
+            offset = splices.line_end(max(anchor.comma, anchor.end))
+            if anchor.comma < 0:
+                splices.replace(anchor.end, anchor.end, ",")
+                if origins[-1] is None:
+                    lines[-1] = f"{indent}{words[-1]}\n"
+        splices.replace(offset, offset, "".join(lines))
+
+    def _before(self, step: Step) -> int:
+        """Where what comes in the place of others, or else above an element, begins."""
+        if self._headings and step.i == step.i_end:
+            return self._line(step.i_end)
+        return self._comments(step.i_end)
+
+    def _lines(self, indent: str, words: str, origin: int | None) -> str:
+        """An element on lines of its own, with what the author wrote above and behind it where it stood."""
+        if origin is None:
+            return f"{indent}{words},\n"
+        element, splices = self._item.elements[origin], self._splices
+        end = _behind(element)
+        above = "" if self._headings else splices.text[self._comments(origin) : self._line(origin)]
+        behind = splices.text[end : splices.line_end(end)].rstrip("\r\n")
+        return f"{above}{indent}{words},{behind}\n".replace("\r\n", "\n")
+
+    def _source(self, i: int, inside: Sequence[Part]) -> str:
+        element = self._item.elements[i]
+        return self._splices.moved_text([(element.start, element.end)], inside)[0]
+
+    def _line(self, i: int) -> int:
+        return self._splices.line_start(first_of(self._item.elements[i]))
+
+    def _comments(self, i: int) -> int:
+        return self._splices.comments_above(self._line(i))
+
+
+def first_of(element: Item) -> int:
+    """Where an element of a list (or a member of an inline table, with its key) begins."""
+    return element.key_start
+
+
+def _behind(element: Item) -> int:
+    return element.comma + 1 if element.comma >= 0 else element.end

@@ -11,12 +11,11 @@ from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from gatewright.schema.check import SchemaChecker, check_schema
-    from gatewright.schema.discover import discover_operations
-    from gatewright.schema.filter import FilterResult, filter_operations, filter_with_lints
+    from gatewright.schema.constraint import narrow
+    from gatewright.schema.filter import FilterResult, discover_operations, filter_operations, filter_with_lints
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.generate import schema_of
     from gatewright.schema.inline import inline_references
-    from gatewright.schema.narrow import narrow
     from gatewright.schema.operation import Operation, OperationSet
     from gatewright.schema.paths import PathCandidate, deed_of, discover_paths, holds_text, text_places
     from gatewright.schema.prose import clean_text
@@ -55,12 +54,11 @@ door(
     __name__,
     {
         "gatewright.schema.check": ("SchemaChecker", "check_schema"),
-        "gatewright.schema.discover": ("discover_operations",),
-        "gatewright.schema.filter": ("FilterResult", "filter_operations", "filter_with_lints"),
+        "gatewright.schema.filter": ("FilterResult", "discover_operations", "filter_operations", "filter_with_lints"),
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.generate": ("schema_of",),
         "gatewright.schema.inline": ("inline_references",),
-        "gatewright.schema.narrow": ("narrow",),
+        "gatewright.schema.constraint": ("narrow",),
         "gatewright.schema.operation": ("Operation", "OperationSet"),
         "gatewright.schema.paths": ("PathCandidate", "deed_of", "discover_paths", "holds_text", "text_places"),
         "gatewright.schema.prose": ("clean_text",),

@@ -17,11 +17,9 @@ import jsonschema_rs
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import checked_object
-from gatewright.schema.draft import is_draft_7
-from gatewright.schema.engine import CHECKED_FORMATS, compiled
+from gatewright.schema.engine import CHECKED_FORMATS, compiled, pattern_problems, with_lengths
 from gatewright.schema.inline import check_expansion, inline_references
-from gatewright.schema.pattern import pattern_problems, with_lengths
-from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
+from gatewright.schema.walk import Schema, as_object, is_draft_7, map_children, pointer_text, walk
 
 if TYPE_CHECKING:
     from gatewright.schema.misfit import Misfit

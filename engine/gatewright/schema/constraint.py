@@ -1,24 +1,104 @@
-"""A constraint on an argument as it is meant: references inlined, and every type closed of which it says nothing.
+"""Constraints on the fields of a schema: as they are meant, and a schema narrowed by them or closed to unknown names.
 
 To JSON Schema a `pattern` says nothing of a list, so every list meets it. A constraint speaks of the types that its
 keywords are for and of those that it names (`type`, `const`, `enum`); its branches, and the places inside, each of
-their own. What comes out takes nothing that the constraint as written does not take.
+their own. What comes out takes nothing that the constraint as written does not take, and a narrowed schema accepts
+exactly what both accept. What was written to stay open stays open. References of a constraint are its own.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.schema.combine import own_words
+from gatewright.base.pattern import compile_linear
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.combine import NOTHING, both, own_words
 from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_named
-from gatewright.schema.inline import inline_references
-from gatewright.schema.shapes.inplace import UNIONS, finder
-from gatewright.schema.walk import Schema, as_list, as_object, definition, map_children
+from gatewright.schema.inline import inline_references, rehomed
+from gatewright.schema.walk import (
+    UNIONS,
+    Schema,
+    as_list,
+    as_object,
+    at_one_draft,
+    definition,
+    finder,
+    in_place,
+    map_children,
+    properties_of,
+    required_of,
+)
+
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_OLD = ("draft-07", "draft-06", "draft-04")
+_STRANGER = "\N{SNOWMAN} a name that no pattern is meant for"
+_EXPLICIT = "its schema says so itself"
+
+
+def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
+    """``schema`` that takes no argument but those that it names, and why that cannot be; empty where it is.
+
+    The same object comes back where it is closed already or stays open. The names of all alternatives count at the
+    root, so that a call which fitted one of them still does. Raises SchemaError for references that cannot be read.
+    """
+    is_old = any(draft in str(schema.get("$schema", "")) for draft in _OLD)
+    if _is_closed(schema, is_old=is_old):
+        return schema, ""
+    plain = inline_references(schema) if any("$ref" in node for node in in_place(schema)) else schema
+    find = finder(plain)
+    parts = in_place(plain, find)
+    declaring = in_place(plain, find, tests=False)  # an `if` opens nothing, nor names what it only asks for
+    if any(_is_open(part) for part in declaring):
+        return schema, _EXPLICIT
+    unread = any(  # names may stand where nobody looked
+        ("$ref" in part and find(str(part["$ref"])) is None)
+        or not part.keys().isdisjoint({"$dynamicRef", "dependencies"})
+        for part in parts
+    )
+    if unread or (is_old and "$ref" in plain):
+        return schema, "what its references name cannot be told"
+    if not is_old and plain.get("unevaluatedProperties") is False and not any(_is_open(part) for part in parts):
+        return schema, ""
+    names: Schema = {}
+    patterns: Schema = {}
+    for part in parts[1:]:
+        names |= {name: {} for name in properties_of(part)}
+    for part in declaring:
+        patterns |= {pattern: {} for pattern in as_object(part.get("patternProperties")) or {}}
+        names |= {name: {} for name in required_of(part) if name not in names}
+    own = properties_of(plain)
+    closed: Schema = {**plain, "properties": {**own, **names, **own}, "additionalProperties": False}
+    if patterns:
+        closed["patternProperties"] = {**patterns, **(as_object(plain.get("patternProperties")) or {})}
+    return closed, ""
+
+
+def _is_closed(schema: Schema, *, is_old: bool) -> bool:
+    """Whether it is closed itself, or every alternative of a union is; an old draft reads nothing beside `$ref`."""
+    if is_old and "$ref" in schema:
+        return False
+    if schema.get("additionalProperties") is False:
+        return True
+    unions = (as_list(schema.get(keyword)) for keyword in UNIONS)
+    return any(
+        branches and all(_is_closed(as_object(branch) or {}, is_old=is_old) for branch in branches)
+        for branches in unions
+    )
+
+
+def _is_open(part: Schema) -> bool:
+    """Whether it says that any name may stand there."""
+    patterns = as_object(part.get("patternProperties")) or {}
+    return any(part.get(keyword, False) is not False for keyword in _OTHERS) or any(
+        compile_linear(pattern).search(_STRANGER) for pattern in patterns
+    )
+
 
 Way = Literal["asked", "part", "refused", "refused part", "raw"]
 """How a schema stands in a constraint: a value must fit it, by itself or together with what stands beside it, or must
@@ -165,3 +245,144 @@ def _type_of(kinds: Kinds) -> Any:
 
 def _without_definitions(schema: Schema) -> Schema:
     return {key: value for key, value in schema.items() if key not in {"$defs", "definitions"}}
+
+
+When = tuple[str, Iterable[str]]
+"""The operation field and the operations that a narrowing is for."""
+
+
+def narrow(
+    schema: Schema,
+    constraints: Mapping[str, object],
+    *,
+    when: When | None = None,
+    defaults: Mapping[str, object] | None = None,
+    required: Iterable[str] = (),
+) -> Schema:
+    """``schema`` whose top-level fields also satisfy ``constraints`` (field = JSON Schema); ``required`` must be there.
+
+    A field that is left out is bound by its default only: ``defaults``, or the one that the schema declares; where it
+    does not satisfy the constraint the field becomes required. ``when`` limits the narrowing to some operations.
+    The input is never changed; the same object comes back when nothing is constrained. Raises SchemaError for a
+    constraint that cannot be compiled, or that means something else in the draft of ``schema``.
+    """
+    result = schema
+    for name in required:
+        field = _Field(name, {}, SchemaChecker({}), needed=True)
+        result = _conditional(result, field, when) if when is not None else _with_needed(result, name)
+    for name, given in constraints.items():
+        constraint = _own(given)
+        if constraint is None:
+            continue
+        checker = SchemaChecker(constraint)
+        result, constraint = at_one_draft(result, constraint)
+        result, constraint = rehomed(result, constraint)
+        if defaults is not None:
+            held = [defaults[name]] if name in defaults else []
+        else:
+            held = [own["default"] for own in _declarations(result, name) if "default" in own][:1]
+        field = _Field(name, constraint, checker, any(not checker.is_valid(default) for default in held))
+        result = _conditional(result, field, when) if when is not None else _bound(result, field)
+    return result
+
+
+class _Field:
+    """One constrained field; ``needed``: leaving it out would break the constraint."""
+
+    __slots__ = ("checker", "constraint", "name", "needed")
+
+    def __init__(self, name: str, constraint: Schema, checker: SchemaChecker, needed: bool) -> None:
+        self.name, self.constraint, self.checker, self.needed = name, constraint, checker, needed
+
+
+def _own(given: object) -> Schema | None:
+    """The constraint with its references inlined; None when it asks for nothing."""
+    if isinstance(given, bool):
+        return None if given else dict(NOTHING)
+    table = as_object(given)
+    if table is None:
+        raise SchemaError("a constraint must be a JSON Schema")
+    inlined = inline_references(table)
+    return inlined if own_words(inlined) else None
+
+
+def _declarations(schema: Schema, name: str) -> list[Schema]:
+    held = [schema, *(b for keyword in UNIONS for item in as_list(schema.get(keyword)) or [] if (b := as_object(item)))]
+    return [own for node in held if (own := as_object(properties_of(node).get(name))) is not None]
+
+
+def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
+    """The constraint for some operations only, beside everything else; it evaluates no property where that counts."""
+    selector, operations = when
+    names = list(operations)
+    default = next((own.get("default") for own in _declarations(schema, selector)), None)
+    condition: Schema = {"properties": {selector: {"enum": names}}}
+    if default not in names:
+        condition["required"] = [selector]
+    bound: Schema = {"properties": {field.name: field.constraint}} if field.constraint else {}
+    if field.needed:
+        bound["required"] = [field.name]
+    said: Schema = {"if": condition, "then": bound}
+    if "unevaluatedProperties" in schema:
+        said = {"not": {**condition, "not": bound}}
+    return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), said]}
+
+
+def _bound(schema: Schema, field: _Field) -> Schema:
+    result = _constrained(schema, field)
+    return _with_needed(result, field.name) if field.needed else result
+
+
+def _with_needed(schema: Schema, name: str) -> Schema:
+    named = required_of(schema)
+    return schema if name in named else {**schema, "required": [*named, name]}
+
+
+def _constrained(schema: Schema, field: _Field) -> Schema:
+    name, known = field.name, properties_of(schema)
+    if name in known:
+        own = as_object(known[name])
+        narrowed = known[name] if own is None and known[name] is False else _narrowed(schema, own or {}, field)
+        return {**schema, "properties": {**known, name: narrowed}}
+    inside = _in_variants(schema, field)
+    if inside is not None:
+        return inside
+    if "unevaluatedProperties" in schema:
+        # Said without declaring the field, so that `unevaluatedProperties` still sees what it saw
+        refused = {"not": {"required": [field.name], "properties": {field.name: {"not": field.constraint}}}}
+        return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), refused]}
+    if not _takes(schema, name):
+        return schema
+    others = as_object(schema.get("additionalProperties"))
+    plain = not _matches(schema, name) and others is not None
+    added = _narrowed(schema, others, field) if plain and others is not None else field.constraint
+    return {**schema, "properties": {**known, name: added}}
+
+
+def _narrowed(root: Schema, own: Schema, field: _Field) -> Schema:
+    return both(own, field.constraint, field.checker, root)
+
+
+def _in_variants(schema: Schema, field: _Field) -> Schema | None:
+    """Narrowed where a union's variants declare the field; None where one might take it undeclared."""
+    for keyword in UNIONS:
+        branches = [as_object(branch) for branch in as_list(schema.get(keyword)) or []]
+        variants = [branch for branch in branches if branch is not None]
+        if not variants or len(variants) < len(branches):
+            continue
+        declaring = [field.name in properties_of(variant) for variant in variants]
+        if any(declaring) and all(d or not _takes(v, field.name) for d, v in zip(declaring, variants, strict=True)):
+            return {**schema, keyword: [_constrained(variant, field) for variant in variants]}
+    return None
+
+
+def _takes(schema: Schema, name: str) -> bool:
+    """Whether an object may have ``name`` although no property says so."""
+    return schema.get("additionalProperties") is not False or "$ref" in schema or _matches(schema, name)
+
+
+def _matches(schema: Schema, name: str) -> bool:
+    patterns = as_object(schema.get("patternProperties")) or {}
+    return bool(patterns) and not SchemaChecker({"patternProperties": dict.fromkeys(patterns, False)}).is_valid(
+        {name: 0}
+    )

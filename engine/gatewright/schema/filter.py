@@ -1,20 +1,151 @@
-"""A schema reduced to allowed operations, texts included."""
+"""The operations of a schema, as it offers them or as somebody declares them, and the schema reduced to allowed ones.
+
+Texts are reduced as well, and so are the schemas of results, which a model may see without learning of hidden
+operations.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.schema.declare import with_declared
-from gatewright.schema.discover import discover_operations
 from gatewright.schema.inline import inline_references
-from gatewright.schema.operation import OperationSet
-from gatewright.schema.prose import clean_text
+from gatewright.schema.operation import EACH, OperationSet, Steps, choice_of, path_text, restricted
+from gatewright.schema.prose import bearing_names, clean_text, clean_wording
+from gatewright.schema.shapes import candidates_of
+from gatewright.schema.shapes.flat import Candidate, is_operation_name
+from gatewright.schema.shapes.nested import places, with_repeats
 from gatewright.schema.shapes.reduce import reduced
-from gatewright.schema.walk import Schema, as_object, children, walk
-from gatewright.schema.wording import bearing_names, clean_wording
+from gatewright.schema.walk import (
+    Schema,
+    as_list,
+    as_object,
+    children,
+    items_of,
+    map_children,
+    properties_of,
+    required_of,
+    walk,
+)
+
+
+def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
+    """An inlined schema whose ``field`` is a closed list of ``operations``, and the field's name.
+
+    A list that the schema closes already is narrowed to what is declared. Raises SchemaError where there is no such
+    field, none that looks like one, or where it takes no texts.
+    """
+    steps = _steps(schema, field)
+    if (*steps, EACH) in _lists(schema):
+        raise SchemaError(f"the operations of a list are declared for its elements, `{path_text((*steps, EACH))}`")
+    wanted = frozenset(operations)
+    found = _changed(schema, steps, operations, wanted)
+    if found is schema:
+        raise SchemaError(f"the schema has no field `{path_text(steps)}`")
+    return found, path_text(steps)
+
+
+def _steps(schema: Schema, field: str | None) -> Steps:
+    known = [(*place.steps, name) for place in places(schema) for node in place.nodes for name in properties_of(node)]
+    known += _lists(schema)
+    if field is not None:
+        found = next((steps for steps in known if path_text(steps) == field), None)
+    else:
+        found = next((steps for steps in known if len(steps) == 1 and is_operation_name(steps[0])), None)
+    if found is None:
+        raise SchemaError(f"the schema has no field `{field}`" if field else "no field of the schema names operations")
+    return found
+
+
+def _lists(schema: Schema) -> list[Steps]:
+    """The elements of each list of the root's own."""
+    return [(name, EACH) for name, value in properties_of(schema).items() if items_of(as_object(value) or {})]
+
+
+def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """Every declaration of the field along ``steps``, in whatever branch, closed."""
+    if steps[-1] == EACH:
+        return _with_elements(schema, steps[0], operations, wanted)
+    place = next(place for place in places(schema) if place.steps == steps[:-1])
+    holding = [node for node in place.nodes if steps[-1] in properties_of(node)]
+    targets = {id(node) for node in holding} | _alike(schema, steps[-1], holding)
+
+    def copied(node: object) -> object:
+        table, array = as_object(node), as_list(node)
+        if array is not None:
+            return [copied(item) for item in array]
+        if table is None:
+            return node
+        result: Schema = {key: copied(value) for key, value in table.items()}
+        if id(node) in targets:
+            own = as_object(properties_of(table)[steps[-1]]) or {}
+            result["properties"] = {**properties_of(result), steps[-1]: closed_field(own, operations, wanted)}
+        return result
+
+    return as_object(copied(schema)) or schema
+
+
+def _with_elements(schema: Schema, name: str, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """The list of the root's own whose elements are closed."""
+    own = as_object(properties_of(schema)[name]) or {}
+    items = as_object(own.get("items"))
+    if items is None:
+        raise SchemaError(f"the elements of `{name}` have no schema in common")
+    closed = {**own, "items": closed_field(items, operations, wanted)}
+    return {**schema, "properties": {**properties_of(schema), name: closed}}
+
+
+def _alike(schema: Schema, name: str, holding: list[Schema]) -> set[int]:
+    """Whatever holds the very same field further inside, as a recursive definition does."""
+    known = [properties_of(node)[name] for node in holding]
+    return {id(node) for _, node in walk(schema) if name in (held := properties_of(node)) and held[name] in known}
+
+
+def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """A field's schema that takes ``operations`` only; null stays where it was taken."""
+    choice = choice_of(own)
+    if choice is not None:
+        if wanted.isdisjoint(choice.names):
+            raise SchemaError("none of the declared operations is one that the schema allows")
+        return restricted(own, wanted, keep_null=choice.nullable)
+    types = own.get("type")
+    listed = [own["const"]] if "const" in own else as_list(own.get("enum"))
+    texts = types in (None, "string") or "string" in (as_list(types) or [])
+    if not texts or (listed is not None and not any(isinstance(value, str) for value in listed)):
+        raise SchemaError("operations can be declared for a text field only")
+    branches = as_list(own.get("anyOf")) or as_list(own.get("oneOf")) or []
+    nullable = "null" in (as_list(types) or []) or {"type": "null"} in branches
+    kept = {key: value for key, value in own.items() if key in ("title", "description", "default")}
+    kind: Schema = {"type": ["string", "null"] if nullable else "string"}
+    return {**kept, **kind, "enum": [*operations, *([None] if nullable else [])]}
+
+
+def discover_operations(
+    schema: Schema, *, field: str | None = None, operations: Iterable[str] | None = None
+) -> OperationSet | None:
+    """The operations of ``schema``, or None when nothing in it selects operations.
+
+    ``field`` names the operation field, as a dotted path, and overrides the guess; ``operations`` declares what a free
+    text there may be. Raises SchemaError for references that cannot be resolved and for a field that is not there.
+    """
+    inlined, readings = _read(schema, field, operations)
+    return with_repeats(inlined, readings[0].found) if readings else None
+
+
+def readings_of(schema: Schema, *, field: str | None, operations: Iterable[str] | None) -> list[Candidate]:
+    """Every reading, the likeliest first."""
+    return _read(schema, field, operations)[1]
+
+
+def _read(schema: Schema, field: str | None, operations: Iterable[str] | None) -> tuple[Schema, list[Candidate]]:
+    """The schema that was read, inlined and with what is declared, and its readings."""
+    inlined = inline_references(schema)
+    if operations is not None:
+        inlined, field = with_declared(inlined, field, tuple(dict.fromkeys(operations)))
+    return inlined, sorted(candidates_of(inlined, field), key=lambda candidate: -candidate.score)
 
 
 @frozen
@@ -157,3 +288,85 @@ def _without_draft_name(schema: Schema, hidden: frozenset[str]) -> Schema:
         return schema
     bound = any(_DRAFT_BOUND & node.keys() or isinstance(node.get("items"), list) for _, node in walk(schema))
     return schema if bound else {key: value for key, value in schema.items() if key != "$schema"}
+
+
+_PROSE = frozenset({"title", "description", "examples", "default", "$comment"})
+_SAID = frozenset({"enum", "const", "pattern", "format"})
+_NARROWING = frozenset(
+    {"not", "if", "contains", "patternProperties", "propertyNames", "dependencies", "$dynamicRef"}
+) | {
+    "dependentSchemas",
+    "dependentRequired",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+}
+"""Places where a part that says less lets the whole say more, or a name cannot be left out by itself."""
+
+
+def joined_outputs(schemas: Iterable[Schema]) -> Schema:
+    """The schema of a result that fits one of ``schemas`` at least."""
+    different: list[Schema] = []
+    for schema in schemas:
+        if schema not in different:
+            different.append(schema)
+    if len(different) == 1:
+        return different[0]
+    root: Schema = {"type": "object"} if all(one.get("type") == "object" for one in different) else {}
+    return {**root, "anyOf": different}
+
+
+def told_output(schema: Schema, hidden: Collection[str]) -> Schema | None:
+    """The schema for a model that must not learn of the operations ``hidden``; what fits ``schema`` fits it too.
+
+    It says less: no sentence, field, value or pattern that is, or holds as a word, the name of one. None where such a
+    name stands in a place that cannot be left out.
+    """
+    names = [re.escape(name) for name in sorted(hidden) if name]
+    if not names:
+        return schema
+    is_named = re.compile(rf"(?<![^\W_])(?:{'|'.join(names)})(?![^\W_])", re.IGNORECASE)
+    plain = _without(schema, _PROSE, is_named)
+    if not _names(plain, is_named):
+        return plain
+    if any(_NARROWING & node.keys() or node.keys() >= {"anyOf", "oneOf"} for _, node in walk(plain)):
+        return None
+    less = _saying_less(_without(plain, _SAID, is_named), is_named)
+    return None if _names(less, is_named) else less
+
+
+def _saying_less(schema: Schema, is_named: re.Pattern[str]) -> Schema:
+    """The schema without the fields that name something; it takes more than before, never less."""
+    made = map_children(schema, lambda child: _saying_less(child, is_named))
+    fields = properties_of(made)
+    kept = {name: field for name, field in fields.items() if is_named.search(name) is None}
+    if len(kept) < len(fields):
+        made = {key: value for key, value in made.items() if key != "additionalProperties"} | {"properties": kept}
+    if "required" in made:
+        made = made | {"required": [name for name in required_of(made) if is_named.search(name) is None]}
+    if "oneOf" in made:
+        made = {key: value for key, value in made.items() if key != "oneOf"} | {"anyOf": made["oneOf"]}
+    return made
+
+
+def _without(schema: Schema, keywords: frozenset[str], is_named: re.Pattern[str]) -> Schema:
+    """The schema without those of the keywords that name something, wherever they stand."""
+    made = map_children(schema, lambda child: _without(child, keywords, is_named))
+    return {key: held for key, held in made.items() if key not in keywords or not _names(held, is_named)}
+
+
+def _names(value: object, is_named: re.Pattern[str]) -> bool:
+    return any(map(is_named.search, _texts(value)))
+
+
+def _texts(value: object) -> Iterator[str]:
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            table = cast("dict[str, object]", one)
+            yield from table
+            stack += table.values()
+        elif isinstance(one, list):
+            stack += cast("list[object]", one)

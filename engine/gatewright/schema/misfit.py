@@ -14,19 +14,21 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from gatewright.base.once import once
-from gatewright.schema.assertion import MAX_HELD, Assertion, Fault
-from gatewright.schema.draft import NEW_ONLY, is_draft_7
 from gatewright.schema.engine import compiled
 from gatewright.schema.inline import at_pointer
 from gatewright.schema.phrase import (
+    MAX_HELD,
     ArgumentError,
+    Assertion,
+    Fault,
+    Tagged,
     alternatives,
     argument_error,
     missing_tag,
+    tagged_union,
     unknown_tag,
 )
-from gatewright.schema.tagged import Tagged, tagged_union
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, properties_of, walk
+from gatewright.schema.walk import NEW_ONLY, Pointer, Schema, as_list, as_object, is_draft_7, properties_of, walk
 
 MAX_FAULTS = 20
 MAX_STEPS = 4_000

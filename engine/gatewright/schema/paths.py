@@ -14,12 +14,10 @@ from typing import Literal
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, path_text, steps_of
 from gatewright.schema.inline import inline_references
-from gatewright.schema.operation import Confidence
-from gatewright.schema.shapes.inplace import finder, in_place, items_of
-from gatewright.schema.shapes.naming import snake
-from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of
+from gatewright.schema.operation import EACH, EACH_MEMBER, Confidence, Steps, path_text, steps_of
+from gatewright.schema.shapes.flat import snake
+from gatewright.schema.walk import Schema, as_list, as_object, finder, in_place, items_of, objects, properties_of
 
 PathUseName = Literal["read", "write", "delete"]
 

@@ -1,17 +1,60 @@
-"""What keeps a value from fitting a schema, in words that a model can act on; what was sent is never repeated."""
+"""Tests a value against what one schema asks of it itself, and names each fault in words that a model can act on.
+
+What was sent is never repeated.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
+import jsonschema_rs
 from jsonschema_rs import ValidationErrorKind as Kind
 
 from gatewright.base.folder import folder_of, folder_words
 from gatewright.base.frozen import frozen
-from gatewright.schema.tagged import Tagged
-from gatewright.schema.walk import Pointer, pointer_text
+from gatewright.base.once import once
+from gatewright.schema.engine import compiled
+from gatewright.schema.operation import choice_of
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of
+
+
+@frozen
+class Tagged:
+    """A union: the property that tells its branches apart, and the values each branch stands for."""
+
+    field: str
+    values: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Every value in order."""
+        return [name for names in self.values for name in names]
+
+    def chosen(self, given: object) -> int | None:
+        """The index of the branch that ``given`` selects."""
+        return next((index for index, names in enumerate(self.values) if given in names), None)
+
+
+def tagged_union(branches: list[Schema]) -> Tagged | None:
+    """By a property that every branch for an object fixes; a branch that takes none is never the one that is meant."""
+    objects = [branch for branch in branches if _takes_objects(branch)]
+    for field in properties_of(objects[0]) if objects else ():
+        choices = [choice_of(properties_of(branch).get(field)) for branch in objects]
+        values = [choice.names if choice and not choice.others else () for choice in choices]
+        names = [name for part in values for name in part]
+        if all(values) and len(set(names)) == len(names):
+            rest = iter(values)
+            return Tagged(field, tuple(next(rest) if _takes_objects(branch) else () for branch in branches))
+    return None
+
+
+def _takes_objects(branch: Schema) -> bool:
+    kind = branch.get("type", "object")
+    return kind == "object" or "object" in (as_list(kind) or ())
+
 
 MAX_MESSAGE = 400
 MAX_NAMED = 30
@@ -147,3 +190,102 @@ def missing_tag(tagged: Tagged) -> str:
 def unknown_tag(tagged: Tagged) -> str:
     """That the value which tells the branches of a union apart names none of them."""
     return f"must be one of {_listed(tagged.names)}"
+
+
+MAX_HELD = 500
+"""Items of a list, or keys of an object, that are looked at."""
+
+_OWN = (
+    *("type", "enum", "const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"),
+    *("minProperties", "maxProperties", "required", "dependentRequired"),
+)
+_DEEP = ("enum", "const", "uniqueItems")
+_TOO_FEW = ("minItems", "minProperties", "required", "dependentRequired", "dependencies")
+
+
+@frozen
+class Fault:
+    """What is wrong at a place; ``is_kind``: the value is of another type than asked for."""
+
+    at: Pointer
+    message: str
+    is_kind: bool = False
+    is_missing: bool = False
+    is_union: bool = False
+
+
+class Assertion:
+    """The keywords of one schema that look at the value alone, compiled once; safe to use from any thread."""
+
+    def __init__(self, schema: Schema, dialect: Schema, *, check_formats: bool = False) -> None:
+        """``dialect``: what says the draft. ``check_formats``: `format` is one of the keywords. Raises ValueError."""
+        own = {key: schema[key] for key in (*_OWN, *(("format",) if check_formats else ())) if key in schema}
+        lists = {key: value for key, value in (as_object(schema.get("dependencies")) or {}).items() if as_list(value)}
+        own |= ({"dependencies": lists} if lists else {}) | _closed(schema)
+        self._schema = schema
+        self._validator = compiled({**dialect, **own}, check_formats=check_formats) if own else None
+        self._is_deep = any(key in own for key in _DEEP)
+        self._is_closed = schema.get("additionalProperties") is False
+
+    @once
+    def patterns(self) -> list[tuple[jsonschema_rs.Validator, object]]:
+        """The schemas for keys by what the key looks like."""
+        patterns = as_object(self._schema.get("patternProperties")) or {}
+        return [(compiled({"pattern": pattern}), held) for pattern, held in patterns.items()]
+
+    def faults(self, value: object, at: Pointer) -> tuple[list[Fault], bool]:
+        """What is wrong with ``value`` itself, and whether there is more that could not be told."""
+        found: list[Fault] = []
+        is_unknown = False
+        seen = value if self._is_deep else _hollow(value)
+        if self._validator is not None and not self._validator.is_valid(seen):
+            found = self._told(self._validator, seen, at)
+            is_unknown = not found
+        if self._is_closed and isinstance(value, dict):
+            keys = properties_of(self._schema)
+            table = cast("Schema", value)
+            count = sum(key not in keys and not any(one.is_valid(key) for one, _ in self.patterns) for key in table)
+            found += [Fault(at, unknown_keys(count, list(keys)))] if count else []
+        return found, is_unknown
+
+    @staticmethod
+    def _told(validator: jsonschema_rs.Validator, value: object, at: Pointer) -> list[Fault]:
+        """The engine's errors for the first part of a long value, without those that only the part has."""
+        part = _part(value)
+        kinds = [error.kind for error in validator.iter_errors(part)]
+        if part is not value:
+            held = cast("Schema", value)  # an object, where a key is missing
+            kinds = [
+                kind
+                for kind in kinds
+                if kind.name not in _TOO_FEW or (isinstance(kind, Kind.Required) and kind.property not in held)
+            ]
+        return [
+            Fault(at, message(kind), isinstance(kind, Kind.Type), isinstance(kind, Kind.Required)) for kind in kinds
+        ]
+
+
+def _closed(schema: Schema) -> Schema:
+    """What forbids further items, with what it counts from."""
+    result: Schema = {}
+    for keyword, rest in (("prefixItems", "items"), ("items", "additionalItems")):
+        array = as_list(schema.get(keyword))
+        if array is not None and schema.get(rest) is False:
+            result |= {keyword: [True] * len(array), rest: False}
+    if schema.get("items") is False and "prefixItems" not in schema:
+        result["items"] = False
+    return result
+
+
+def _hollow(value: object) -> object:
+    if isinstance(value, dict):
+        return dict.fromkeys(cast("Schema", value))
+    return [None] * len(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _part(value: object) -> object:
+    table, array = as_object(value), as_list(value)
+    if table is not None and len(table) > MAX_HELD:
+        return dict(islice(table.items(), MAX_HELD))
+    return array[:MAX_HELD] if array is not None and len(array) > MAX_HELD else value

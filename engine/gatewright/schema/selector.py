@@ -16,11 +16,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.constraint import closed_constraint
-from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps, steps_of, values_at
 from gatewright.schema.inline import inline_references, rehomed
-from gatewright.schema.operation import OperationSet
-from gatewright.schema.shapes.inplace import in_place
-from gatewright.schema.walk import as_list, as_object, properties_of
+from gatewright.schema.operation import ANY_KEY, EACH, EACH_MEMBER, OperationSet, Steps, steps_of, values_at
+from gatewright.schema.walk import as_list, as_object, in_place, properties_of
 
 Schema = dict[str, Any]
 KEYED_FIELD = "{}"

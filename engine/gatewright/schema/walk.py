@@ -1,14 +1,16 @@
-"""Where a JSON Schema holds other schemas, and how to go through them.
+"""A JSON Schema as a tree: where it holds other schemas, which of them apply to one value, which draft it is in.
 
-The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section 10
-and https://json-schema.org/draft-07/json-schema-validation. Data (`enum`, `const`,
-`default`, `examples`) is never entered.
+The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section
+10 and https://json-schema.org/draft-07/json-schema-validation. Data (`enum`, `const`, `default`, `examples`) is never
+entered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, cast
+
+from gatewright.base.errors import SchemaError
 
 Schema = dict[str, Any]
 Pointer = tuple[str | int, ...]
@@ -121,3 +123,102 @@ def definition(name: str) -> str:
 def pointer_text(pointer: Pointer) -> str:
     """RFC 6901 text of a pointer; the empty text is the whole value."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in pointer)
+
+
+_OLD_ONLY = frozenset({"additionalItems", "dependencies"})
+NEW_ONLY = frozenset(
+    {"prefixItems", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}
+    | {"minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
+)
+"""Keywords that say nothing in draft 7."""
+
+
+def is_draft_7(schema: Schema) -> bool:
+    """Whether ``schema`` says that it is written in draft 7."""
+    return "draft-07" in str(schema.get("$schema", ""))
+
+
+def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
+    """Both in one draft, the one of ``schema`` where it can stay, without the name of the draft in ``added``.
+
+    Raises SchemaError where each says something that the other's draft does not know.
+    """
+    bare = {key: value for key, value in added.items() if key != "$schema"}
+    if is_draft_7(schema) == is_draft_7(added) or _means_the_same(bare):
+        return schema, bare
+    if _means_the_same(schema):
+        address = added.get("$schema", "https://json-schema.org/draft/2020-12/schema")
+        return {**schema, "$schema": address}, bare
+    raise SchemaError("a constraint is written in another draft than the tool's schema, and neither fits the other")
+
+
+def _means_the_same(schema: Schema) -> bool:
+    """Whether ``schema`` may be read in either draft alike."""
+    for _, node in walk(schema):
+        if (NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
+            return False
+        if "$ref" in node and node.keys() - {"$ref", "$schema", "$defs", "definitions", "title", "description"}:
+            return False
+    return True
+
+
+Find = Callable[[str], Schema | None]
+"""What a reference names, or None."""
+
+UNIONS = ("anyOf", "oneOf")
+_BRANCHING = frozenset({"$ref", "allOf", *UNIONS, "if", "then", "else", "dependentSchemas"})
+_HOLDING_ITEMS = frozenset({"items", "prefixItems", "additionalItems"})
+
+
+def finder(root: Schema) -> Find:
+    """How references are read in an inlined schema: `#` and its definitions."""
+
+    def find(reference: str) -> Schema | None:
+        if reference == "#":
+            return root
+        name = reference.removeprefix("#/$defs/").replace("%25", "%").replace("~1", "/").replace("~0", "~")
+        return as_object((as_object(root.get("$defs")) or {}).get(name))
+
+    return find
+
+
+def target_of(node: Schema, find: Find | None) -> Schema | None:
+    """What the reference of ``node`` names, when it has one."""
+    reference = node.get("$ref")
+    return find(reference) if find and isinstance(reference, str) else None
+
+
+def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) -> list[Schema]:
+    """``schema`` first, then every schema that applies to the same value, references followed once each.
+
+    ``tests``: what an `if` asks as well, which the value need not fit.
+    """
+    conditional = ("if", "then", "else") if tests else ("then", "else")
+    found: list[Schema] = []
+    stack = [schema]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop(0)
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        found.append(node)
+        if _BRANCHING.isdisjoint(node):
+            continue
+        target = target_of(node, find)
+        stack.extend([target] if target is not None else [])
+        for keyword in ("allOf", *UNIONS):
+            stack.extend(objects(node.get(keyword)))
+        stack.extend(branch for keyword in conditional if (branch := as_object(node.get(keyword))))
+        stack.extend(objects(list((as_object(node.get("dependentSchemas")) or {}).values())))
+    return found
+
+
+def items_of(schema: Schema) -> list[Schema]:
+    """The schemas for the elements of an array."""
+    if _HOLDING_ITEMS.isdisjoint(schema):
+        return []
+    own = as_object(schema.get("items"))
+    lists = [*(as_list(schema.get("items")) or []), *(as_list(schema.get("prefixItems")) or [])]
+    rest = as_object(schema.get("additionalItems"))
+    return [*([own] if own else []), *objects(lists), *([rest] if rest else [])]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, FileText, Later
+from gatewright.policy.verdict import Action
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import CONFLICT, Standing

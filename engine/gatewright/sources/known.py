@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import LevelDecision, Located
-from gatewright.policy.verdict import strictest
+from gatewright.policy.verdict import Action, Permission, strictest, verdict_for
 from gatewright.sources.descriptor import Identity, Standing
 from gatewright.sources.filesource import BASE, FileSource
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import ModelPath, parse_model_path
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision
+from gatewright.policy.verdict import Permission
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover

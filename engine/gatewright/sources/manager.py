@@ -20,7 +20,6 @@ from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Source
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import (
     Approved,
     Assessment,
@@ -32,6 +31,7 @@ from gatewright.policy.target import (
     NamedPlace,
     Refusal,
 )
+from gatewright.policy.verdict import Action, Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of, look_along

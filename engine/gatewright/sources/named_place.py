@@ -16,8 +16,8 @@ from gatewright.arguments.path import composed, parent_of_glob, readings
 from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, NamedPlace
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.descriptor import identity_of, look_from_top
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.known import strictest_level

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision
+from gatewright.policy.verdict import Permission
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover

@@ -15,8 +15,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import is_text
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision, Located, Refusal
+from gatewright.policy.verdict import Permission
 from gatewright.sources.descriptor import without_dots
 from gatewright.sources.filesource import BASE
 

@@ -6,9 +6,8 @@ Between a decision and its act rules, texts and files may change; the words here
 from __future__ import annotations
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import NOT_PERMITTED, Approved, Assessment
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 
 def permit(level: Permission, action: Action, approved: Approved) -> None:

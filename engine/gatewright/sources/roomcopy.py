@@ -18,7 +18,7 @@ from pathlib import Path
 from gatewright.base.frozen import frozen
 from gatewright.base.size import format_size
 from gatewright.base.word import Word
-from gatewright.policy.confinement import View
+from gatewright.policy.target import View
 from gatewright.sources.protection import status_at
 from gatewright.sources.roommount import Mount, MountKind
 from gatewright.sources.roomview import RoomViews, refuse

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gatewright.base.atomicfile import write_atomically
-from gatewright.policy.confinement import Confinement, View
+from gatewright.policy.target import Confinement, View
 from gatewright.sources.roomview import FolderView, RoomViews
 
 MAX_PATH = 3_500

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
-from gatewright.policy.confinement import View
+from gatewright.policy.target import View
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomindex import LINK, PLAIN, SPECIAL, FolderIndex, Row
 from gatewright.sources.roommount import Mount, MountKind

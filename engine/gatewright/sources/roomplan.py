@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.policy.confinement import Confinement, PlaceUse, View
+from gatewright.policy.target import Confinement, PlaceUse, View
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomcopy import Difference, PrivateCopy

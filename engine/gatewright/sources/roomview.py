@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from gatewright.base.errors import ToolFailure
 from gatewright.base.firstmatch import FirstMatch
 from gatewright.base.frozen import frozen
-from gatewright.policy.confinement import Confinement, PlaceUse, Tree, View, view_of
-from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
-from gatewright.policy.wildmatch import above_regex, byte_text, literal_path, parse_git_pattern
+from gatewright.policy.glob import PermissionRules, above_regex, byte_text, literal_path, parse_git_pattern
+from gatewright.policy.target import Confinement, PlaceUse, Tree, View, view_of
+from gatewright.policy.verdict import Permission
 from gatewright.sources.protection import is_below
 
 NOT_CONFINED = "not-confined"

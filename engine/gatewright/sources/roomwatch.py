@@ -21,7 +21,7 @@ from itertools import count
 from typing import Protocol
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.confinement import Confinement
+from gatewright.policy.target import Confinement
 from gatewright.sources.protection import status_at
 from gatewright.sources.roomlayout import Ground, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Approved, FileTarget, LevelDecision, Located, Refusal
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of

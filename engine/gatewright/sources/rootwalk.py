@@ -16,9 +16,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import LevelDecision
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of, unusable
 from gatewright.sources.filetext import decode_text

@@ -17,8 +17,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Policy, Source
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.policy.verdict import Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
 

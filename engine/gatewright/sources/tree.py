@@ -20,9 +20,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import NOT_PERMITTED, LevelDecision
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource

@@ -17,8 +17,8 @@ from weakref import WeakSet
 
 from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.policy.verdict import Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.folderwatch import changes_below

@@ -23,11 +23,10 @@ from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
-from gatewright.policy.confinement import Confinement, Tree
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, verdict_for
-from gatewright.policy.verdict import STRICTNESS, Verdict
+from gatewright.policy.target import Confinement, Tree
+from gatewright.policy.verdict import STRICTNESS, Action, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.filetext import decode_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatewright.schema.shapes.choice import choice_of
+from gatewright.schema.operation import choice_of
 from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
 from gatewright.tools.parameter import Mark, Parameter
 

@@ -25,8 +25,8 @@ from gatewright.policy.composition import (
 )
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.setting import overridden
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.rulematch import overridden
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
 from gatewright.tools.context import StepFailure, ToolExecutionContext

@@ -12,7 +12,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.port import WebPort
 

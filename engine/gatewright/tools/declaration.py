@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.permission import Action
     from gatewright.policy.rule import ToolRule
+    from gatewright.policy.verdict import Action
     from gatewright.schema.walk import Schema
 
 

@@ -8,9 +8,8 @@ from typing import Any, TypeVar, get_args, overload
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect

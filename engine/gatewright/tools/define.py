@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
-from gatewright.policy.permission import Action
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import Action, SafetyTier, split_name
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct

@@ -11,9 +11,9 @@ from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.once import once
 from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
-from gatewright.schema.pattern import linear_part, pattern_problems
+from gatewright.schema.engine import linear_part, pattern_problems
 from gatewright.schema.walk import Schema, pointer_text
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition

@@ -11,9 +11,9 @@ from typing import TypeVar, cast
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema
-from gatewright.schema.pattern import linear_part
+from gatewright.schema.engine import linear_part
 from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.naming import check_tool_name, major_of

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from gatewright.base.errors import RegistrationError
-from gatewright.policy.toolname import tool_name_fault
+from gatewright.policy.verdict import tool_name_fault
 
 _OPERATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SEMVER = re.compile(

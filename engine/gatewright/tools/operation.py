@@ -7,10 +7,9 @@ from dataclasses import field
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, PathArgument
-from gatewright.policy.tier import SafetyTier
-from gatewright.schema.output import joined_outputs
+from gatewright.policy.verdict import Action, SafetyTier
+from gatewright.schema.filter import joined_outputs
 from gatewright.schema.walk import Schema
 from gatewright.tools.needs import judged_kinds
 from gatewright.tools.parameter import CommandParameter, FileParameter, Parameter, Role, required_kinds

@@ -20,7 +20,7 @@ from gatewright.base.jsonvalue import canonical_json, digest, is_text
 from gatewright.base.once import once
 from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.walk import Schema, as_list, as_object, objects
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.definition import EXTRAS, MAX_TOOLS, DefinitionProblem, ToolDefinition, read_definitions

@@ -14,8 +14,8 @@ from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.base.verb import CHANGES, READS
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.tier import SafetyTier
-from gatewright.schema.shapes.naming import snake
+from gatewright.policy.verdict import SafetyTier
+from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import Schema, as_object, properties_of
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.defined import DefinedTool

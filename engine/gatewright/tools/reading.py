@@ -12,8 +12,8 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints
-from gatewright.schema.fieldpath import path_text
 from gatewright.schema.filter import FilterResult
+from gatewright.schema.operation import path_text
 from gatewright.schema.walk import Schema, properties_of
 
 MAX_OPERATIONS = 1_000

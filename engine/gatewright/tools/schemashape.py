@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import OperationSet, inline_references
 from gatewright.schema.filter import FilterResult
 from gatewright.schema.walk import Schema

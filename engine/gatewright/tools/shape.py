@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of

@@ -25,7 +25,7 @@ from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
-from gatewright.schema.pattern import linear_part
+from gatewright.schema.engine import linear_part
 from gatewright.schema.walk import Schema, objects
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.docstring import Docstring, parse_docstring

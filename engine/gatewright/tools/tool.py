@@ -24,13 +24,11 @@ from gatewright.base.once import once
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.rulecheck import mismatch
+from gatewright.policy.rulematch import mismatch
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
 from gatewright.schema import (
     OperationSet,
     PathCandidate,
@@ -41,9 +39,9 @@ from gatewright.schema import (
     text_places,
 )
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.closure import with_closed_arguments
-from gatewright.schema.fieldpath import steps_of
-from gatewright.schema.output import told_output
+from gatewright.schema.constraint import with_closed_arguments
+from gatewright.schema.filter import told_output
+from gatewright.schema.operation import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext

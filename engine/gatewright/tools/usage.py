@@ -11,9 +11,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.once import once
 from gatewright.base.printable import printable
 from gatewright.policy import rule as kinds
-from gatewright.policy.kinds.kind import listed
+from gatewright.policy.kinds.access import listed
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
-from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import split_name
 
 HEADING = "## Tool Usage Rules"
 MAX_SAID = 4_096

@@ -74,19 +74,17 @@ if TYPE_CHECKING:
     from gatewright.memory.context import AgentContext
     from gatewright.memory.entrytable import Entry, EntryKind
     from gatewright.memory.record import BlockRecord, BlockType
-    from gatewright.policy import (
-        agentedit,
-        approvaledit,
-        capabilityedit,
-        catalogedit,
-        compositionedit,
-        policyedit,
-        rights,
-        ruleedit,
-        sourceedit,
+    from gatewright.policy import agentedit, compositionedit, policyedit, rights, ruleedit, sourceedit
+    from gatewright.policy.agentedit import (
+        TIER_KEYS,
+        Along,
+        Granted,
+        approval_keys,
+        copy_rights,
+        needs,
+        read_scope,
+        rules_by_name,
     )
-    from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
-    from gatewright.policy.capabilityedit import Granted, needs, read_scope
     from gatewright.policy.composition import (
         MAX_STEPS,
         BadReference,
@@ -97,8 +95,6 @@ if TYPE_CHECKING:
         reference_of,
         references_in,
     )
-    from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View
-    from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
     from gatewright.policy.document import (
         Agent,
         Catalog,
@@ -130,15 +126,16 @@ if TYPE_CHECKING:
         inverse,
         typed_text,
     )
-    from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.glob import PermissionRules, check_pattern
-    from gatewright.policy.identity import place_in
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
-    from gatewright.policy.permission import Action, PathUse, Permission, is_more_open, verdict_for
-    from gatewright.policy.place_right import PathCondition, PlaceRight, path_condition, place_rights
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.preset import Preset, preset_edit
-    from gatewright.policy.reach import level_verdict, sources_reached
+    from gatewright.policy.reach import (
+        PathCondition,
+        PlaceRight,
+        level_verdict,
+        path_condition,
+        place_rights,
+        sources_reached,
+    )
     from gatewright.policy.right import (
         Layer,
         OperationFacts,
@@ -149,7 +146,7 @@ if TYPE_CHECKING:
         ToolFacts,
         ToolRight,
     )
-    from gatewright.policy.rights import reset_tools
+    from gatewright.policy.rights import Preset, preset_edit, reset_tools
     from gatewright.policy.rightsdiff import (
         AgentDiff,
         ChangeKind,
@@ -171,6 +168,7 @@ if TYPE_CHECKING:
         MaxCalls,
         Needed,
         Periodic,
+        PolicyRule,
         RateLimit,
         RequiredBeforeExit,
         RequiredBeforeExitIf,
@@ -180,14 +178,27 @@ if TYPE_CHECKING:
         RuleKind,
         StartConstraint,
         ToolRule,
+        place_in,
     )
     from gatewright.policy.ruleedit import Limit, RulePosition, free_fields, taken_fields
-    from gatewright.policy.setting import overridden_all, settings_of
+    from gatewright.policy.rulematch import overridden_all, settings_of
+    from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.shadow import Shadow, shadowed
-    from gatewright.policy.target import Refusal
-    from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
-    from gatewright.policy.toolname import chosen_tools, names_tool, split_name
-    from gatewright.policy.verdict import Verdict, strictest
+    from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
+    from gatewright.policy.verdict import (
+        TIER_DEFAULTS,
+        Action,
+        PathUse,
+        Permission,
+        SafetyTier,
+        Verdict,
+        chosen_tools,
+        is_more_open,
+        names_tool,
+        split_name,
+        strictest,
+        verdict_for,
+    )
     from gatewright.policyfile import write_policy_text
     from gatewright.policyfile.render import literal
     from gatewright.schema import (
@@ -201,7 +212,7 @@ if TYPE_CHECKING:
     )
     from gatewright.schema.constraint import closed_constraint
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
-    from gatewright.schema.formats.listing import Level
+    from gatewright.schema.operation import Level
     from gatewright.schema.phrase import ArgumentError
     from gatewright.schema.tokens import count_text, count_tokens
     from gatewright.sources.basefolder import BaseFolder
@@ -278,7 +289,7 @@ door(
         ),
         "gatewright.schema.constraint": ("closed_constraint",),
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
-        "gatewright.schema.formats.listing": ("Level",),
+        "gatewright.schema.operation": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),
         "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
@@ -290,17 +301,18 @@ door(
         "gatewright.blocks.value_schema": ("value_schema", "whole_value"),
         # policy
         "gatewright.policy": (
-            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "compositionedit", "policyedit",
+            "agentedit", "compositionedit", "policyedit",
             "rights", "ruleedit", "sourceedit",
         ),
-        "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
-        "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
-        "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
+        "gatewright.policy.agentedit": (
+            "TIER_KEYS", "Along", "Granted", "approval_keys", "copy_rights", "needs", "read_scope",
+            "rules_by_name",
+        ),
         "gatewright.policy.composition": (
             "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "called_operations",
             "reference_of", "references_in",
         ),
-        "gatewright.policy.confinement": ("Confinement", "Place", "ProcessBounds", "Tree", "View"),
+        "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",
             "Policy", "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType",
@@ -310,36 +322,35 @@ door(
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
             "edit_between", "inverse", "typed_text",
         ),
-        "gatewright.policy.endpoint": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
+        "gatewright.policy.scope": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
-        "gatewright.policy.identity": ("place_in",),
+        "gatewright.policy.rule": (
+            "ANY_TOOL", "OPERATION_CONDITION", "AllowedOperations", "ArgumentConstraints", "ContinueLoop",
+            "Cooldown", "ExclusiveGroups", "ExitLoop", "MaxCalls", "Needed", "Periodic", "PolicyRule",
+            "RateLimit", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent",
+            "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind", "StartConstraint", "ToolRule",
+            "place_in",
+        ),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
-        "gatewright.policy.permission": ("Action", "PathUse", "Permission", "is_more_open", "verdict_for"),
-        "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "path_condition", "place_rights"),
-        "gatewright.policy.policyrule": ("PolicyRule",),
-        "gatewright.policy.preset": ("Preset", "preset_edit"),
-        "gatewright.policy.reach": ("level_verdict", "sources_reached"),
+        "gatewright.policy.verdict": (
+            "TIER_DEFAULTS", "Action", "PathUse", "Permission", "SafetyTier", "Verdict", "chosen_tools",
+            "is_more_open", "names_tool", "split_name", "strictest", "verdict_for",
+        ),
+        "gatewright.policy.reach": (
+            "PathCondition", "PlaceRight", "level_verdict", "path_condition", "place_rights",
+            "sources_reached",
+        ),
+        "gatewright.policy.rights": ("Preset", "preset_edit", "reset_tools"),
         "gatewright.policy.right": (
             "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "RightWord", "ToolFacts",
             "ToolRight",
         ),
-        "gatewright.policy.rights": ("reset_tools",),
         "gatewright.policy.rightsdiff": (
             "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "changed_rights",
         ),
-        "gatewright.policy.rule": (
-            "ANY_TOOL", "AllowedOperations", "ArgumentConstraints", "ContinueLoop", "Cooldown", "ExclusiveGroups",
-            "ExitLoop", "MaxCalls", "Needed", "OPERATION_CONDITION", "Periodic", "RateLimit", "RequiredBeforeExit",
-            "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind",
-            "StartConstraint", "ToolRule",
-        ),
         "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "taken_fields"),
-        "gatewright.policy.setting": ("overridden_all", "settings_of"),
+        "gatewright.policy.rulematch": ("overridden_all", "settings_of"),
         "gatewright.policy.shadow": ("Shadow", "shadowed"),
-        "gatewright.policy.target": ("Refusal",),
-        "gatewright.policy.tier": ("SafetyTier", "TIER_DEFAULTS"),
-        "gatewright.policy.toolname": ("chosen_tools", "names_tool", "split_name"),
-        "gatewright.policy.verdict": ("Verdict", "strictest"),
         # policyfile
         "gatewright.policyfile": ("write_policy_text",),
         "gatewright.policyfile.render": ("literal",),
@@ -412,7 +423,6 @@ door(
 
 MODULES_NEEDED_LATER = (
     "gatewright.policyfile.patch",
-    "gatewright.policyfile.editfault",
     "gatewright.workspace.refusal",
     "gatewright.gate.callrun",
     "gatewright.workspace.beginning",

@@ -14,10 +14,9 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
-from gatewright.policy.permission import Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policyfile.reader import write_policy_text
 from gatewright.policyfile.render import render_policy
-from gatewright.policyfile.store import write_policy_text
 from gatewright.workspace.location import POLICY_NAME
 
 SECRETS = (

@@ -20,9 +20,9 @@ from gatewright.builtins import file_tool
 from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.setting import settings_of
+from gatewright.policy.rulematch import settings_of
 from gatewright.policyfile import KnownTools
-from gatewright.policyfile.known import CatalogFacts
+from gatewright.policyfile.names import CatalogFacts
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.composed import ComposedTool, compose

@@ -29,9 +29,9 @@ from gatewright.base.duration import parse_duration
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.gate.approval import ApprovalLimits
-from gatewright.policy.catalogedit import add_catalogs
 from gatewright.policy.document import Catalog, PlaceUse, Policy
 from gatewright.policy.edit import Edit
+from gatewright.policy.policyedit import add_catalogs
 
 MAX_BYTES = 16 * 1024 * 1024
 BACKUP = ".before-gatewright"

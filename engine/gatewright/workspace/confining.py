@@ -12,9 +12,9 @@ from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate.scope import ServerFiles, Whereabouts, confinement_of, prefixes_of, shell_confinement
-from gatewright.policy.confinement import Confinement, Place
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.policy.target import Confinement, Place
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.commandfiles import Guarded, located, program_files, shim_fault
 from gatewright.workspace.location import closed_places

@@ -14,8 +14,8 @@ from gatewright.base.printable import printable
 from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditLog, AuditUnavailable, PermissionBroker, RowKind
 from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.stages.approval import MOST_REASON
-from gatewright.policy.confinement import Confinement
-from gatewright.policy.permission import Action
+from gatewright.policy.target import Confinement
+from gatewright.policy.verdict import Action
 from gatewright.record.process import renew_after_fork
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
 

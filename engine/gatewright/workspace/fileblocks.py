@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.memory.agentblocks import AgentBlocks
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.filetext import encode_text, in_line_ending_of
 from gatewright.sources.held import is_base_label
 

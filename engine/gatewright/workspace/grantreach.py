@@ -16,10 +16,9 @@ from gatewright.builtins import root_tools
 from gatewright.gate.scope import prefixes_of
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.kinds.capability import CapabilityKind, kind_of
-from gatewright.policy.prefix import covers
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.scope import covers
+from gatewright.policy.verdict import Verdict, split_name
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.roots import file_markers, root_folders
 

@@ -13,9 +13,9 @@ from gatewright.base.problem import Address, Problem, Severity, Subject
 from gatewright.base.report import shown
 from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.right import PathArgument, ToolFacts
-from gatewright.policy.setting import overridden_all
+from gatewright.policy.rulematch import overridden_all
 from gatewright.policy.shadow import Shadow, shadowed
-from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import split_name
 
 if TYPE_CHECKING:
     from gatewright.policyfile import LoadedPolicy

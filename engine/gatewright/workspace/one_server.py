@@ -11,8 +11,7 @@ from gatewright.adapters.package_runner import read_runner
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.policy.document import Agent, Catalog, CatalogType, PlaceUse, Policy
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.policyfile import render_policy
 from gatewright.workspace.commandfiles import propose_places
 from gatewright.workspace.location import POLICY_NAME

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 if TYPE_CHECKING:
     from gatewright.sources.manager import SourceManager

@@ -14,7 +14,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_hint
 from gatewright.gate import AuditEntry, RowKind, key_folder, state_folder
 from gatewright.policy.document import PINS, Catalog, CatalogType
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
 from gatewright.schema.walk import Schema
@@ -25,7 +25,7 @@ from gatewright.workspace.manifest import read_manifest
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
-    from gatewright.policy.confinement import Confinement
+    from gatewright.policy.target import Confinement
     from gatewright.workspace.policy_reader import PolicyState
 
 _MOST_RECORDED = 200

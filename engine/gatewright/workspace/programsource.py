@@ -14,7 +14,7 @@ from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Policy, SourceType
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.toolname import names_tool
+from gatewright.policy.verdict import names_tool
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.ownsource import MOST_AT_WORK, OwnSource

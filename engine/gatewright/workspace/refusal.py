@@ -10,9 +10,9 @@ from gatewright.base.problem import Address, Place
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, ToolSettingsChange, change_set
 from gatewright.policy.glob import check_pattern
-from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
 from gatewright.policy.right import ToolFacts
-from gatewright.policyfile.editfault import Fault, agent_fault
+from gatewright.policyfile.check import has_requirement, hidden_requirements, majors_of
+from gatewright.policyfile.reader import Fault, agent_fault
 from gatewright.workspace.policy_reader import base_problems
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.roots import root_problems

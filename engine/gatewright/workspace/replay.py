@@ -18,9 +18,8 @@ from gatewright.gate import AuditFilter, AuditIndex, AuditRow, LoggedCall, RowKi
 from gatewright.policy import policyedit
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import inverse
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import PolicyRule
+from gatewright.policy.verdict import Verdict, split_name
 
 if TYPE_CHECKING:
     from gatewright.gate import Decision

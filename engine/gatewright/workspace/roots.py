@@ -15,7 +15,7 @@ from gatewright.base.problem import Address, Place, Problem, Severity, Subject
 from gatewright.builtins import MessagePort, RootTool, SendMessageTool, ShellExecTool, ShellPort, root_tools, why_absent
 from gatewright.policy.document import Policy, Roots
 from gatewright.policy.right import ToolFacts
-from gatewright.policyfile.known import Rooted
+from gatewright.policyfile.names import Rooted
 from gatewright.tools import Tool
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.attachment import folder_problem

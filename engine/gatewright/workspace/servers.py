@@ -23,8 +23,8 @@ from gatewright.adapters.server_process import Command
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
-from gatewright.policy.confinement import Confinement
 from gatewright.policy.document import Catalog, CatalogType, Confine
+from gatewright.policy.target import Confinement
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext

@@ -99,7 +99,7 @@ def _fill_memory(state: Path, keys: Path) -> None:
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.notes import FOLDER, NoteBook
     from gatewright.memory.record import BlockType
-    from gatewright.policy.permission import Permission
+    from gatewright.policy.verdict import Permission
 
     if (state / FILE_NAME).exists():
         return

@@ -21,8 +21,8 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.plural import plural
 from gatewright.policy.document import Catalog, CatalogType, Policy
-from gatewright.policyfile.editfault import catalog_fault
-from gatewright.schema.shapes.naming import snake
+from gatewright.policyfile.reader import catalog_fault
+from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.pin import Listing
 from gatewright.workspace.jsonfile import parse_json

@@ -19,13 +19,12 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.operation import path_plans
 from gatewright.gate.witness import witness
-from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.reach import level_verdict
 from gatewright.policy.right import OperationFacts, OperationRight, ToolRight
 from gatewright.policy.target import Located
-from gatewright.policy.verdict import Verdict, strictest
+from gatewright.policy.verdict import Action, PathUse, Permission, Verdict, strictest
 from gatewright.schema import SchemaChecker
-from gatewright.schema.fieldpath import Steps, steps_of
+from gatewright.schema.operation import Steps, steps_of
 from gatewright.tools.mark import At, replaced, values_at
 from gatewright.tools.parameter import CommandParameter, FileParameter, LabelParameter, PathParameter, SourceParameter
 

@@ -40,12 +40,11 @@ from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Written
-from gatewright.policy.identity import new_identity
 from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.policy.setting import overridden_all
+from gatewright.policy.rule import new_identity
+from gatewright.policy.rulematch import overridden_all
 from gatewright.policy.target import Refusal
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import SafetyTier, split_name
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
@@ -78,10 +77,10 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.context import AgentContext
     from gatewright.memory.inbox import Inbox
-    from gatewright.policy.confinement import Confinement, View
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.rightsdiff import PolicyDiff
-    from gatewright.policyfile.editfault import Fault
+    from gatewright.policy.target import Confinement, View
+    from gatewright.policyfile.reader import Fault
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
     from gatewright.sources.roomplan import RoomPlanner
@@ -670,7 +669,7 @@ class Workspace:
         return self._faults(edits.apply(self.policy, edit))
 
     def _faults(self, after: Policy) -> tuple[Fault, ...]:
-        from gatewright.policyfile.editfault import policy_faults
+        from gatewright.policyfile.reader import policy_faults
 
         return policy_faults(self.policy, after, lambda: self._state.text.known(self._others_under(after)))
 

@@ -14,9 +14,9 @@ from gatewright.workspace.api import (
     ToolFile,
     WorkspaceError,
     catalog_of_file,
-    catalogedit,
     content_of,
     place_manifest,
+    policyedit,
     proposed_id,
     read_tool_file,
     says_tools,
@@ -97,7 +97,7 @@ async def add_tools(document: Document, found: ToolFile, wanted: Catalog, path: 
         is_new = not os.path.lexists(file)
         place_manifest(found, catalog, workspace.folder)
         try:
-            edit = catalogedit.add_catalog(policy, catalog) if there is None else None
+            edit = policyedit.add_catalog(policy, catalog) if there is None else None
             if edit is not None:
                 workspace.check(edit)  # what takes time of it is done once
         except GatewrightError:

@@ -20,8 +20,8 @@ from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
 from gatewright.gate.record import Connection
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds, Tree
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, ProcessBounds, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from tests.engine.adapters.proxybench import Names
 from tests.support.checkout import ROOT

@@ -8,9 +8,9 @@ import pytest
 
 from gatewright.adapters.confine import Confiner
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.confinement import Confinement, Place, Tree
 from gatewright.policy.document import PermissionRule, PlaceUse
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import RoomPlanner
 from gatewright.sources.writeback import GivenBack, WriteBack
 from tests.engine.adapters.test_confine import run

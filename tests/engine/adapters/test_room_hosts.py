@@ -15,7 +15,7 @@ import pytest
 from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.host_proxy import HostProxy
 from gatewright.gate.record import Connection
-from gatewright.policy.confinement import Confinement, Place, PlaceUse
+from gatewright.policy.target import Confinement, Place, PlaceUse
 from tests.engine.adapters.proxybench import Names
 from tests.engine.adapters.test_confine import Plain, run
 from tests.engine.builtins.webbench import Site, answer, redirect, started

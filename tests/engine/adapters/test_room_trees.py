@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.adapters.bubblewrap import HIDDEN, bubblewrap, python_of_rooms, room_options, why_no_room
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import RoomPlan, RoomPlanner
 from tests.support import roomtrees
 from tests.support.bubblewrap import LOOK

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewright.adapters.seatbelt import seatbelt_profile
-from gatewright.policy.confinement import Confinement, Place, Tree, View
 from gatewright.policy.document import PermissionRule, PlaceUse
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, Tree, View
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.roomview import RoomViews
 

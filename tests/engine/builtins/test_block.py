@@ -13,9 +13,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.builtins import builtin_tools
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.parameter import Role
 from tests.engine.sources.bench import make_bench, source_of

@@ -11,9 +11,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.rule import ContinueLoop
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, Permission, SafetyTier
 from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.parameter import Role
 from tests.engine.sources.bench import Bench, make_bench, source_of

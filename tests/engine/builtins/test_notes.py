@@ -23,7 +23,7 @@ from gatewright.memory import fulltext, notes
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Conversations
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.support.patience import in_time

@@ -15,9 +15,8 @@ import pytest
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.gate import Status
-from gatewright.policy.permission import Action
 from gatewright.policy.target import FileTarget, Refusal
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Verdict
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace import Workspace

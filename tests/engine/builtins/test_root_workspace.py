@@ -9,8 +9,7 @@ import pytest
 from gatewright.base.errors import PolicyInvalid
 from gatewright.builtins import root_tools
 from gatewright.gate import Status
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import EVERYTHING, ROOTS, TOOLS, RootBench, opened, policy_text

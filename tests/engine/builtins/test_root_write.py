@@ -14,8 +14,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.gate import Approval, ApprovalRequest, Status
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import rootwalk
 from gatewright.sources.rootfolder import RootFolders
 from tests.engine.builtins.rootbench import EVERYTHING, RootBench, names, opened, policy_text

@@ -14,7 +14,7 @@ import pytest
 from jsonschema_rs import Draft7Validator
 
 from gatewright.cli.main import COMPLETION
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import chosen_tools
 from gatewright.workspace import Workspace, example_names
 from tests.engine.cli.conftest import Ran, Runner
 

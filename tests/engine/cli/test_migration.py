@@ -14,8 +14,7 @@ from pathspec import GitIgnoreSpec
 
 from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from tests.engine.cli.conftest import Runner
 
 PROJECT, HOME = "/home/ann/shop", "/home/ann"

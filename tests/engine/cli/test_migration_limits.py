@@ -15,7 +15,7 @@ from gatewright.adapters.claude_settings import read_claude_settings
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.workspace.migration import migrate
 from tests.engine.cli.conftest import Runner
 

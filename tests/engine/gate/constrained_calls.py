@@ -15,8 +15,8 @@ from gatewright.gate.stages.read import LOOKUP, OPERATION
 from gatewright.gate.stages.rules import SCHEMA
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import AdvancedEdit
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
+from gatewright.policy.verdict import Permission
 from gatewright.schema.walk import Schema, as_list, as_object, objects
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import read_definitions

@@ -13,7 +13,7 @@ from typing import Any
 
 from gatewright import Workspace, tool
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Determinism, ResultType
 
 NAMES = ("zebra", "ähre", "Ärger", "a", "A", "İstanbul", "\U0001f41d", "\ufb03", "z\u0301", "10", "9")

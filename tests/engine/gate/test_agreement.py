@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from gatewright.gate import Gate
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import AdvancedEdit
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 from tests.agreement.compare import passes

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
 from gatewright.gate import Decision, Status
-from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, SafetyTier, Verdict
 from gatewright.tools import FileParameter, Normalization, PathParameter, ResultType, SideEffect, Tool, operation
 from gatewright.tools.context import ToolExecutionContext
 from tests.engine.gate.conftest import MakeWorld

@@ -30,7 +30,7 @@ from gatewright.gate import (
     state_folder,
 )
 from gatewright.gate.scrub import bounded
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.record.sealedtable import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool

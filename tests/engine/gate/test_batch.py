@@ -11,7 +11,7 @@ from gatewright.base.errors import NobodyAnswered
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest, Approver, Session, StageTrace, Status
 from gatewright.gate.turn import ToolCall
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool

@@ -16,8 +16,6 @@ from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Sess
 from gatewright.gate.breach import MaxCallsExceeded, violation_of
 from gatewright.gate.session import Reservation
 from gatewright.policy.document import Agent, Policy
-from gatewright.policy.permission import Action, PathUse
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.rule import (
     AllowedOperations,
@@ -25,13 +23,13 @@ from gatewright.policy.rule import (
     Cooldown,
     ExclusiveGroups,
     MaxCalls,
+    PolicyRule,
     RateLimit,
     RequiresFollowingTools,
     RequiresPrecedingTools,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition

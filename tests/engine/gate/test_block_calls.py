@@ -15,9 +15,7 @@ from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, Log
 from gatewright.blocks.edit import Append, Overwrite
 from gatewright.gate import Approval, ApprovalRequest, AuditLog, Remember, StageTrace
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict
 from gatewright.tools import LabelParameter, Normalization, ResultType, Tool, ToolExecutionContext, operation
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import POLICY, BlockBench, opened

@@ -325,7 +325,7 @@ async def test_failing_watcher_of_stages_stops_no_call(world: World, caplog: pyt
 
 
 async def test_binary_result_is_named_by_size_and_hash_and_the_host_gets_the_bytes(make_world: MakeWorld) -> None:
-    from gatewright.policy.tier import SafetyTier
+    from gatewright.policy.verdict import SafetyTier
     from gatewright.tools.declaration import Normalization, ResultType
     from gatewright.tools.decorator import tool
 

@@ -13,7 +13,6 @@ from gatewright.gate import Gate, selfcheck
 from gatewright.gate.call import CallState
 from gatewright.policy.document import Agent, Policy, Source, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, apply, change_set
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -22,7 +21,7 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     ToolRule,
 )
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.tools import Tool, ToolRegistry, operation
 from gatewright.tools.declaration import Normalization, ResultType
 

@@ -21,14 +21,11 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
-from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import CapabilityKind, ClockRead
-from gatewright.policy.permission import PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
-from gatewright.policy.rule import MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import MaxCalls, PolicyRule, ToolRule
+from gatewright.policy.scope import Endpoints
+from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
 
 TIER = SafetyTier.READ_ONLY
 CLOCKS = frozenset({CapabilityKind.CLOCK_READ})

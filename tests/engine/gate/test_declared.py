@@ -12,10 +12,8 @@ from gatewright.compile.agent import AgentDigests, policy_digest
 from gatewright.compile.operation import UNUSABLE
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Catalog, CatalogType, Policy, ToolSettings
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import AllowedOperations, PolicyRule, ToolRule
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation
 from gatewright.tools.defined import DefinedTool

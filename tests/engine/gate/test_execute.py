@@ -21,7 +21,7 @@ from gatewright.base.thread import unbroken
 from gatewright.gate import AuditUnavailable, Session, Status, history
 from gatewright.gate.call import Recorder
 from gatewright.gate.stages import execute
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool

@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.gate import Approval, ApprovalRequest, Session
 from gatewright.gate.approval import MOST_BYTES, EarlierResults, IdRecord
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, tool
 from gatewright.workspace import Workspace
 

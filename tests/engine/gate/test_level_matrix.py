@@ -18,7 +18,7 @@ from gatewright.blocks import Field, FieldType, MapSchema, TextSchema
 from gatewright.blocks.edit import Append, Undo
 from gatewright.builtins import builtin_tools, file_tool, root_tools
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.tools.tool import Tool
 from tests.engine.gate.blockbench import BlockBench, opened
 

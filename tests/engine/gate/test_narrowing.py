@@ -15,8 +15,7 @@ from gatewright.gate import Decision, Gate, SelfCheck, selfcheck
 from gatewright.gate.breach import ConstraintViolation, violation_of
 from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.schema import FORMATS
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation

@@ -14,8 +14,7 @@ from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import Gate, selfcheck
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.constraint import closed_constraint
-from gatewright.schema.shapes.inplace import in_place
-from gatewright.schema.walk import properties_of
+from gatewright.schema.walk import in_place, properties_of
 from gatewright.tools.parameter import Role
 from gatewright.tools.tool import Tool
 from tests.engine.gate.constrained_calls import (

@@ -10,9 +10,8 @@ import pytest
 
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Policy
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.known import KnownTools
+from gatewright.policy.verdict import SafetyTier, Verdict
+from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.reader import parse_policy
 from gatewright.tools import Tool, ToolRegistry, operation
 from gatewright.tools.declaration import Normalization, ResultType

@@ -13,8 +13,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.schema import SchemaChecker
 from gatewright.tools import DefinedTool, ToolDefinition, ToolRegistry
 from tests.agreement.compare import compared

@@ -15,7 +15,7 @@ from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Status
 from gatewright.gate.scrub import LARGE, is_large
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool
 from gatewright.tools.tool import Tool

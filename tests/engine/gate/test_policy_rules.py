@@ -11,7 +11,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.compile.rule_test import CompiledPolicyRule
 from gatewright.gate import Decision
 from gatewright.gate.stages.approval import POLICY
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.check import SchemaChecker
 from tests.engine.gate.marked import marked_tools

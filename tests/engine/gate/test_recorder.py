@@ -14,7 +14,7 @@ from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.call import Recorder
 from gatewright.gate.scrub import LARGE, apart
 from gatewright.policy.document import Agent
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType
 
 

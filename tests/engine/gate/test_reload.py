@@ -15,7 +15,7 @@ from gatewright.base.problem import Place, Problem, Severity
 from gatewright.gate import Alarm, Session, Status
 from gatewright.gate.inforce import changes
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.basefolder import base_folder
 from gatewright.tools.context import Ports

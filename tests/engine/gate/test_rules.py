@@ -24,7 +24,7 @@ from gatewright.gate.breach import (
 from gatewright.gate.session import Reservation
 from gatewright.gate.trial import ProvenCall
 from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartConstraint, ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import tool
 from gatewright.tools.parameter import SourceParameter

@@ -33,7 +33,7 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.registry import ToolRegistry
 from tests.engine.gate.world import CounterTool, crash, echo, fail, vault
 from tests.support.clock import ManualClock

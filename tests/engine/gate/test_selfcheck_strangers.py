@@ -25,8 +25,7 @@ from gatewright.gate.call import Stage
 from gatewright.gate.selfcheck import Difference, selfcheck_in_pieces
 from gatewright.gate.witness import variations, witness
 from gatewright.policy.document import Agent, Defaults, Policy
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, PolicyRule, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import SchemaChecker
 from gatewright.schema.formats import ToolListing

@@ -36,22 +36,20 @@ from gatewright.policy.document import (
 from gatewright.policy.document import (
     Web as WebSettings,
 )
-from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.layer import Layers
-from gatewright.policy.permission import PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
     ExclusiveGroups,
     MaxCalls,
+    PolicyRule,
     RequiresConsent,
     RequiresFollowingTools,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.scope import Endpoints
+from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.registry import ToolRegistry

@@ -18,9 +18,7 @@ from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict, chosen_tools
 from gatewright.schema import FORMATS, Format, ToolListing, tokens
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation

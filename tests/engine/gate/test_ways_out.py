@@ -15,7 +15,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import StageTrace, Status
 from gatewright.gate.scrub import scrub_text
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType

@@ -13,8 +13,8 @@ from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import Approval, ApprovalRequest, AuditLog, Decision, Gate, Outcome, Session
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
-from gatewright.policy.tier import SafetyTier
-from gatewright.policyfile.known import KnownTools
+from gatewright.policy.verdict import SafetyTier
+from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.reader import parse_policy
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection

@@ -12,7 +12,7 @@ from mcp.types import ToolListChangedNotification
 
 from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.gate import Session
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, ToolRegistry, tool
 from gatewright.workspace import Workspace
 from tests.engine.gateway.conftest import Listen, Place, Serve

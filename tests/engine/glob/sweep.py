@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from tests.engine.glob.oracle import GitOracle
 from tests.engine.glob.test_git_oracle import NAMES, PIECES
 from tests.support.checkout import ROOT

@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatewright.policy.wildmatch import above_regex, byte_text, literal_path, parse_git_pattern, path_regex
+from gatewright.policy.glob import above_regex, byte_text, literal_path, parse_git_pattern, path_regex
 
 _PATTERNS = st.lists(
     st.sampled_from(["a", "b", "*", "**", "?", "/", "/", "[ab]", "[!a]", "\\a", ".", "é"]), min_size=1, max_size=9

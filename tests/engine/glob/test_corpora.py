@@ -4,7 +4,7 @@ from typing import Any
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 
 def patterns_of(written: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from tests.engine.glob.oracle import GitOracle
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.glob import Explanation, PermissionRules, check_pattern
-from gatewright.policy.permission import Permission
-from gatewright.policy.wildmatch import MAX_PATTERN
+from gatewright.policy.glob import MAX_PATTERN, Explanation, PermissionRules, check_pattern
+from gatewright.policy.verdict import Permission
 from tests.engine.glob.test_git_oracle import NAMES, PATTERNS
 from tests.support.patience import in_time
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Permission
 from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.policy.verdict import Permission
 from tests.bench.globs import _PATTERNS  # pyright: ignore[reportPrivateUsage]
 from tests.engine.glob.test_git_oracle import PATHS, PATTERNS
 from tests.support.patience import in_time

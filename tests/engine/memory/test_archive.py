@@ -16,7 +16,7 @@ from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.entrytable import HITS_PER_WORD, Entry, EntryKind, insert_entry
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import BlockBench, opened
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from gatewright.blocks.edit import SetField
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from tests.support.block_worker import LABEL, OWNER, SCHEMA, digest
 
 KILLS = int(os.environ.get("GATEWRIGHT_KILLS", "60"))

@@ -21,8 +21,7 @@ from gatewright.blocks.edit import (
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blockrule import Note
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 ANN = "agent:ann"
 FIELDS = MapSchema((Field("f", FieldType.TEXT), Field("n", FieldType.COUNTER)))

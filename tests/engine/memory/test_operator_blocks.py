@@ -12,7 +12,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import schema_from_json
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from tests.engine.gate.blockbench import BlockBench, opened
 
 FORMS: dict[str, tuple[dict[str, Any], JsonValue, JsonValue]] = {

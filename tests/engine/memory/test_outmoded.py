@@ -11,7 +11,7 @@ import pytest
 from gatewright.builtins import DEFAULT_SETS
 from gatewright.gate import Outcome
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from tests.engine.gate.blockbench import BlockBench, opened
 
 POLICY = f"""gatewright = 1

@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import BlockBench, opened

@@ -14,7 +14,7 @@ from gatewright.blocks.text import TextBlock
 from gatewright.memory import BlockRecord, BlockService, BlockType
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.shelf import Shelf
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from tests.support.clock import ManualClock
 from tests.support.patience import in_time
 

@@ -8,7 +8,7 @@ from gatewright.blocks.edit import Undo
 from gatewright.blocks.text import TextBlock
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 
 WRITER = """
 import sys
@@ -16,7 +16,7 @@ from pathlib import Path
 from gatewright.blocks.edit import Append, Undo
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blocks import BlockService
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 path, name, label = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 service = BlockService(BlockStore(path), levels=lambda _: Permission.ADMIN)
 sys.stdin.readline()

@@ -30,7 +30,7 @@ from gatewright.policy.edit import (
     edit_between,
     inverse,
 )
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
 
 ALONE = PolicyRule("alone", Verdict.DENY, agents=("a",))

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy import catalogedit
+from gatewright.policy import policyedit
 from gatewright.policy.document import Agent, Catalog, CatalogType, Confine, Defaults, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import CatalogChange, Edit, apply, change_set, inverse
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.rule import MaxCalls, PolicyRule, ToolRule
 from gatewright.policy.verdict import Verdict
 
 ROOT = Path(__file__).parents[3]
@@ -40,7 +39,7 @@ POLICY = Policy(
 
 def test_a_catalog_is_added_as_the_last_one_and_taken_back() -> None:
     time = Catalog("time", CatalogType.MCP, command="mcp-server-time")
-    edit = catalogedit.add_catalog(POLICY, time)
+    edit = policyedit.add_catalog(POLICY, time)
     after = apply(POLICY, edit)
 
     assert edit.name == "add catalog `time`"
@@ -51,7 +50,7 @@ def test_a_catalog_is_added_as_the_last_one_and_taken_back() -> None:
 
 def test_several_catalogs_are_added_in_one_step() -> None:
     new = [Catalog(name, CatalogType.HOST) for name in ("x", "y")]
-    edit = catalogedit.add_catalogs(POLICY, new)
+    edit = policyedit.add_catalogs(POLICY, new)
 
     assert edit.name == "add catalogs `x`, `y`"
     assert apply(POLICY, edit).catalogs == (GIT, HUB, *new)
@@ -59,13 +58,13 @@ def test_several_catalogs_are_added_in_one_step() -> None:
 
 def test_a_second_catalog_of_a_name_is_refused() -> None:
     with pytest.raises(EditRefused, match="a catalog is named `git` already"):
-        catalogedit.add_catalog(POLICY, replace(GIT, catalog_id="GIT"))
+        policyedit.add_catalog(POLICY, replace(GIT, catalog_id="GIT"))
     with pytest.raises(EditRefused, match="no catalog `gti`"):
-        catalogedit.remove_catalog(POLICY, "gti")
+        policyedit.remove_catalog(POLICY, "gti")
 
 
 def test_what_is_said_of_the_tools_of_a_removed_catalog_goes_with_it_and_comes_back() -> None:
-    edit = catalogedit.remove_catalog(POLICY, "git", ("log", "commit"))
+    edit = policyedit.remove_catalog(POLICY, "git", ("log", "commit"))
     after = apply(POLICY, edit)
 
     assert edit.name == "remove catalog `git`"
@@ -102,26 +101,26 @@ def test_catalog_says_what_runs_it_and_where_its_tools_are_written_down() -> Non
 
 
 def test_places_are_given_to_a_server_and_taken_back() -> None:
-    edit = catalogedit.set_places(POLICY, "git", {"notes": PlaceUse.WRITE, "./x": PlaceUse.READ})
+    edit = policyedit.set_places(POLICY, "git", {"notes": PlaceUse.WRITE, "./x": PlaceUse.READ})
     after = apply(POLICY, edit)
 
     assert edit.name == "give the server of `git` `notes` to change, `./x` to read"
     assert (POLICY.catalogs[0].waits_for_places, after.catalogs[0].waits_for_places) == (True, False)
     assert after.catalogs[0].places == {"notes": PlaceUse.WRITE, "./x": PlaceUse.READ}
     assert apply(after, inverse(edit)) == POLICY
-    assert catalogedit.set_places(POLICY, "git", {}).name == "give the server of `git` no place"
+    assert policyedit.set_places(POLICY, "git", {}).name == "give the server of `git` no place"
     with pytest.raises(EditRefused, match="no process of its own serves catalog `hub`"):
-        catalogedit.set_places(POLICY, "hub", {})
+        policyedit.set_places(POLICY, "hub", {})
 
 
 def test_a_person_may_end_the_confinement_of_a_server_and_of_the_shell_and_begin_it_again() -> None:
-    free = apply(apply(POLICY, catalogedit.unconfine(POLICY, "git")), catalogedit.unconfine(POLICY, None))
+    free = apply(apply(POLICY, policyedit.unconfine(POLICY, "git")), policyedit.unconfine(POLICY, None))
 
     assert (free.catalogs[0].confine, free.shell.confine) == (Confine.NONE, Confine.NONE)
-    held = apply(free, catalogedit.confine(free, None))
-    assert apply(held, catalogedit.confine(held, "git")) == POLICY
+    held = apply(free, policyedit.confine(free, None))
+    assert apply(held, policyedit.confine(held, "git")) == POLICY
     with pytest.raises(EditRefused, match="there is nothing to confine"):
-        catalogedit.unconfine(POLICY, "hub")
+        policyedit.unconfine(POLICY, "hub")
 
 
 def test_nothing_of_ours_but_one_edit_gives_a_confinement_up() -> None:
@@ -147,4 +146,4 @@ def test_nothing_of_ours_but_one_edit_gives_a_confinement_up() -> None:
                 if (is_none or is_made or written) and id(node) not in compared:
                     given.append(f"{path.stem}.{within.get(id(node))}")
 
-    assert given == ["catalogedit.unconfine"]
+    assert given == ["policyedit.unconfine"]

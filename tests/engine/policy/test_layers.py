@@ -12,23 +12,20 @@ from gatewright.builtins import file_tool
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.layer import Layers
-from gatewright.policy.permission import Action, PathUse, Permission
-from gatewright.policy.place_right import place_rights
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.reach import place_rights
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, PathArgument, Reason, ToolFacts
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
     ExclusiveGroups,
     MaxCalls,
+    PolicyRule,
     RequiresConsent,
     RequiresPrecedingTools,
     ToolRule,
 )
-from gatewright.policy.rulecheck import policy_rule_misfits, setting_misfit, unknown_tools
-from gatewright.policy.setting import overridden, overridden_all
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rulematch import overridden, overridden_all, policy_rule_misfits, setting_misfit, unknown_tools
+from gatewright.policy.verdict import Action, PathUse, Permission, SafetyTier, Verdict
 from tests.support.rights import rights_by_layers
 
 NET = frozenset({CapabilityKind.NET_READ})

@@ -26,11 +26,8 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.edit import Edit, apply, inverse
-from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.mend import mends
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rightsdiff import (
     AgentDiff,
     ChangeKind,
@@ -40,8 +37,9 @@ from gatewright.policy.rightsdiff import (
     RightState,
     policy_diff,
 )
-from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups, MaxCalls, ToolRule
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups, MaxCalls, PolicyRule, ToolRule
+from gatewright.policy.scope import Endpoints
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace import Workspace
 from tests.engine.policy.test_layers import CLOCK
 

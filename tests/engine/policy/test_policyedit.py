@@ -29,17 +29,14 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.edit import ChangeSet, Edit, Field, FieldChange, apply, inverse
-from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.glob import Explanation
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action, PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.preset import Preset
 from gatewright.policy.right import Layer, ToolFacts
+from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
-from gatewright.policy.rule import RULE_KINDS, MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import RULE_KINDS, MaxCalls, PolicyRule, ToolRule
+from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
+from gatewright.policy.verdict import Action, PathUse, Permission, SafetyTier, Verdict
 from gatewright.workspace import Workspace
 
 POLICY = """\

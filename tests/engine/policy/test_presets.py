@@ -11,16 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.agentedit import remove_agents
-from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
+from gatewright.policy.agentedit import Along, copy_rights, remove_agents, rules_by_name
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
 from gatewright.policy.kinds.capability import DbRead, DbWrite
-from gatewright.policy.permission import Action
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
+from gatewright.policy.rights import Preset, held_off, preset_edit, promised, reset_tools, set_many, tick_many
 from gatewright.policy.rightsdiff import (
     AgentDiff,
     ChangeKind,
@@ -30,9 +26,8 @@ from gatewright.policy.rightsdiff import (
     agent_diff,
     policy_diff,
 )
-from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import AllowedOperations, MaxCalls, PolicyRule, RequiresConsent, ToolRule
+from gatewright.policy.verdict import Action, SafetyTier, Verdict
 from tests.support.rights import rights_by_layers
 
 READ, SIDE, PRIVILEGED = SafetyTier

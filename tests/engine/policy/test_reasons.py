@@ -9,12 +9,9 @@ import pytest
 from gatewright.builtins import file_tool
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import NetRead
-from gatewright.policy.permission import PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, PolicyRule, RequiresConsent, ToolRule
+from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
 from tests.engine.policy.test_layers import CLOCK, FETCH, FILE, first, granted, limited, policy_of, row
 
 OTHERS = "append create delete diff insert list load patch reload replace save status"

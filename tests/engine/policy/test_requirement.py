@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from gatewright.policy.document import Agent, Policy
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.requirement import HiddenRequirement, Sight, hidden_requirements, majors_of
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     AllowedOperations,
     MaxCalls,
+    PolicyRule,
     RequiredBeforeExit,
     RequiredBeforeExitIf,
     StartConstraint,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
+from gatewright.policyfile.check import HiddenRequirement, Sight, hidden_requirements, majors_of
 
 TIER = SafetyTier.READ_ONLY
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", TIER),), TIER)

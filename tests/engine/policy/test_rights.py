@@ -11,7 +11,6 @@ from gatewright.policy import edit as edits
 from gatewright.policy.boxes import Boxes
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import AgentChange, Edit, apply, inverse
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.rights import (
     ask_first,
@@ -23,8 +22,7 @@ from gatewright.policy.rights import (
     tick_tool,
 )
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict
 from tests.support.rights import rights_by_layers
 
 OPS = ("read", "append", "save", "delete")

@@ -9,8 +9,18 @@ from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import Report
 from gatewright.builtins import file_tool
-from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
-from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke, scope_example
+from gatewright.policy.agentedit import (
+    Granted,
+    approval_keys,
+    change_capability,
+    grant,
+    needs,
+    remove_approval,
+    rename_approval,
+    revoke,
+    scope_example,
+    set_approval,
+)
 from gatewright.policy.document import Agent, Policy, Roots, Source
 from gatewright.policy.edit import Edit, apply, inverse
 from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
@@ -30,7 +40,6 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     ToolRule,
 )
-from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.ruleedit import (
     RulePosition,
     bind_rule,
@@ -43,8 +52,8 @@ from gatewright.policy.ruleedit import (
     set_limit,
     taken_fields,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rulematch import mismatch
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.schema.selector import selector_of
 
 SIDE = SafetyTier.SIDE_EFFECTING

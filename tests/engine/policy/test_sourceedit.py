@@ -8,7 +8,7 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import sourceedit
 from gatewright.policy.document import Agent, Catalog, CatalogType, PermissionRule, PlaceUse, Policy, Source
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 
 RULES = tuple(PermissionRule(pattern, Permission.APPEND) for pattern in ("a", "b", "c", "d", "e"))
 POLICY = Policy(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import chosen_tools, names_tool, split_name
+from gatewright.policy.verdict import SafetyTier, chosen_tools, names_tool, split_name
 
 
 @pytest.mark.parametrize(

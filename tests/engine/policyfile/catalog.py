@@ -36,8 +36,6 @@ from gatewright.policy.kinds.capability import (
     NetWrite,
     WasmExec,
 )
-from gatewright.policy.permission import PathUse, Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     AllowedOperations,
@@ -49,6 +47,7 @@ from gatewright.policy.rule import (
     MaxCalls,
     Needed,
     Periodic,
+    PolicyRule,
     RateLimit,
     RequiredBeforeExitIf,
     RequiresConsent,
@@ -57,9 +56,7 @@ from gatewright.policy.rule import (
     RuleKind,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict, split_name
 from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
 from gatewright.tools.composed import compose
 from gatewright.tools.defined import DefinedTool

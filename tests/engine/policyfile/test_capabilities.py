@@ -19,8 +19,7 @@ from gatewright.policy.kinds.capability import (
     WasmExec,
 )
 from gatewright.policy.rule import MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from tests.engine.policyfile.catalog import load, policy_of
 
 HEAD = "gatewright = 1\n"

@@ -13,10 +13,8 @@ from gatewright.policy import agentedit, sourceedit
 from gatewright.policy.document import Agent, PermissionRule, Source
 from gatewright.policy.edit import apply, inverse
 from gatewright.policy.kinds.capability import ClockRead, FsRead
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import AllowedOperations, ContinueLoop, Cooldown, MaxCalls, Periodic, ToolRule
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import AllowedOperations, ContinueLoop, Cooldown, MaxCalls, Periodic, PolicyRule, ToolRule
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.policyfile import patch_text
 from tests.engine.policyfile.catalog import policy_of
 

@@ -9,7 +9,7 @@ from gatewright.base.problem import Place, Severity
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import AllowedOperations
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import KnownTools
 from gatewright.tools.definition import ToolDefinition
 from tests.engine.policyfile.catalog import BARE, FACTS, STRANGERS, known_with, load, policy_of

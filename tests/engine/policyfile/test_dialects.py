@@ -10,7 +10,6 @@ import pytest
 
 from gatewright.base.errors import NotSupported
 from gatewright.policy.document import Dialect, Source
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -20,6 +19,7 @@ from gatewright.policy.rule import (
     RateLimit,
     ToolRule,
 )
+from gatewright.policy.verdict import Permission
 from gatewright.policyfile import patch_text, render_pattern
 from tests.engine.policyfile.catalog import load, policy_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.capabilityedit import grant
+from gatewright.policy.agentedit import grant
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.rule import (
@@ -23,7 +23,7 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.ruleedit import set_constraint, set_limit
-from gatewright.policyfile.editfault import agent_fault, rule_fault
+from gatewright.policyfile.reader import agent_fault, rule_fault
 from gatewright.workspace import Workspace, create_workspace
 from tests.engine.policyfile.catalog import load
 

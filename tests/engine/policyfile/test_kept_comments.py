@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, NotSupported
-from gatewright.policy import agentedit, approvaledit, capabilityedit, policyedit, rights, ruleedit, sourceedit
-from gatewright.policy.capabilityedit import Granted
-from gatewright.policy.copyrights import Along, copy_rights
+from gatewright.policy import agentedit, policyedit, rights, ruleedit, sourceedit
+from gatewright.policy.agentedit import Along, Granted, copy_rights
 from gatewright.policy.document import (
     Dialect,
     MemoryWeights,
@@ -29,15 +28,12 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.edit import AgentChange, Edit, Field, ToolSettingsChange, apply, inverse
-from gatewright.policy.endpoint import DiscordEndpoint, Endpoints
 from gatewright.policy.kinds.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.preset import Preset, preset_edit
-from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit
+from gatewright.policy.rights import Preset, preset_edit
+from gatewright.policy.rule import Cooldown, MaxCalls, PolicyRule, RateLimit
 from gatewright.policy.ruleedit import RulePosition
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.scope import DiscordEndpoint, Endpoints
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.workspace.policytext import PolicyText
 from tests.engine.policyfile.catalog import FACTS, FILE_OPERATIONS, KNOWN, load
 from tests.engine.policyfile.commentmap import comments_of, parts_of
@@ -212,13 +208,13 @@ def _ask_first(draw: st.DrawFn, policy: Policy) -> Done:
 
 def _approval(draw: st.DrawFn, policy: Policy) -> Done:
     key, verdict = draw(st.sampled_from(["read_only", "file.save"])), draw(st.sampled_from(list(Verdict)))
-    return Done(approvaledit.set_approval(policy, FACTS, _agent(draw, policy), key, verdict))
+    return Done(agentedit.set_approval(policy, FACTS, _agent(draw, policy), key, verdict))
 
 
 def _remove_approval(draw: st.DrawFn, policy: Policy) -> Done:
     agent = policy.agents[_agent(draw, policy)]
     keys = list(agent.approvals) or ["none"]
-    return Done(approvaledit.remove_approval(policy, agent.agent_id, draw(st.sampled_from(keys))))
+    return Done(agentedit.remove_approval(policy, agent.agent_id, draw(st.sampled_from(keys))))
 
 
 def _preset(draw: st.DrawFn, policy: Policy) -> Done:
@@ -260,7 +256,7 @@ def _remove_rule(draw: st.DrawFn, policy: Policy) -> Done:
 
 def _grant(draw: st.DrawFn, policy: Policy) -> Done:
     capability = draw(st.sampled_from([ClockRead(), FsRead(("more",)), NetRead(("x.org",)), EnvRead(("LANG",))]))
-    return Done(capabilityedit.grant(policy, _agent(draw, policy), capability))
+    return Done(agentedit.grant(policy, _agent(draw, policy), capability))
 
 
 def _revoke(draw: st.DrawFn, policy: Policy) -> Done:
@@ -270,7 +266,7 @@ def _revoke(draw: st.DrawFn, policy: Policy) -> Done:
     index = draw(st.integers(0, len(agent.capabilities) - 1))
     order = [i for i in range(len(agent.capabilities)) if i != index]
     granted = Granted(agent.agent_id, index, agent.capabilities[index])
-    return Done(capabilityedit.revoke(policy, granted), what="capabilities", order=order)
+    return Done(agentedit.revoke(policy, granted), what="capabilities", order=order)
 
 
 def _source(draw: st.DrawFn, policy: Policy) -> Source:

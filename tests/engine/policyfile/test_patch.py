@@ -12,20 +12,18 @@ from gatewright.policy import agentedit, rights, sourceedit
 from gatewright.policy.document import Catalog, CatalogType, Confine, PermissionRule, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
 from gatewright.policy.kinds.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
     Cooldown,
     ExclusiveGroups,
     MaxCalls,
+    PolicyRule,
     RequiresConsent,
     RuleKind,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile import patch_text
 from tests.engine.policyfile.catalog import FACTS, policy_of
 

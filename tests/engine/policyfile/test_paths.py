@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gatewright.builtins.root_file import FileReadTool
-from gatewright.policy.permission import PathUse
+from gatewright.policy.verdict import PathUse
 from gatewright.policyfile import patch_text
 from gatewright.tools import ToolDefinition
 from gatewright.tools.defined import DefinedTool

@@ -6,10 +6,9 @@ from time import process_time
 import pytest
 
 from gatewright.base.problem import Place, Severity
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import PolicyRule
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.policyfile import KnownTools, parse_policy, patch_text
 from tests.engine.policyfile.catalog import load, policy_of
 from tests.support.patience import in_time

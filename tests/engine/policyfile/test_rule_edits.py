@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.approvaledit import remove_approval, rename_approval, set_approval
-from gatewright.policy.capabilityedit import Granted, change_capability, grant, revoke
+from gatewright.policy.agentedit import (
+    Granted,
+    change_capability,
+    grant,
+    remove_approval,
+    rename_approval,
+    revoke,
+    set_approval,
+)
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit, apply, inverse
 from gatewright.policy.kinds.capability import Capability, EnvRead, Exec, FsRead, NetRead

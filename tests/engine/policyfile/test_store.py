@@ -19,7 +19,7 @@ NEW = "gatewright = 1\n# " + "new " * 30_000 + "\n"
 WRITERS = """
 import os, sys
 from pathlib import Path
-from gatewright.policyfile.store import write_policy_text
+from gatewright.policyfile.reader import write_policy_text
 path, old, new = Path(sys.argv[1]), Path(sys.argv[2]).read_text(), Path(sys.argv[3]).read_text()
 for _ in range(int(sys.argv[4])):
     child = os.fork()

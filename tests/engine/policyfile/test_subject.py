@@ -4,9 +4,8 @@ import pytest
 
 from gatewright.base.problem import Address, Problem, Subject, ToolPart
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.rule import MaxCalls, ToolRule
-from gatewright.policy.subject import subject_of
+from gatewright.policy.rule import MaxCalls, PolicyRule, ToolRule
+from gatewright.policy.rulematch import subject_of
 from gatewright.policy.verdict import Verdict
 from tests.engine.policyfile.catalog import load
 

@@ -16,12 +16,12 @@ from gatewright.policy.document import (
     ShellSettings,
     Web,
 )
-from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
+from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
-from gatewright.policyfile.export import render_pattern
-from gatewright.policyfile.known import Rooted
+from gatewright.policyfile.names import Rooted
+from gatewright.policyfile.render import render_pattern
 from gatewright.workspace.roots import rooted as every_rooted
 from tests.engine.policyfile.catalog import FACTS, load, policy_of
 

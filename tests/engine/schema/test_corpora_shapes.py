@@ -23,7 +23,7 @@ from gatewright.schema import (
     inline_references,
     survey,
 )
-from gatewright.schema.fieldpath import EACH, Steps
+from gatewright.schema.operation import EACH, Steps
 from tests.engine.schema.test_corpora import NOT_NAMES, bearers, names_in, subsets, texts
 from tests.engine.schema.witness import Unmade, merge, witness
 

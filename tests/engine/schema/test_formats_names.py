@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.schema import FORMATS, ToolListing
-from gatewright.schema.formats.loose import NAMES
-from gatewright.schema.formats.name import fit_names, fitted_name
+from gatewright.schema.formats.format import fit_names, fitted_name
+from gatewright.schema.formats.plain import NAMES
 
 TEXTS = st.one_of(
     st.text(max_size=80), st.text("ab.-_/ é", max_size=5), st.sampled_from(["x" * 65, "x" * 64 + "y", "1", "_", "."])
@@ -77,7 +77,7 @@ class WeakDigest:
 def weak_digest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fitted_name.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr("gatewright.schema.formats.name.sha256", WeakDigest)
+        patch.setattr("gatewright.schema.formats.format.sha256", WeakDigest)
         yield
     fitted_name.cache_clear()
 

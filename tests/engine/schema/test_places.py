@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewright.schema import SchemaChecker, discover_operations, filter_operations, filter_with_lints, survey
-from gatewright.schema.fieldpath import path_text, steps_of
+from gatewright.schema.operation import path_text, steps_of
 
 Json = dict[str, Any]
 

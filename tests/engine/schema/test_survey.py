@@ -8,7 +8,7 @@ import pytest
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema import SchemaChecker, discover_operations, filter_with_lints, survey
-from gatewright.schema.suggest import suggested_names
+from gatewright.schema.survey import suggested_names
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located, Refusal
+from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import BaseFolder, base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection

@@ -13,8 +13,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.text import TextBlock
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Located
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.filetext import with_lines
 from gatewright.sources.held import HeldBlocks
 from gatewright.sources.manager import SourceManager

@@ -11,8 +11,8 @@ import pytest
 
 import gatewright.sources
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located, Refusal
+from gatewright.policy.verdict import Action, Permission
 from tests.engine.sources.bench import Bench, source_of
 from tests.support.unixsocket import bind_at
 

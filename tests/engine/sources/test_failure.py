@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.failure import failure_of

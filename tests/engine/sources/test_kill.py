@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.filesource import FileSource
 from gatewright.sources.protection import Protection
@@ -24,7 +24,7 @@ KILLS = int(os.environ.get("GATEWRIGHT_KILLS", "8"))
 EDITOR = """
 import json, random, sys
 from pathlib import Path
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.sources.filetext import with_lines
 from tests.engine.sources.test_kill import digest, source_of
 source, chance = source_of(Path(sys.argv[1]), Path(sys.argv[2])), random.Random(int(sys.argv[3]))

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision
+from gatewright.policy.verdict import Permission
 from gatewright.sources.known import KnownPlaces
 from tests.engine.sources.bench import Bench, source_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.sources.leftover import STALE_S, is_leftover, temporary_name
 from tests.engine.sources.bench import Bench
 

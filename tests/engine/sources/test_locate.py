@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located, Refusal
+from gatewright.policy.verdict import Permission
 from tests.engine.sources.bench import Bench, source_of
 
 

@@ -8,8 +8,8 @@ from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.known import strictest_level
 from gatewright.sources.manager import SourceManager

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import NamedPlace
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources import named_place
 from tests.engine.sources.bench import Bench, make_bench, source_of
 

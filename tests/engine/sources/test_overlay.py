@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.overlay import FIRST, Entry, Listing
 from tests.engine.sources.bench import Bench, source_of
 

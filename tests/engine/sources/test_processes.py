@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
@@ -78,7 +78,7 @@ MERGER = """
 import asyncio, sys
 from pathlib import Path
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from tests.engine.sources.test_processes import manager_of, place
 folder, name, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 manager = manager_of(folder, name)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.reconcile import Strategy
 from gatewright.sources.tree import Doomed, doomed, list_tree, remove_tree
 from tests.engine.sources.bench import Bench, source_of

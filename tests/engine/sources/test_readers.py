@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from gatewright.arguments import path as path_module
 from gatewright.arguments.path import may_be_path, readings
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 FILES = ("docs/x.key", "docs/shut/b.txt", "docs/a.txt", "docs/a b (1).txt", "docs/ends )", "docs/[x] #1;2.txt",

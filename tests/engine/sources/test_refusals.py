@@ -7,8 +7,8 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.text import TextBlock
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.descriptor import CONFLICT
 from gatewright.sources.filesource import FileSource
 from gatewright.sources.filetext import digest_of

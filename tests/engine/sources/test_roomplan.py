@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree, View
+from gatewright.policy.verdict import Permission
 from gatewright.sources import roomplan
 from gatewright.sources.roomplan import MAX_MOUNTS, MountKind, RoomPlanner
 from tests.support import bubblewrap, roomtrees
@@ -240,9 +240,9 @@ def test_every_path_is_seen_as_the_definition_says(seed: int, top: Path, planner
 _MOUNTED = """
 import json, subprocess, sys
 from pathlib import Path
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import RoomPlanner
 from tests.support import bubblewrap
 
@@ -381,9 +381,9 @@ def test_several_processes_use_one_cache_at_once(top: Path, tmp_path: Path) -> N
     script = """
 import sys
 from pathlib import Path
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.roomplan import RoomPlanner
 rules = (PermissionRule("*.key", Permission.NONE),)
 tree = Tree(sys.argv[1], Permission.READ_ONLY, rules)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.target import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.verdict import Permission
 from gatewright.sources import roomwatch
 from gatewright.sources.roomplan import Mount, MountKind, RoomPlan, RoomPlanner
 from tests.support import bubblewrap, roomtrees

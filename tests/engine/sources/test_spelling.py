@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import FileTarget, Refusal
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources import descriptor, spelling
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.spelling import differs_by_process

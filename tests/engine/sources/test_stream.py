@@ -12,8 +12,8 @@ import pytest
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.gate import Outcome, Status
-from gatewright.policy.permission import Permission
 from gatewright.policy.sourceedit import change_source, set_default_level
+from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
 from gatewright.workspace import Workspace

@@ -9,8 +9,8 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.tree import Doomed, Walk, doomed, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 

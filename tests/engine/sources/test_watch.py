@@ -12,7 +12,7 @@ import pytest
 from watchfiles import Change
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.held import StoredBlock
 from gatewright.sources.state import FileState, OutsideChange
 from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatching

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewright.base.errors import NobodyAnswered, ToolFailure
-from gatewright.policy.confinement import Confinement, Place, Tree
 from gatewright.policy.document import PermissionRule, PlaceUse
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.target import Confinement, Place, Tree
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import writeback
 from gatewright.sources.roomcopy import remove_tree
 from gatewright.sources.roomplan import RoomPlanner

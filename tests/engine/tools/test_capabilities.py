@@ -12,7 +12,7 @@ from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, ToolExecutionContext, operation, tool
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.parameter import UrlParameter

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import SchemaChecker
 from gatewright.tools import (
     DefinedTool,

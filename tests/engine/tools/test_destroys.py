@@ -7,9 +7,8 @@ import pytest
 
 from gatewright.builtins import builtin_tools, file_tool, note_tools, root_tools
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.permission import PathUse
-from gatewright.policy.setting import overridden
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.rulematch import overridden
+from gatewright.policy.verdict import PathUse, SafetyTier
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import read_definitions
 from gatewright.tools.tool import Tool

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from gatewright.base.errors import RegistrationError, ToolFailure
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import SchemaChecker
 from gatewright.tools import (
     Normalization,

@@ -16,8 +16,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Gate, Status, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import FunctionTool, Normalization, Tool, ToolExecutionContext, ToolRegistry, operation, tool
 from gatewright.workspace import Workspace
 from tests.engine.tools.declared import ObjectTool

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import (
     DefinedTool,
     ResultType,

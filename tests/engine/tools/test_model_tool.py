@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from gatewright.base.errors import RegistrationError, ToolFailure, WeMustFix
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.permission import Action
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.schema import SchemaChecker
 from gatewright.tools import PathParameter, Role, ToolExecutionContext
 from tests.engine.tools.declared import CONTEXT, ObjectTool

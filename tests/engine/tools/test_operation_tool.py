@@ -10,9 +10,8 @@ from gatewright import Gate, ToolRegistry
 from gatewright.base.errors import RegistrationError, ToolFailure, WeMustFix
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.permission import Action
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.schema import SchemaChecker
 from gatewright.tools import Normalization, PathParameter, ResultType, Role, Tool, ToolExecutionContext, operation
 from tests.engine.tools.declared import CONTEXT, ObjectTool

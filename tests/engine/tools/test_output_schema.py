@@ -13,10 +13,10 @@ from typing_extensions import TypedDict
 from gatewright import Gate, ToolRegistry
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Status
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.schema import SchemaChecker
-from gatewright.schema.output import told_output
+from gatewright.schema.filter import told_output
 from gatewright.tools import ToolDefinition
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation, tool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, WorkspaceError
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.pin import Drift, Listing, Pin, accept, drift, read_pin, relisted, write_pin
 from gatewright.tools.proposal import propose

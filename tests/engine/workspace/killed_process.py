@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from gatewright.gate import Session
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Normalization, ResultType, Tool, operation
 from gatewright.workspace import Workspace
 

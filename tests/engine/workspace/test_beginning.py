@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, WorkspaceError
-from gatewright.policy.permission import Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace import Workspace
 from gatewright.workspace.beginning import SECRETS, Beginning, begin_workspace
 from gatewright.workspace.migration import migrate

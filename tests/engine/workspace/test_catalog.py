@@ -14,11 +14,10 @@ import pytest
 
 from gatewright import load_policy
 from gatewright.base.errors import EditRefused, PolicyInvalid
-from gatewright.policy import catalogedit
+from gatewright.policy import policyedit
 from gatewright.policy.document import Catalog, CatalogType, ToolSettings
 from gatewright.policy.edit import CatalogChange, ChangeSet, Edit, ToolSettingsChange, inverse
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import ResultType, Tool, ToolRegistry, tool
 from gatewright.workspace import Status, Workspace
 
@@ -603,14 +602,14 @@ def test_catalog_added_changed_and_removed_is_undone_and_saved(folder: Path, ope
 
     second = Catalog("two", CatalogType.HOST, "two.json", prefix="two")
     (folder / "two.json").write_text(json.dumps([TICKET]), encoding="utf-8")
-    do(catalogedit.add_catalog(workspace.policy, second))
+    do(policyedit.add_catalog(workspace.policy, second))
     assert {facts.name for facts in workspace.catalog} >= {"ticket", "two.ticket"}
     do(Edit("change", (CatalogChange(second, replace(second, prefix="three")),)))
     assert "three.ticket" in {facts.name for facts in workspace.catalog}
     assert "two.ticket" not in {facts.name for facts in workspace.catalog}
     with pytest.raises(EditRefused, match="no tool is named `ticket`"):
-        workspace.check(catalogedit.remove_catalog(workspace.policy, "desk"))
-    do(catalogedit.remove_catalog(workspace.policy, "desk", ("ticket", "shelf")))
+        workspace.check(policyedit.remove_catalog(workspace.policy, "desk"))
+    do(policyedit.remove_catalog(workspace.policy, "desk", ("ticket", "shelf")))
     assert workspace.policy.agents["a"].tools == ()
     assert "ticket" not in {facts.name for facts in workspace.catalog}
     workspace.save()

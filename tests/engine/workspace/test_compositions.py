@@ -21,8 +21,7 @@ from gatewright.gate import Approval, ApprovalRequest, Outcome, StageTrace, Stat
 from gatewright.gate.pipeline import STAGES
 from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.edit import AgentChange, Edit
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import Tool, tool
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.workspace import Workspace

@@ -19,9 +19,9 @@ from gatewright.adapters.confine import Confiner
 from gatewright.adapters.mcp_client import ServerStatus
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy import catalogedit, sourceedit
+from gatewright.policy import policyedit, sourceedit
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT
@@ -315,7 +315,7 @@ def test_an_edit_that_narrows_ends_the_process_at_once_and_the_next_call_is_narr
     if how == "level":
         small.apply(sourceedit.set_default_level(small.policy, "notes", Permission.NONE))
     elif how == "place":
-        small.apply(catalogedit.set_places(small.policy, "s", {}))
+        small.apply(policyedit.set_places(small.policy, "s", {}))
     else:
         small.apply(sourceedit.add_rule(small.policy, "notes", PermissionRule("a.*", Permission.NONE), 0))
     assert "the server of catalog `s` was ended: what it may reach was changed" in caplog.text

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from gatewright.adapters.mcp_client import ServerFailed
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy import agentedit, catalogedit, policyedit
-from gatewright.policy.confinement import Confinement, Place, Tree, View, view_of
+from gatewright.policy import agentedit, policyedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import inverse
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.target import Confinement, Place, Tree, View, view_of
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.commandfiles import Guarded, program_files, propose_places
@@ -109,9 +108,9 @@ def test_a_folder_outside_is_a_place_once_the_server_was_trusted_with_it(folder:
     with opened(folder, text) as workspace:
         assert of(workspace).places == outside
         (folder.parent / "third").mkdir()
-        workspace.apply(catalogedit.set_places(workspace.policy, "files", {"../third": PlaceUse.READ}))
+        workspace.apply(policyedit.set_places(workspace.policy, "files", {"../third": PlaceUse.READ}))
         assert (of(workspace).places, workspace.trusts_server("files")) == ((), False)
-        workspace.apply(catalogedit.set_places(workspace.policy, "files", {}))
+        workspace.apply(policyedit.set_places(workspace.policy, "files", {}))
         assert workspace.trusts_server("files")
 
 
@@ -127,7 +126,7 @@ def test_a_place_that_became_a_link_out_of_the_workspace_is_none_any_more(folder
 def test_a_server_that_is_trusted_is_not_when_it_says_that_it_is_not_confined(folder: Path) -> None:
     with opened(folder, f"[agents.a]\n{SERVER}places = {{}}\n", trust=True) as workspace:
         assert workspace.trusts_server("files")
-        workspace.apply(catalogedit.unconfine(workspace.policy, "files"))
+        workspace.apply(policyedit.unconfine(workspace.policy, "files"))
         assert workspace.confinement("a", "files") is None
         assert not workspace.trusts_server("files")
 
@@ -172,7 +171,7 @@ def test_the_value_is_the_same_object_until_something_of_it_changes(folder: Path
         assert of(workspace, "a", None) is shell
         workspace.reload()
         assert of(workspace) is server
-        workspace.apply(catalogedit.set_places(workspace.policy, "files", {"notes": PlaceUse.WRITE}))
+        workspace.apply(policyedit.set_places(workspace.policy, "files", {"notes": PlaceUse.WRITE}))
         assert of(workspace) != server
         assert of(workspace, "a", None) is shell
 
@@ -412,7 +411,7 @@ def test_the_trace_of_a_call_names_the_confinement_of_what_it_starts(folder: Pat
         assert told("peek") == "confined to notes (write), ./elsewhere (read); hosts: *.example.com"
         assert told("peek", "b") == "confined to notes (write), ./elsewhere (read); hosts: none"
         assert told("file") == ""
-        workspace.apply(catalogedit.unconfine(workspace.policy, "files"))
+        workspace.apply(policyedit.unconfine(workspace.policy, "files"))
         assert told("peek") == "not confined"
 
 

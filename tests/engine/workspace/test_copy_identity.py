@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import describe_agent
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.sources.ground import Ground
 from gatewright.tools import FileParameter, Normalization, ResultType, SideEffect, tool
 from gatewright.workspace import Status, Workspace, create_workspace, example_names

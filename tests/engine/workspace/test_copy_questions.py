@@ -13,7 +13,7 @@ from gatewright.adapters.confine import Confiner
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalLimits, Remember
 from gatewright.policy import sourceedit
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.engine.gate.asking import Desk

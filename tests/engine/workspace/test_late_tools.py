@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import AlreadyRegistered, PolicyInvalid, RegistrationError
 from gatewright.gate import Status
 from gatewright.policy.agentedit import describe_agent
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, Tool, ToolRegistry, tool
 from gatewright.tools.declaration import Normalization
 from gatewright.tools.decorator import operation

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
 from gatewright.policy.rights import tick_operations
 from gatewright.policy.sourceedit import add_rule
+from gatewright.policy.verdict import Permission
 from gatewright.workspace import Workspace
 from gatewright.workspace.lint import MAX_RULES
 

@@ -16,7 +16,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Session
 from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.rights import tick_operations
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import DefinedTool, ResultType, Tool, ToolExecutionContext, ToolRegistry, tool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.schemashape import Runner

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.pin import Listing, Pin, accept, write_pin

@@ -13,8 +13,7 @@ import pytest
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.policy import agentedit
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import ResultType, tool
 from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
 from gatewright.workspace import Workspace, audit_log

@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from gatewright.base.errors import AlreadyRegistered, RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.sourceedit import set_default_level
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict, verdict_for
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, StreamBatch, Tell
 from gatewright.tools import PathParameter, ResultType, Tool, ToolExecutionContext
 from gatewright.tools.declaration import Normalization

@@ -13,7 +13,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Alarm, AuditLog, DecisionProof, ProvenCall
 from gatewright.policy.agentedit import add_agent, describe_agent
 from gatewright.policy.edit import Edit, SourceChange
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.workspace import Status, Workspace
 
 POLICY = """\

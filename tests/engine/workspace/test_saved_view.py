@@ -7,8 +7,8 @@ from gatewright.compile.snapshot import Snapshot
 from gatewright.policy import agentedit, policyedit, rights
 from gatewright.policy.document import Agent, Policy, Roots
 from gatewright.policy.edit import Edit, apply
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rightsdiff import AgentDiff, agent_diff
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.decorator import tool
 from gatewright.tools.registry import ToolRegistry

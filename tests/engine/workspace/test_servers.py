@@ -17,7 +17,7 @@ import pytest
 from gatewright.adapters.mcp_client import ServerStatus
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest
-from gatewright.policy import catalogedit
+from gatewright.policy import policyedit
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
@@ -332,7 +332,7 @@ async def test_values_that_are_lent_reach_the_definition_that_they_were_lent_to_
 
     [catalog] = workspace.policy.catalogs
     other = replace(catalog, args=(*catalog.args[:2], "other"))
-    workspace.apply(catalogedit.add_catalog(workspace.policy, replace(other, catalog_id="other")))
+    workspace.apply(policyedit.add_catalog(workspace.policy, replace(other, catalog_id="other")))
     workspace.trust_server("other")
     with pytest.raises(WorkspaceError, match="`TOKEN`, which the catalog passes on, is not set"):
         await workspace.servers.start("other")

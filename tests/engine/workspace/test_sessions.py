@@ -21,7 +21,7 @@ from gatewright import ToolCall
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.gate import Session
 from gatewright.gate.session import MOST_USERS
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, ToolExecutionContext, tool
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT

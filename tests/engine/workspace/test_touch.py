@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.verdict import Verdict, strictest
+from gatewright.policy.verdict import Action, Permission, Verdict, strictest
 from gatewright.workspace import Workspace
 from gatewright.workspace.touch import Touch, touches
 

@@ -13,9 +13,8 @@ from typing import Any, cast
 import pytest
 
 from gatewright.gate.witness import witness
-from gatewright.policy.permission import Permission
 from gatewright.policy.right import OperationFacts, OperationRight, RightWord, ToolRight
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.schema.selector import KEYED_FIELD
 from gatewright.workspace import Workspace
 from tests.support.demo import copy_demo

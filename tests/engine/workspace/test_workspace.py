@@ -12,10 +12,8 @@ from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
 from gatewright.policy.agentedit import add_agent, describe_agent, remove_agent, rename_agent
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import AgentChange, Change, Edit, FieldChange, SourceChange, inverse
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import PolicyRule
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile import write_policy_text
 from gatewright.workspace import Workspace, create_workspace
 from gatewright.workspace.library import load_policy

@@ -4,9 +4,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Permission
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict, chosen_tools
 from gatewright_gui.pages.agents.rights_dialog import ResetDialog
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 
-from gatewright.policy.permission import PathUse
+from gatewright.policy.verdict import PathUse
 from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
 from gatewright_gui.pages.agents.paths_dialog import PathsDialog
 from gatewright_gui.pages.agents.tool_tree import MARK, Column

@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QCheckBox, QComboBox, QLabel, QLineEdit
 
 from gatewright.policy.document import Agent
-from gatewright.policy.preset import Preset
 from gatewright.policy.right import Layer
+from gatewright.policy.rights import Preset
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
 from gatewright.policy.ruleedit import RulePosition
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog

@@ -8,8 +8,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright.policy.permission import Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, CellPainter, box_rect

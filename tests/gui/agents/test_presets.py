@@ -6,10 +6,9 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton, QToolButton
 
 from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.policy.preset import Preset
+from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tools_with_problems
 from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words
 from gatewright_gui.pages.agents.right_lines import lines_of

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import chosen_tools
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel

@@ -4,11 +4,9 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Policy
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import ArgumentConstraints, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import ArgumentConstraints, PolicyRule, ToolRule
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.session.value_words import value_words
 from gatewright_gui.window.main_window import MainWindow

@@ -13,7 +13,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
-from gatewright.policy import catalogedit
+from gatewright.policy import policyedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.catalogs import CatalogsPage
@@ -446,7 +446,7 @@ async def test_servers_that_an_edit_ends_are_told_in_a_bar_at_once_whatever_page
             window.show_page(page)
             await settled(window)
             use, changed = uses[changed % 2], changed + 1
-            document.push(lambda policy, _, use=use: catalogedit.set_places(policy, "one", {"./notes": use}))
+            document.push(lambda policy, _, use=use: policyedit.set_places(policy, "one", {"./notes": use}))
             assert window.message.isVisible(), page
             assert "server of one was ended" in window.message.text
             assert "starts anew" in window.message.text
@@ -485,7 +485,7 @@ async def test_server_that_an_edit_ends_is_told(
     assert row.status[0] == "running"
 
     said = Said(window.document)
-    window.document.push(lambda policy, _: catalogedit.set_places(policy, "good", {}))
+    window.document.push(lambda policy, _: policyedit.set_places(policy, "good", {}))
     await until(lambda: any("`good` was ended" in message.text for message in said.messages))
     await until(lambda: page.current is not None and page.current.status[0] == "stopped")
     assert "starts anew with the next call" in said.last

@@ -10,9 +10,9 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit, QMenu, QPushButton, QWidget
 
 from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.policy import catalogedit, sourceedit
+from gatewright.policy import policyedit, sourceedit
 from gatewright.policy.document import PlaceUse
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright_gui.pages.catalogs.room_browser import RoomBrowser
 from gatewright_gui.pages.catalogs.room_pane import RoomDialog
 from gatewright_gui.pages.catalogs.room_tree import FILES, NAME, SEES
@@ -349,7 +349,7 @@ async def test_problem_of_places_leads_to_the_drawing_and_is_mended_nowhere_unse
 
 async def test_an_edit_meanwhile_makes_the_answer_void(window: MainWindow) -> None:
     dialog, said = await trust_dialog(window), Said(window.document)
-    window.document.push(lambda policy, _: catalogedit.set_places(policy, "files", {}))
+    window.document.push(lambda policy, _: policyedit.set_places(policy, "files", {}))
     press(dialog, "trust.accept")
     await settled(window)
     assert "changed meanwhile" in said.last

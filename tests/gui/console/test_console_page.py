@@ -8,8 +8,7 @@ from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
-from gatewright.policy.permission import Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.large_text import LargeTextEdit

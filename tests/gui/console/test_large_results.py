@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import json_tree_model as jsontree

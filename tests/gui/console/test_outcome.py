@@ -9,8 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QDialog, QTableView
 
-from gatewright.policy.permission import Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.pages.console import compare as comparison
 from gatewright_gui.pages.console.compare import NAME, CompareDialog, PairModel, compared

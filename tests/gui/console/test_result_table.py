@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.result_table import ResultTableView

@@ -7,7 +7,7 @@ from pathlib import Path
 from traceback import format_exception
 
 from gatewright.policy.document import PermissionRule, Source
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver

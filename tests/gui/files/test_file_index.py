@@ -8,7 +8,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, Decided, StoppedError, decide, walk
 from tests.engine.sources.bench import Bench, make_bench, source_of
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButt
 
 from gatewright.policy.agentedit import remove_agent
 from gatewright.policy.document import PermissionRule, Source, SourceType
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.pages.files.rule_table import edit_at_once

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.sources.state import FileState
 from gatewright_gui.pages.files import folder_tree
 from gatewright_gui.pages.files.folder_tree import FolderTreeModel

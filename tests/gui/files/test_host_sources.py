@@ -8,9 +8,8 @@ from PySide6.QtTest import QTest
 
 from gatewright import Tool, ToolExecutionContext, operation
 from gatewright.policy.document import PermissionRule, Source, SourceType
-from gatewright.policy.permission import Action, Permission
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, Permission, SafetyTier
 from gatewright.tools import Normalization, PathParameter, ResultType
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.pages.files.source_dialog import SourceDialog

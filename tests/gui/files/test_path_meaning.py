@@ -3,8 +3,7 @@
 import pytest
 
 from gatewright.policy.document import Source
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.pages.files.decided_panel import PathMeaning, meaning_of
 from gatewright_gui.pages.files.level import LEVELS

@@ -16,7 +16,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import schema_from_json
 from gatewright.blocks.edit import Append, Overwrite
 from gatewright.memory import BlockInfo, BlockService, BlockType
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 from gatewright.workspace.journal import TypedTexts
 from gatewright_gui.models.access import AccessModel

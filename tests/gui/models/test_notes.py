@@ -7,8 +7,6 @@ import pytest
 from gatewright.base.pattern import compile_linear
 from gatewright.policy.document import Agent, OutputCheck, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import CapabilityKind, ClockRead, FsRead, NetRead
-from gatewright.policy.permission import Action, Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rightsdiff import AgentDiff
 from gatewright.policy.rule import (
@@ -20,6 +18,7 @@ from gatewright.policy.rule import (
     ExitLoop,
     MaxCalls,
     Periodic,
+    PolicyRule,
     RateLimit,
     RequiredBeforeExit,
     RequiredBeforeExitIf,
@@ -30,8 +29,7 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict
 from gatewright_gui.pages.agents.constraint import ConstraintForm, form_of, schema_of
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.notes import Note, notes_of

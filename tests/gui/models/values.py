@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Action, SafetyTier
 from tests.support.rights import rights_by_layers
 
 READ, SIDE, PRIVILEGED = SafetyTier.READ_ONLY, SafetyTier.SIDE_EFFECTING, SafetyTier.PRIVILEGED

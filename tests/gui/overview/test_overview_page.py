@@ -10,8 +10,7 @@ from PySide6.QtCore import QModelIndex, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QPushButton
 
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.overview import OverviewPage
 from gatewright_gui.pages.overview.picture import PAD, RightsCanvas

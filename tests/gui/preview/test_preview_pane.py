@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from gatewright.memory import BlockType
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.schema.formats import FORMATS, ToolListing, format_named
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.tool_tree import Column

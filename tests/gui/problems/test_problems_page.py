@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
 from gatewright.policy.edit import Edit, FieldChange
-from gatewright.policy.endpoint import DiscordEndpoint
+from gatewright.policy.scope import DiscordEndpoint
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage

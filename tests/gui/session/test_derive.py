@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.preset import Preset
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.rights import Preset
+from gatewright.policy.verdict import chosen_tools
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents import right_lines

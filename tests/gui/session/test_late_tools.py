@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, tool
 from gatewright_gui.session.document import Document
 from tests.gui.session.opened import demo, opened_document, until

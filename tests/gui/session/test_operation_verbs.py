@@ -2,11 +2,9 @@ import pytest
 
 from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import AllowedOperations, MaxCalls, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import AllowedOperations, MaxCalls, PolicyRule, ToolRule
+from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.schema import Schema, survey
 from gatewright_gui.session.readings import DECLARE, Kind, reading_of
 from gatewright_gui.session.verbs.operations import (

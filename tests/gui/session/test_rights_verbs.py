@@ -1,8 +1,7 @@
 from pathlib import Path
 
 from gatewright.builtins.file import FileTool
-from gatewright.policy.toolname import chosen_tools
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Verdict, chosen_tools
 from gatewright_gui.session.verbs import presets, rights
 from gatewright_gui.session.verbs.rights import Target
 from tests.gui.session.opened import Said, demo, opened_document

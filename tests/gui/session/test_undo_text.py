@@ -18,11 +18,9 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import agentedit, policyedit, ruleedit, sourceedit
 from gatewright.policy.document import Defaults, PermissionRule, Policy, Roots, Source
 from gatewright.policy.edit import Edit
-from gatewright.policy.permission import Permission
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import MaxCalls
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.rule import MaxCalls, PolicyRule
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace import Workspace, create_workspace
 from gatewright.workspace.image import WorkspaceImage
 from gatewright_gui.session.document import Document

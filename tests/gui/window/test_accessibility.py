@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QApplication, QComboBox, QTreeView, QWidget
 
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import chosen_tools
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
 from tests.gui.session.opened import settled

@@ -67,7 +67,7 @@ ROOMS = (
     "gatewright.policyfile.patch",
     "gatewright.policyfile.scan",
     "gatewright.schema.formats.format",
-    "gatewright.schema.narrow",
+    "gatewright.schema.constraint",
     "gatewright.schema.survey",
     "gatewright.schema.tokens",
     "gatewright.sources.overlay",

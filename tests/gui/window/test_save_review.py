@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.policy import agentedit, rights, sourceedit
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Permission
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.right_changes import RightChangesModel
 from gatewright_gui.window.main_window import MainWindow

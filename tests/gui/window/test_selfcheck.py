@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
-from gatewright.policy.toolname import chosen_tools
+from gatewright.policy.verdict import chosen_tools
 from gatewright_gui.models.selfcheck import STATE, TOOL, WHAT, AgentCheckModel, CheckNoteModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.session.verbs import rights

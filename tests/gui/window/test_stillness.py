@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.policy import catalogedit
+from gatewright.policy import policyedit
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse
 from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.catalogs import CatalogsPage
@@ -107,7 +107,7 @@ async def parts(window: MainWindow, page: Page) -> AsyncIterator[str]:
     yield ""
     if isinstance(page, CatalogsPage):  # the demo has no server that is confined
         held = Catalog("held", CatalogType.MCP, command="serve", places={"./": PlaceUse.READ})
-        assert window.document.push(lambda policy, _: catalogedit.add_catalog(policy, held))
+        assert window.document.push(lambda policy, _: policyedit.add_catalog(policy, held))
         window.message.dismiss()
         await settled(window)
         page.view.setCurrentIndex(page.model.index(page.model.find("held"), 0))

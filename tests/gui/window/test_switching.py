@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policy.document import Policy, Source
-from gatewright.policy.permission import Permission
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.ruleedit import RulePosition
+from gatewright.policy.verdict import Permission
 from gatewright.workspace.beginning import Beginning, begin_workspace
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.files import FilesPage

@@ -26,10 +26,10 @@ from gatewright.gate.approvalstore import Grant, Subject, covers
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import Message, dotted
 from gatewright.gate.stages.rules import source_consents
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import STRICTNESS, Verdict
-from gatewright.policyfile.maymiss import Condition
+from gatewright.policyfile.condition import Condition
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
 

@@ -22,8 +22,8 @@ from gatewright.gate.scope import file_prefixes
 from gatewright.gate.stages.read import ProgramWord, look_at_names, unmet
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Permission
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
+from gatewright.policy.verdict import Permission
 from gatewright.tools.mark import Pointer, replaced, values_at
 from gatewright.tools.parameter import (
     CommandParameter,

@@ -24,11 +24,9 @@ from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import context_of, covers_name, granted, hosts_of, names_of, prefixes_of
 from gatewright.policy.document import Agent
-from gatewright.policy.granted import granted_kinds
-from gatewright.policy.hostpattern import host_matches
 from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
-from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.prefix import common_depth, covers
+from gatewright.policy.reach import granted_kinds
+from gatewright.policy.scope import common_depth, covers, host_matches
 from gatewright.policy.target import (
     NOT_PERMITTED,
     Assessment,
@@ -38,7 +36,7 @@ from gatewright.policy.target import (
     Located,
     NamedPlace,
 )
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.tools.context import Ports
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})

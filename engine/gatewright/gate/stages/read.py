@@ -37,12 +37,10 @@ from gatewright.gate.decision import Message
 from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action
-from gatewright.policy.prefix import covers
+from gatewright.policy.scope import covers
 from gatewright.policy.target import NamedPlace
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
+from gatewright.policy.verdict import Action, SafetyTier, Verdict
+from gatewright.schema.operation import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.mark import Pointer, replaced
 from gatewright.tools.mark import values_at as values_below

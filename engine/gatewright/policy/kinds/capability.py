@@ -19,7 +19,7 @@ from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_numb
 from gatewright.base.shape import DURATION, NAME, SIZE, Shape, several, whole
 from gatewright.base.size import format_size, parse_size
 from gatewright.base.word import Word
-from gatewright.policy.prefix import check_prefix
+from gatewright.policy.scope import check_host_pattern, check_prefix, is_every_host
 
 _LIST = several(NAME, 1)
 
@@ -155,14 +155,10 @@ class _Net(_Listed):
 
     @property
     def is_whole(self) -> bool:
-        from gatewright.policy.hostpattern import is_every_host
-
         return any(map(is_every_host, self.allowlist))
 
     @staticmethod
     def fault_of(text: str) -> str | None:
-        from gatewright.policy.hostpattern import check_host_pattern
-
         return check_host_pattern(text)
 
 

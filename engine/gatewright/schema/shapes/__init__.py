@@ -1,16 +1,13 @@
-"""The shapes in which schemas offer operations, most telling first; one module per family.
+"""The shapes in which schemas offer operations, most telling first.
 
 A family knows how to find its operations; `reduce` takes the hidden ones out, wherever they stand.
 """
 
 from __future__ import annotations
 
-from gatewright.schema.shapes.choice import choice_of
-from gatewright.schema.shapes.keyed import keyed_candidates
+from gatewright.schema.operation import choice_of
+from gatewright.schema.shapes.flat import PROPERTY_SHAPE, UNION_SHAPE, Candidate, Shape, keyed_candidates
 from gatewright.schema.shapes.nested import nested_candidates
-from gatewright.schema.shapes.property import PROPERTY_SHAPE
-from gatewright.schema.shapes.shape import Candidate, Shape
-from gatewright.schema.shapes.union import UNION_SHAPE
 from gatewright.schema.walk import Schema, properties_of
 
 ROOT_SHAPES: tuple[Shape, ...] = (UNION_SHAPE, PROPERTY_SHAPE)

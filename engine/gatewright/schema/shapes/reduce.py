@@ -1,23 +1,237 @@
-"""An inlined schema without the hidden operations, wherever their field stands. Texts are left as they are.
+"""Takes hidden operations out of an inlined schema, wherever their field stands.
 
-What goes is taken out where it stands; what then still could be called is refused by a guard at the root.
+What goes is taken out where it stands; what then still could be called is refused by a guard at the root, unless the
+schema refuses it already. Where that cannot be told, the guard is added: saying it twice does no harm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from gatewright.schema.fieldpath import EACH, EACH_MEMBER, MISSING, Steps, holds_batch, values_at
-from gatewright.schema.operation import OperationSet
-from gatewright.schema.shapes.binding import Binding
-from gatewright.schema.shapes.branch import without_hidden_branches
-from gatewright.schema.shapes.choice import choice_of
-from gatewright.schema.shapes.inplace import UNIONS, finder, in_place
-from gatewright.schema.shapes.keyed import is_other_type, key_of
-from gatewright.schema.shapes.property import closed, with_required, with_restricted_field
-from gatewright.schema.shapes.repeat import without_hidden_repeats
-from gatewright.schema.shapes.union import tagged_variants, with_allowed_variants
-from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
+from gatewright.base.frozen import frozen
+from gatewright.schema.operation import (
+    EACH,
+    EACH_MEMBER,
+    MISSING,
+    OperationSet,
+    Steps,
+    choice_of,
+    holds_batch,
+    is_other,
+    restricted,
+    values_at,
+)
+from gatewright.schema.shapes.flat import (
+    closed,
+    is_other_type,
+    key_of,
+    tagged_variants,
+    with_allowed_variants,
+    with_required,
+    with_restricted_field,
+)
+from gatewright.schema.shapes.nested import without_hidden_repeats
+from gatewright.schema.walk import (
+    UNIONS,
+    Find,
+    Schema,
+    as_list,
+    as_object,
+    finder,
+    in_place,
+    items_of,
+    objects,
+    properties_of,
+    required_of,
+    target_of,
+)
+
+_Check = Callable[[object, Steps, tuple[int, ...]], bool]
+_GUARD_ELEMENTS = {EACH: "items", EACH_MEMBER: "additionalProperties"}
+_ANY_BUT_NULL = ["array", "boolean", "number", "object", "string"]
+
+
+@frozen
+class Binding:
+    """The ``allowed`` operations in order; ``optional``: leaving the field out calls one of them."""
+
+    allowed: tuple[str, ...]
+    optional: bool
+    find: Find
+
+    def holds(self, schema: Schema, steps: Steps) -> bool:
+        """Whether everything valid for ``schema`` calls allowed operations only at ``steps``."""
+        return self._values(schema, steps, ()) and self._present(schema, steps, ())
+
+    def guard(self, steps: Steps) -> Schema:
+        """A schema that holds for exactly those arguments."""
+        if not steps:
+            values = [*self.allowed, *([None] if self.optional else [])]
+            return {"enum": values}
+        step, rest = steps[0], steps[1:]
+        if step in _GUARD_ELEMENTS:
+            kind: Schema = {} if not rest else {"type": "array" if rest[0] == EACH else "object"}
+            return {_GUARD_ELEMENTS[step]: {**kind, **self.guard(rest)}}
+        inner = self.guard(rest)
+        if rest and not holds_batch(rest):
+            inner = {"type": _ANY_BUT_NULL, **inner}
+        elif rest == (EACH,):
+            inner = {"type": ["array", "null"], **inner}
+        needed = not (holds_batch(rest) or (self.optional and not rest))
+        return {"properties": {step: inner}, **({"required": [step]} if needed else {})}
+
+    def _values(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
+        """Whether no text but the allowed ones may stand there."""
+        node = as_object(schema)
+        if node is None:
+            return schema is False
+        if id(node) in seen:
+            return True
+        seen = (*seen, id(node))
+        if not steps:
+            choice = choice_of(node)
+            if choice is None or choice.others:
+                return False
+            return {*choice.names} <= {*self.allowed} and (self.optional or not choice.nullable)
+        if steps == (EACH,) and not _excludes(node, "string"):
+            return False  # a single name in the place of a list
+        if _excludes(node, "array" if steps[0] == EACH else "object"):
+            return True
+        return self._own_values(node, steps, seen) or self._by_branches(node, steps, seen, self._values)
+
+    def _own_values(self, node: Schema, steps: Steps, seen: tuple[int, ...]) -> bool:
+        step, rest = steps[0], steps[1:]
+        if step in _GUARD_ELEMENTS:
+            return self._items(node, _GUARD_ELEMENTS[step], rest, seen)
+        if step in properties_of(node):
+            return self._values(properties_of(node)[step], rest, seen)
+        return node.get("additionalProperties") is False and not node.get("patternProperties")
+
+    def _items(self, node: Schema, keyword: str, rest: Steps, seen: tuple[int, ...]) -> bool:
+        """Whether one schema binds every element; those with a schema of their own are left to the guard."""
+        if as_object(node.get(keyword)) is None or {"prefixItems", "properties", "patternProperties"} & node.keys():
+            return False
+        kind = "array" if rest[:1] == (EACH,) else "object" if rest else "string"
+        return _is_only(node[keyword], kind) and self._values(node[keyword], rest, seen)
+
+    def _present(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
+        """Whether the field is there wherever it may not be left out."""
+        node = as_object(schema)
+        if node is None:
+            return schema is False
+        if not steps or id(node) in seen or (self.optional and len(steps) == 1 and steps[0] != EACH):
+            return True
+        seen = (*seen, id(node))
+        if _excludes(node, "array" if steps[0] == EACH else "object"):
+            return True
+        return self._own_present(node, steps, seen) or self._by_branches(node, steps, seen, self._present)
+
+    def _own_present(self, node: Schema, steps: Steps, seen: tuple[int, ...]) -> bool:
+        step, rest = steps[0], steps[1:]
+        if step in _GUARD_ELEMENTS:
+            held = items_of(node) if step == EACH else [node.get(_GUARD_ELEMENTS[step])]
+            return bool(held) and all(self._present(item, rest, seen) for item in held)
+        own = properties_of(node).get(step)
+        if own is None:
+            return False
+        there = step in required_of(node) and (not rest or _excludes(as_object(own) or {}, "null"))
+        return (there or holds_batch(rest)) and self._present(own, rest, seen)
+
+    def _by_branches(self, node: Schema, steps: Steps, seen: tuple[int, ...], check: _Check) -> bool:
+        target = target_of(node, self.find)
+        if target is not None and check(target, steps, seen):
+            return True
+        if any(check(branch, steps, seen) for branch in objects(node.get("allOf"))):
+            return True
+        unions = [as_list(node.get(keyword)) for keyword in UNIONS]
+        return any(union and all(check(branch, steps, seen) for branch in union) for union in unions)
+
+
+def _excludes(node: Schema, kind: str) -> bool:
+    """Whether no value of this type can be valid, by what the schema says itself."""
+    types = node.get("type")
+    if types is not None:
+        return kind != types and kind not in (as_list(types) or [])
+    values = as_list(node.get("enum")) or ([node["const"]] if "const" in node else None)
+    if values is not None:
+        return not any(_is_kind(value, kind) for value in values)
+    for keyword in UNIONS:
+        branches = as_list(node.get(keyword))
+        if branches and all(_excludes(branch, kind) for item in branches if (branch := as_object(item)) is not None):
+            return all(as_object(item) is not None for item in branches)
+    return any(_excludes(branch, kind) for branch in objects(node.get("allOf")))
+
+
+def _is_only(item: object, kind: str) -> bool:
+    others = [name for name in ("array", "boolean", "number", "object", "string", "null") if name != kind]
+    return (node := as_object(item)) is not None and all(_excludes(node, other) for other in others)
+
+
+def _is_kind(value: object, kind: str) -> bool:
+    kinds = {"object": dict, "array": list, "null": type(None), "string": str, "boolean": bool}
+    return isinstance(value, kinds[kind]) if kind in kinds else True
+
+
+def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
+    """A copy of ``schema`` without the `if`/`then` and union branches that only hidden operations can reach."""
+    result = _without_dead_condition(schema, field, hidden)
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        branches = as_list(result.get(keyword))
+        if branches is None:
+            continue
+        if keyword != "allOf":
+            branches = [branch for branch in branches if not _names_none(branch, field)]
+        kept = [pruned for branch in branches if (pruned := _pruned(branch, field, hidden)) not in (None, {})]
+        result = {**result, keyword: kept}
+        if not kept and keyword == "allOf":
+            del result[keyword]
+    return result
+
+
+def _names_none(branch: Any, field: str) -> bool:
+    """Tell whether an alternative takes values that are no texts, which nothing can be while an operation is hidden."""
+    schema = as_object(branch)
+    return schema is not None and is_other(properties_of(schema).get(field))
+
+
+def _pruned(branch: Any, field: str, hidden: frozenset[str]) -> Any:
+    schema = as_object(branch)
+    if schema is None:
+        return branch
+    names = _names(schema, field)
+    if names and names <= hidden:
+        return None
+    return without_hidden_branches(_trimmed(schema, field, hidden), field, hidden)
+
+
+def _without_dead_condition(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
+    condition = as_object(schema.get("if"))
+    if condition is None:
+        return dict(schema)
+    names = _names(condition, field)
+    if not names <= hidden or not names:
+        return {**schema, "if": _trimmed(condition, field, hidden)}
+    rest = {key: value for key, value in schema.items() if key not in ("if", "then", "else")}
+    otherwise = as_object(schema.get("else"))
+    if otherwise is None:
+        return rest
+    return {**rest, "allOf": [*(as_list(rest.get("allOf")) or []), without_hidden_branches(otherwise, field, hidden)]}
+
+
+def _names(schema: Schema, field: str) -> frozenset[str]:
+    choice = choice_of(properties_of(schema).get(field))
+    return frozenset(choice.names) if choice else frozenset()
+
+
+def _trimmed(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
+    names = _names(schema, field)
+    if not names & hidden:
+        return schema
+    own = restricted(properties_of(schema)[field], names - hidden, keep_null=False)
+    return {**schema, "properties": {**properties_of(schema), field: own}}
+
 
 _ELEMENTS = {EACH: ("items", "prefixItems", "additionalItems"), EACH_MEMBER: ("additionalProperties",)}
 

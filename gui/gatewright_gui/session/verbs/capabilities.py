@@ -8,7 +8,7 @@ from gatewright.workspace.api import (
     Granted,
     OperationRight,
     ToolRight,
-    capabilityedit,
+    agentedit,
     kind_of,
     read_scope,
 )
@@ -30,7 +30,7 @@ _FOLDERS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 
 def scope_example(document: Document, kind: CapabilityKind) -> str:
     """What one may type for a kind: of folders, those that the policy names."""
-    return capabilityedit.scope_example(kind, document.policy)
+    return agentedit.scope_example(kind, document.policy)
 
 
 def ready_scope(document: Document, kind: CapabilityKind) -> str | None:
@@ -65,20 +65,18 @@ def scope_tip(kind: CapabilityKind) -> str:
 
 def grant(document: Document, agent_id: str, kind: CapabilityKind, scope: str = "") -> bool:
     """Grant one more."""
-    return document.push(lambda policy, _tools: capabilityedit.grant(policy, agent_id, read_scope(kind, scope)))
+    return document.push(lambda policy, _tools: agentedit.grant(policy, agent_id, read_scope(kind, scope)))
 
 
 def change_capability(document: Document, granted: Granted, scope: str) -> bool:
     """Another scope for a grant."""
     kind = kind_of(granted.capability)
-    return document.push(
-        lambda policy, _tools: capabilityedit.change_capability(policy, granted, read_scope(kind, scope))
-    )
+    return document.push(lambda policy, _tools: agentedit.change_capability(policy, granted, read_scope(kind, scope)))
 
 
 def revoke(document: Document, granted: Granted) -> bool:
     """Take a grant away."""
-    return document.push(lambda policy, _tools: capabilityedit.revoke(policy, granted))
+    return document.push(lambda policy, _tools: agentedit.revoke(policy, granted))
 
 
 def grant_refusal(kind: CapabilityKind, scope: str) -> str:

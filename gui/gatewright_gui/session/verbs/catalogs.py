@@ -9,8 +9,8 @@ from gatewright.workspace.api import (
     EditRefused,
     PlaceUse,
     Policy,
-    catalogedit,
     import_servers,
+    policyedit,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
@@ -45,7 +45,7 @@ def remove_catalog(document: Document, catalog: Catalog) -> bool:
         if catalog not in policy.catalogs:
             raise EditRefused(tr("catalog `{catalog}` is gone, or was changed meanwhile", catalog=catalog_id))
         names = [tool.name for tool in document.catalog if tool.origin == catalog_id]
-        return catalogedit.remove_catalog(policy, catalog_id, names)
+        return policyedit.remove_catalog(policy, catalog_id, names)
 
     return document.push(make)
 
@@ -54,7 +54,7 @@ def set_places(document: Document, places: Mapping[str, Mapping[str, PlaceUse]])
     """Give the processes of servers these places, in one edit, as a person accepted them; False where it is refused."""
 
     def make(policy: Policy, _tools: object) -> Edit:
-        edits = [catalogedit.set_places(policy, name, given) for name, given in places.items()]
+        edits = [policyedit.set_places(policy, name, given) for name, given in places.items()]
         name = edits[0].name if len(edits) == 1 else tr("give {count} servers their places", count=len(edits))
         return Edit(name, tuple(change for edit in edits for change in edit.changes))
 
@@ -67,7 +67,7 @@ def set_places(document: Document, places: Mapping[str, Mapping[str, PlaceUse]])
 
 def unconfine(document: Document, catalog_id: str | None) -> None:
     """Let the server of a catalog, or (None) shell commands, do all that the user may, once a person confirmed it."""
-    if document.push(lambda policy, _tools: catalogedit.unconfine(policy, catalog_id)):
+    if document.push(lambda policy, _tools: policyedit.unconfine(policy, catalog_id)):
         of_server = tr("the server of `{catalog}` may do all that you may", catalog=catalog_id)
         document.say(
             "warning", of_server if catalog_id else tr("shell commands may do all that you may"), can_undo=True
@@ -76,6 +76,6 @@ def unconfine(document: Document, catalog_id: str | None) -> None:
 
 def confine(document: Document, catalog_id: str | None) -> None:
     """Have the policy hold again for the server of a catalog, or (None) for shell commands."""
-    if document.push(lambda policy, _tools: catalogedit.confine(policy, catalog_id)):
+    if document.push(lambda policy, _tools: policyedit.confine(policy, catalog_id)):
         of_server = tr("the server of `{catalog}` is confined again", catalog=catalog_id)
         document.say("info", of_server if catalog_id else tr("shell commands are confined again"), can_undo=True)

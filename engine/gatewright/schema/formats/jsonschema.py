@@ -1,6 +1,17 @@
-"""Parameter names that a provider refuses, renamed wherever a step can name them back.
+"""Formats that take JSON Schema: MCP as it is, genai and Anthropic with a plain object at the root.
 
-Inside `not`, `if`, `allOf` and the like, and where keys are described by pattern, a name stays and is told.
+Source for MCP: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12
+unless it says otherwise, and so has `outputSchema`, where results have one; names of 1 to 128 letters, digits, `_`,
+`-`, `.`.
+
+The Rust crate `genai` (`chat::Tool`: `name`, `description`, `schema`) hands the schema on to whichever provider a
+model belongs to, so its form is the one that all of them take.
+
+Sources for Anthropic: its guide "Tool use" (`name` within `^[a-zA-Z0-9_-]{1,64}$`, `description`, `input_schema`);
+what the service answers to the rest: "input_schema does not support oneOf, allOf, or anyOf at the top level",
+"Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "JSON schema is invalid. It must match JSON Schema
+draft 2020-12". Parameter names that it refuses are renamed wherever a step can name them back; inside `not`, `if`,
+`allOf` and the like, and where keys are described by pattern, a name stays and is told.
 """
 
 from __future__ import annotations
@@ -8,9 +19,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.schema.formats.name import NameRule, fit_names
-from gatewright.schema.formats.step import KEEP, Branch, Step, either, fields, items
+from gatewright.schema.formats.format import (
+    KEEP,
+    Branch,
+    Fitted,
+    Format,
+    NameRule,
+    ProviderLint,
+    Spelling,
+    Step,
+    chain,
+    either,
+    fields,
+    fit_names,
+    items,
+)
+from gatewright.schema.formats.plain import NAMES, loose_form
+from gatewright.schema.operation import ToolListing
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of, required_of, walk
+
+MCP_NAMES = NameRule(r"[a-zA-Z0-9_.-]+", "[^a-zA-Z0-9_.-]", 128, "1 to 128 letters, digits, `_`, `-` and `.`")
+
+
+def _fit_mcp(listing: ToolListing) -> Fitted:
+    shown = listing.schema
+    schema = shown if shown.get("type") == "object" else {**shown, "type": "object"}
+
+    def body(name: str) -> dict[str, Any]:
+        told = {"name": name, "description": listing.description, "inputSchema": schema}
+        return told if listing.output is None else {**told, "outputSchema": listing.output}
+
+    return Fitted(body)
+
+
+MCP = Format("mcp", "MCP", Spelling(_fit_mcp, MCP_NAMES))
+
+
+def _fit_genai(listing: ToolListing) -> Fitted:
+    loose = loose_form(listing.schema, "genai")
+
+    def body(name: str) -> dict[str, Any]:
+        return {"name": name, "description": listing.description, "schema": loose.schema}
+
+    return Fitted(body, loose.step, loose.lints)
+
+
+GENAI = Format("genai", "genai", Spelling(_fit_genai, NAMES))
+
 
 _BESIDE = frozenset(
     {"allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties"}
@@ -90,3 +145,29 @@ def _told(schema: Schema, rule: NameRule, tell: Tell, place: Pointer) -> Schema:
             if not rule.fits(name):
                 tell(pointer_text((*pointer, "properties", name)), name, False)
     return schema
+
+
+KEYS = NameRule(r"[a-zA-Z0-9_.-]+", "[^a-zA-Z0-9_.-]", 64, "1 to 64 letters, digits, `_`, `.` and `-`")
+_PROVIDER = "Anthropic"
+
+
+def _fit_anthropic(listing: ToolListing) -> Fitted:
+    loose = loose_form(listing.schema, _PROVIDER)
+    lints = list(loose.lints)
+
+    def tell(pointer: str, name: str, renamed: bool) -> None:
+        reason = f"{_PROVIDER} takes parameter names of {KEYS.words}, and `{name[:80]}` is none"
+        advice = "it is sent under a fitted name, and calls come back under its own" if renamed else "rename it"
+        lints.append(
+            ProviderLint("key", _PROVIDER, loose.shown_at(pointer), reason, advice, "note" if renamed else "refused")
+        )
+
+    schema, keys = with_fit_keys(loose.schema, KEYS, tell)
+
+    def body(name: str) -> dict[str, Any]:
+        return {"name": name, "description": listing.description, "input_schema": schema}
+
+    return Fitted(body, chain(keys, loose.step), tuple(lints))
+
+
+ANTHROPIC = Format("anthropic", _PROVIDER, Spelling(_fit_anthropic, NAMES))

@@ -1,0 +1,223 @@
+"""Host patterns, path prefixes and message endpoints: the bounds within which an agent may go.
+
+Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each perhaps with ``:port``; names are compared as
+A-labels in lower case, addresses as addresses. Prefixes are compared by whole components of canonical paths.
+Endpoints are those of ``[workspace] endpoints``, by target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from functools import lru_cache
+
+from gatewright.base.frozen import frozen
+from gatewright.base.host import Host, HostRefused, read_host
+
+EVERY_HOST = "*"
+_WITH_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([^:\]]*)")
+
+
+@frozen
+class _Pattern:
+    """``host`` None: every one; ``below``: names that end in it too; ``port`` None: every one."""
+
+    host: Host | None
+    below: bool
+    port: int | None
+
+
+def check_host_pattern(text: str) -> str | None:
+    """What is wrong with a host pattern, or None."""
+    read = _read(text)
+    return read if isinstance(read, str) else None
+
+
+def host_matches(pattern: str, host: str, port: int) -> bool:
+    """Whether ``pattern`` covers ``host``, brackets or not, at ``port``. What is no pattern or no host never does."""
+    read, given = _read(pattern), _host(host)
+    if isinstance(read, str) or given is None or read.port not in {None, port}:
+        return False
+    if read.host is None or read.host == given:
+        return True
+    return read.below and given.address is None and given.text.endswith(f".{read.host.text}")
+
+
+def is_every_host(pattern: str) -> bool:
+    """Whether ``pattern`` leaves nothing out."""
+    read = _read(pattern)
+    return not isinstance(read, str) and read.host is None and read.port is None
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> _Pattern | str:
+    """The pattern, or what is wrong with it."""
+    if "/" in text or "@" in text:
+        return "a host pattern is a host without scheme, user or path"
+    if text.count(":") > 1 and not text.startswith("["):
+        return "an IPv6 address stands in brackets"
+    port: int | None = None
+    found = _WITH_PORT.fullmatch(text)
+    name = found[1] if found is not None else text
+    if found is not None:
+        port = int(found[2]) if re.fullmatch(r"[0-9]{1,5}", found[2]) else 0
+        if not 0 < port < 65536:
+            return "the port of a host pattern is a number from 1 to 65535"
+    if name == EVERY_HOST:
+        return _Pattern(None, below=False, port=port)
+    below = name.startswith("*.")
+    rest = name[2:] if below else name
+    if "*" in rest:
+        return "`*` stands alone, or as `*.` before a name"
+    host = read_host(rest)
+    if isinstance(host, HostRefused):
+        return host.reason
+    if below and host.address is not None:
+        return "`*.` stands before a name, not before an address"
+    return _Pattern(host, below, port)
+
+
+def _host(text: str) -> Host | None:
+    host = read_host(f"[{text}]" if ":" in text and not text.startswith("[") else text)
+    return host if isinstance(host, Host) else None
+
+
+def check_prefix(text: str) -> str | None:
+    """What is wrong with a prefix as written, or None. ``..`` is accepted: the folder it starts from is known later."""
+    if not text:
+        return "a prefix is empty; `.` is the folder of the policy file"
+    if "\0" in text:
+        return "a prefix holds a NUL"
+    if "\\" in text:
+        return "names in a prefix are separated by `/`"
+    if text.startswith("~"):
+        return "`~` is not expanded in a prefix"
+    return None
+
+
+def covers(prefix: str, path: str) -> bool:
+    """Whether ``path`` is ``prefix`` or lies below it; both absolute or both relative, neither with ``..``.
+
+    A path with ``..`` is not canonical and is never covered.
+    """
+    if prefix.startswith("/") != path.startswith("/"):
+        return False
+    wanted, given = _parts(prefix), _parts(path)
+    if ".." in wanted or ".." in given:
+        return False
+    return given[: len(wanted)] == wanted
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def common_depth(prefix: str, path: str) -> int:
+    """How many leading components both have in common."""
+    depth = 0
+    for one, other in zip(_parts(prefix), _parts(path), strict=False):
+        if one != other:
+            break
+        depth += 1
+    return depth
+
+
+TARGETS = ("user", "agent", "group", "discord", "bluesky")
+"""What a message may be sent to; each needs an endpoint of its name."""
+DISCORD_URL = "https://discord.com/api/v10"
+BLUESKY_URL = "https://bsky.social"
+
+
+@frozen
+class AgentEndpoint:
+    """The inboxes of other agents. ``agents``: of these alone; None: of every agent of the policy."""
+
+    agents: tuple[str, ...] | None = None
+
+
+@frozen
+class DiscordEndpoint:
+    """A bot on Discord; ``token_env`` names the environment variable with its token.
+
+    ``channels``: the ids of those that it may write to; None: every one that Discord lets it. ``url``: where Discord is
+    reached, if not at its usual address.
+    """
+
+    token_env: str
+    channels: tuple[str, ...] | None = None
+    url: str = DISCORD_URL
+
+
+@frozen
+class BlueskyEndpoint:
+    """The account ``handle`` on Bluesky; ``password_env`` names the environment variable with its app password.
+
+    ``handles``: the accounts that its posts may be addressed to; None: any. ``url``: the server of the account.
+    """
+
+    handle: str
+    password_env: str
+    handles: tuple[str, ...] | None = None
+    url: str = BLUESKY_URL
+
+
+@frozen
+class Endpoints:
+    """``[workspace] endpoints``. ``user``: the program that runs the agents takes messages to the user.
+
+    ``groups``: agents whose inboxes get one message together, by the name of the group.
+    """
+
+    user: bool = False
+    agent: AgentEndpoint | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], hash=False)
+    discord: DiscordEndpoint | None = None
+    bluesky: BlueskyEndpoint | None = None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that have an endpoint, in the order of `TARGETS`."""
+        there = (self.user, self.agent, self.groups, self.discord, self.bluesky)
+        return tuple(target for target, one in zip(TARGETS, there, strict=True) if one)
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """The targets whose endpoint connects to a service, each with its address."""
+        there = {"discord": self.discord, "bluesky": self.bluesky}
+        return {target: one.url for target, one in there.items() if one is not None}
+
+    def definition(self, target: str) -> str:
+        """What is trusted of an endpoint that connects, in words: where, with which secret, for whom."""
+        if target == "discord" and (one := self.discord) is not None:
+            whom = "every channel" if one.channels is None else f"the channels {', '.join(one.channels)}"
+            return f"{one.url}\nwith the token in {one.token_env}, for {whom}"
+        if target == "bluesky" and (other := self.bluesky) is not None:
+            whom = "every account" if other.handles is None else f"the accounts {', '.join(other.handles)}"
+            return f"{other.url}\nas {other.handle}, with the app password in {other.password_env}, for {whom}"
+        return ""
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Every agent that it names."""
+        named = (self.agent.agents or ()) if self.agent is not None else ()
+        return frozenset(named).union(*self.groups.values())
+
+    def recipients(self, agents: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+        """For each target whom a message may go to, where that is limited; ``agents``: those of the policy."""
+        found = {
+            "agent": None if self.agent is None else tuple(agents) if self.agent.agents is None else self.agent.agents,
+            "group": tuple(self.groups) or None,
+            "discord": self.discord and self.discord.channels,
+            "bluesky": self.bluesky and self.bluesky.handles,
+        }
+        return {target: whom for target, whom in found.items() if whom is not None}
+
+
+def need_of(target: str) -> str:
+    """What a tool needs that sends messages to that target, as `Policy.provides` names it."""
+    return f"endpoint {target}"
+
+
+EVERY_ENDPOINT = tuple(map(need_of, TARGETS))
+"""What a tool needs that is there with any endpoint."""
