@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from properdocs.structure.files import File
 
 from gatewright.base.shape import DURATION, SIZE
-from gatewright.cli.example import EXAMPLES, EXITS, line_of
-from gatewright.cli.table import COMMANDS, GROUPS, command_line
+from gatewright.cli.table import COMMANDS, EXAMPLES, EXITS, GROUPS, command_line, line_of
 from gatewright.gate.decision import Message
 from gatewright.gate.pipeline import DECIDING, STAGES
 from gatewright.policy.kinds.capability import CAPABILITIES

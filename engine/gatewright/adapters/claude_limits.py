@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from gatewright.adapters.json_text import members, read_json
-from gatewright.base.problem import near_miss
-from gatewright.base.report import shown
+from gatewright.base.problem import near_miss, shown
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.verdict import Permission

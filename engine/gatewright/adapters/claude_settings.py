@@ -16,7 +16,7 @@ from gatewright.adapters.claude_limits import unsure_place
 from gatewright.adapters.json_text import read_json
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.report import shown
+from gatewright.base.problem import shown
 from gatewright.policy.document import (
     Agent,
     Defaults,

@@ -25,7 +25,7 @@ from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, gi
 from gatewright.adapters.wasm_bounds import MOST_WRITTEN
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.policy.document import Catalog, PlaceUse

@@ -16,8 +16,8 @@ from gatewright.policy.document import SearchEngine, SearchProvider, Web
 
 if TYPE_CHECKING:
     from gatewright.adapters.web_request import Answer, CheckedNetwork
+    from gatewright.tools.context import WebPage, WebRequest
     from gatewright.tools.declaration import ResourceBounds
-    from gatewright.tools.port import WebPage, WebRequest
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0

@@ -15,7 +15,7 @@ from turbohtml.detect import detect
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
-from gatewright.tools.port import WebPage
+from gatewright.tools.context import WebPage
 
 if TYPE_CHECKING:
     from turbohtml import Document

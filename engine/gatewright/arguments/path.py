@@ -18,8 +18,8 @@ from functools import cache
 from posixpath import normpath
 
 from gatewright.base.frozen import frozen
+from gatewright.base.late import late_regex
 from gatewright.base.pattern import LinearPattern, compile_linear
-from gatewright.base.regex import late_regex
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255

@@ -27,8 +27,7 @@ from gatewright.arguments.shell_word import (
     strictly_quoted,
 )
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex, once
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node

@@ -13,8 +13,8 @@ from itertools import islice
 
 from gatewright.arguments.path import MAX_NAME_BYTES
 from gatewright.base.frozen import frozen
+from gatewright.base.late import late_regex
 from gatewright.base.pattern import compile_linear
-from gatewright.base.regex import late_regex
 
 MAX_FORMS = 64
 """Texts that one word may come to, for all that is known of its variables."""

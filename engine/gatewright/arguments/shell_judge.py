@@ -15,7 +15,7 @@ from gatewright.arguments import shell_program as programs
 from gatewright.arguments.shell_form import MAX_FORMS, Refusal, places_in, plain, programs_in
 from gatewright.arguments.shell_program import EVERY, Listing, ShellRules, runs_others, sets_variables
 from gatewright.arguments.shell_word import Word, WordReader
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 EVERY = "*"
 

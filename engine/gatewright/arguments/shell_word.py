@@ -28,7 +28,7 @@ from gatewright.arguments.shell_form import (
 )
 from gatewright.arguments.shell_program import names
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 if TYPE_CHECKING:
     from gatewright.base.host import Host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 _CONTROLS = late_regex(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 

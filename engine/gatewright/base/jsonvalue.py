@@ -1,8 +1,4 @@
-"""JSON values: strict reading of what a model sends, canonical bytes, digests.
-
-The limits keep a hostile argument from costing time or memory: bytes of text, depth of nesting, number of values, and
-integers that fit 64 bits (what JSON peers agree on).
-"""
+"""JSON values: strict reading of what a model sends, canonical bytes, digests, copies."""
 
 from __future__ import annotations
 
@@ -205,3 +201,31 @@ def canonical_json(value: object) -> bytes:
 def digest(value: object) -> str:
     """SHA-256 (FIPS 180-4) of ``canonical_json(value)``, 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def copied(value: Any) -> Any:
+    """The value with objects and arrays of its own; the depth is the caller's to bound.
+
+    Subclasses become what they derive from, without asking them: nobody's own methods run in the gate.
+    """
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, dict):
+        return {
+            key if type(key) is str else _plain(key): item if type(item) in _SCALARS else copied(item)
+            for key, item in _OBJECT.items(value)
+        }
+    if isinstance(value, list):
+        return [item if type(item) in _SCALARS else copied(item) for item in _ARRAY.__iter__(value)]
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    return int.__int__(value) if isinstance(value, int) and not isinstance(value, bool) else value

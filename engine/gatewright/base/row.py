@@ -6,13 +6,12 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TypeVar, cast
 
-from gatewright.base.duration import parse_duration
+from gatewright.base.amount import parse_duration, parse_size
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, checked_object
 from gatewright.base.printable import is_visible
-from gatewright.base.report import RawPath, Report, shown
-from gatewright.base.size import parse_size
+from gatewright.base.problem import RawPath, Report, shown
 
 Raw = dict[str, object]
 Option = TypeVar("Option", bound=str)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from gatewright.base.size import MAX_BYTES
+from gatewright.base.amount import MAX_BYTES
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue

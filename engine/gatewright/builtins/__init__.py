@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 
-from gatewright.builtins.block import BlockTool
+from gatewright.builtins.block import BlockTool, ContextTool
 from gatewright.builtins.block_edit import BlockEditTool
-from gatewright.builtins.context import ContextTool
-from gatewright.builtins.file import file_tool
+from gatewright.builtins.file import SourceTool, file_tool
 from gatewright.builtins.file_search import FileSearchTool
-from gatewright.builtins.http_fetch import HttpFetchTool
-from gatewright.builtins.note import MemoryDeleteTool, MemorySaveTool, MemorySearchTool, MemoryUpdateTool
-from gatewright.builtins.recall import RecallTool
-from gatewright.builtins.recall_1 import RecallOneTool
+from gatewright.builtins.memory import (
+    MemoryDeleteTool,
+    MemorySaveTool,
+    MemorySearchTool,
+    MemoryUpdateTool,
+    RecallOneTool,
+    RecallTool,
+    SearchTool,
+)
 from gatewright.builtins.root_file import (
     FileDeleteTool,
     FileEditTool,
@@ -20,15 +24,13 @@ from gatewright.builtins.root_file import (
     FileReadTool,
     FileWriteTool,
     ReadFileTool,
+    RootTool,
     VaultCopyTool,
+    why_absent,
 )
-from gatewright.builtins.rooted import RootTool, why_absent
-from gatewright.builtins.search import SearchTool
 from gatewright.builtins.send_message import Message, MessagePort, SendMessageTool
 from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
-from gatewright.builtins.source import SourceTool
-from gatewright.builtins.web_fetch import WebFetchTool
-from gatewright.builtins.web_search import WebSearchTool
+from gatewright.builtins.web import HttpFetchTool, WebFetchTool, WebSearchTool
 from gatewright.tools.tool import Tool
 
 DEFAULT_SETS = {

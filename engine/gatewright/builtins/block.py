@@ -1,8 +1,4 @@
-"""The ``block`` tool: blocks of memory and of files: what they hold and are, in context or not, put away.
-
-It does no I/O itself. What the model is told names no operation outside that operation's own line, since any other may
-be hidden from it.
-"""
+"""The ``block`` tool and, for agents that were made for it before, ``context``: blocks of memory and of files."""
 
 from __future__ import annotations
 
@@ -11,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import FILE_BLOCK, HELD, INFO, NOTED, Label, MemoryTool, noted
 from gatewright.builtins.result import (
+    COUNT,
+    FLAG,
+    NUMBER,
     TEXT,
+    ObjectTool,
     agreed,
     answer,
     done,
@@ -22,6 +22,7 @@ from gatewright.builtins.result import (
     fields,
     place,
     place_of_label,
+    rows,
     text_argument,
     text_of,
 )
@@ -29,12 +30,92 @@ from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import SideEffect
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.decorator import operation
-from gatewright.tools.parameter import SourceParameter
+from gatewright.tools.parameter import LabelParameter, SourceParameter
 
 if TYPE_CHECKING:
+    from gatewright.blocks.edit import Edit
     from gatewright.memory.blockrule import Note
+
+
+Label = Annotated[
+    str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
+]
+
+
+_SIZE = {"chars": COUNT, "items": COUNT}
+_STEPS = {"can_undo": FLAG, "can_redo": FLAG}
+_KNOWN = {
+    "label": TEXT,
+    "description": TEXT,
+    "type": TEXT,
+    "schema": {"type": "object"},
+    "permission": TEXT,
+    "pinned": FLAG,
+    **_SIZE,
+    "char_limit": {"type": ["integer", "null"]},
+    **_STEPS,
+}
+_ARCHIVED = {"archived_at": TEXT}
+FILE_BLOCK = {"label": TEXT, "size": COUNT, "lines": COUNT, "unsaved": FLAG}
+EDITED = answer(fields({"label": TEXT, **_SIZE, **_STEPS, "changed": FLAG}))
+"""The answer to an edit of a block."""
+NOTED = answer(fields({**_KNOWN, "changed": FLAG}, _ARCHIVED))
+"""The answer to a change of the facts about a block."""
+KNOWN = answer(fields(_KNOWN, _ARCHIVED))
+HELD = fields({**_KNOWN, "content": TEXT}, _ARCHIVED)
+INFO = either(fields(_KNOWN, _ARCHIVED), fields(FILE_BLOCK, {**_KNOWN, **_ARCHIVED}))
+_HIT = {"kind": TEXT, "score": NUMBER, "label": TEXT, "created_at": TEXT}
+_SAID = {"id": TEXT, "role": TEXT, "session": TEXT, "metadata": {"type": "object"}, "content": TEXT, "snippet": TEXT}
+FOUND = answer(fields({"hits": rows(fields(_HIT, {**_SAID, **_ARCHIVED}))}))
+"""The answer to a search."""
+
+
+class MemoryTool(ObjectTool, abstract=True):
+    """A tool on the memory of the agent that calls, where levels decide and no capability is needed.
+
+    So it is with files that have a block: an attached source implies access by these tools.
+    """
+
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.NON_DETERMINISTIC
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    required_capabilities = frozenset[str]()
+
+
+def no_file_block(label: str, failure: ToolFailure) -> ToolFailure:
+    """The failure, in better words where the label is that of a file which has no block yet."""
+    if failure.code == "unknown-block" and label.startswith(FILE_LABEL):
+        return ToolFailure("this file has no block yet: its text has to be taken into one first", code="no-block")
+    return failure
+
+
+async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
+    """Do an edit as the call was allowed to; what became of the block. Raises ToolFailure."""
+    try:
+        return await context.require_blocks().edit(
+            label,
+            edit,
+            agent_id=context.agent_id,
+            granted=context.granted,
+            approved=context.approved,
+            approved_change=context.approved_change,
+        )
+    except ToolFailure as failure:
+        raise no_file_block(label, failure) from None
+
+
+async def noted(context: ToolExecutionContext, label: str, note: Note) -> JsonValue:
+    """The same for a change of what is known about a block."""
+    try:
+        return await context.require_blocks().note(
+            label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
+    except ToolFailure as failure:
+        raise no_file_block(label, failure) from None
+
 
 SourceId = Annotated[
     str,
@@ -125,3 +206,76 @@ def _file_at(context: ToolExecutionContext, label: str, source_id: str | None) -
         sources = context.require_sources()
         return place(sources.locate(label, source_id=source_id, allowed=context.all_source_ids))
     return place_of_label(context, label, source_id)
+
+
+Value = Annotated[str, Field(description="What to add: to a text exactly this, for a list or log one item.")]
+Old = Annotated[str, Field(min_length=1, description="The text to look for.")]
+New = Annotated[str, Field(description="What to put there instead; empty takes it out.")]
+_CONTEXT_NOTES: dict[str, Note] = {"archive": "archive", "load_from_archival": "unarchive"}
+
+
+class ContextTool(MemoryTool):
+    """Blocks in context by their labels. New agents are given `block` and `block_edit`."""
+
+    name = "context"
+    description = "Works with the blocks that you have in context."
+    operation_field = "operation"
+    outmoded = True
+    examples = (
+        {"operation": "append", "label": "notes", "value": "One more line."},
+        {"operation": "replace", "label": "notes", "old": "tea", "new": "coffee"},
+        {"operation": "archive", "label": "notes"},
+        {"operation": "load_from_archival", "label": "notes"},
+        {"operation": "swap", "archive": "notes", "load": "plans"},
+    )
+    tool_rules = (ToolRule("context", ContinueLoop()),)
+    texts = frozenset({"value", "old", "new"})
+
+    @operation(actions=(Action.APPEND,), output_schema=EDITED)
+    async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
+        """Add the value at the end of a block."""
+        from gatewright.blocks.edit import Append
+
+        return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
+
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
+    async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
+        """Put the new text where the old one stands first."""
+        from gatewright.blocks.edit import Replace
+
+        return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
+
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
+    async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Put a working block away."""
+        return done(f"`{label}` is put away", await noted(context, label, "archive"))
+
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
+    async def load_from_archival(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Take a block out again that was put away."""
+        return done(f"`{label}` is a working block again", await noted(context, label, "unarchive"))
+
+    @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields({"archived": TEXT, "loaded": TEXT})))
+    async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
+        """Put one block away and take another out, both or neither."""
+        data = await context.require_blocks().swap(
+            archive, load, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
+        return done(f"`{archive}` is put away, and `{load}` is a working block again", data)
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The action, and the change to the block."""
+        from gatewright.blocks.edit import Append, Replace
+
+        label = text_of(arguments, "label")
+        change: Edit | Note | None = _CONTEXT_NOTES.get(operation)
+        if operation == "append":
+            change = Append(text_of(arguments, "value"))
+        elif operation == "replace":
+            change = Replace(text_of(arguments, "old"), text_of(arguments, "new"))
+        if change is not None:
+            return context.require_blocks().assess(label, change, agent_id=context.agent_id)
+        away, back = text_argument(arguments, "archive"), text_argument(arguments, "load")
+        return Assessment(
+            Action.OVERWRITE, diff=f"-{away}: working\n+{away}: archival\n-{back}: archival\n+{back}: working\n"
+        )

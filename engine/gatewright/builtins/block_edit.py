@@ -12,7 +12,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import EDITED, Label, MemoryTool, edited
+from gatewright.builtins.block import EDITED, Label, MemoryTool, edited
 from gatewright.builtins.result import done, text_argument, text_of
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment

@@ -12,12 +12,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import LinearPattern, compile_linear
-from gatewright.base.plural import plural
 from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, rows
-from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, until_stopped
+from gatewright.builtins.root_file import READ, Input, ReadingTool, counted, until_stopped
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.operation import ArgumentIssue

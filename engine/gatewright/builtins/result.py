@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.plural import plural
 from gatewright.policy.target import Approved, Located, Refusal
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext

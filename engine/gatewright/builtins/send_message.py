@@ -18,7 +18,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, done, fields
-from gatewright.builtins.rooted import Input, RootTool
+from gatewright.builtins.root_file import Input, RootTool
 from gatewright.policy.document import Policy
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
@@ -26,11 +26,10 @@ from gatewright.policy.rule import ExitLoop, ToolRule
 from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS, need_of
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import SafetyTier
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import ToolExecutionContext, WebPort
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
-from gatewright.tools.model import ModelShape
 from gatewright.tools.operation import ArgumentIssue
-from gatewright.tools.port import WebPort
+from gatewright.tools.shape import ModelShape
 
 MAX_CHARS = 10_000
 OUTSIDE = ("discord", "bluesky")

@@ -11,7 +11,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, text_of
-from gatewright.builtins.rooted import Input, RootTool
+from gatewright.builtins.root_file import Input, RootTool
 from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import SafetyTier

@@ -15,12 +15,20 @@ from typing import Annotated
 
 import typer
 
+from gatewright.base.amount import format_duration, parse_duration
 from gatewright.base.clock import iso_utc
-from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.problem import near_hint
-from gatewright.cli.exit import UsageProblem
-from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
-from gatewright.cli.output import print_error, print_json, print_line, print_passage
+from gatewright.cli.output import (
+    JsonOption,
+    PolicyArgument,
+    StateOption,
+    UsageProblem,
+    print_error,
+    print_json,
+    print_line,
+    print_passage,
+    user_name,
+)
 from gatewright.workspace import Approval, ApprovalRequest, Grant, PermissionBroker, Remember, permission_broker
 
 WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="who answers (else the user's name)")]

@@ -10,9 +10,17 @@ from typing import Annotated
 import typer
 
 from gatewright.base.clock import iso_utc
-from gatewright.cli.exit import Exit, UsageProblem
-from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
-from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.cli.output import (
+    Exit,
+    JsonOption,
+    PolicyArgument,
+    StateOption,
+    UsageProblem,
+    print_error,
+    print_json,
+    print_line,
+    user_name,
+)
 from gatewright.gate.audit_index import AuditFilter, AuditIndex, LoggedCall
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import audit_log

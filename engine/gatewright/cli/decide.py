@@ -1,4 +1,4 @@
-"""``decide`` and ``call``: one tool call through the gate. It prints the decision and decides nothing."""
+"""``decide``, ``call``, ``permission`` and ``selfcheck``: one call, one path, or all of them through the gate."""
 
 from __future__ import annotations
 
@@ -12,22 +12,33 @@ import typer
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered
-from gatewright.cli.exit import VERDICT_EXIT, Exit
-from gatewright.cli.inbox import print_messages
-from gatewright.cli.option import (
+from gatewright.base.printable import printable
+from gatewright.base.problem import near_hint
+from gatewright.cli.memory import print_messages
+from gatewright.cli.output import (
+    VERDICT_EXIT,
     AgentOption,
+    Exit,
     JsonOption,
     PolicyArgument,
     StateOption,
     TrustOption,
+    UsageProblem,
+    decode,
+    print_error,
+    print_json,
+    print_line,
+    print_passage,
+    print_text,
+    read_argument,
     require_agent,
 )
-from gatewright.cli.output import print_error, print_json, print_line, print_passage, print_text, read_argument
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, Status, Workspace
 
 if TYPE_CHECKING:
     from gatewright.memory.inbox import Received
+
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
 ArgsOption = Annotated[
@@ -196,3 +207,57 @@ def _print_examples(workspace: Workspace, agent_id: str, tool: str, decision: De
     for example in plan.examples:
         if called is None or plan.tool.operations_of(example) == called:
             print_error(f"for example: --args {shlex.quote(jsonlib.dumps(dict(example), ensure_ascii=False))}")
+
+
+def permission(
+    policy: PolicyArgument,
+    source: Annotated[str, typer.Option("--source", metavar="ID", help="the source")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH...", help="else one path per line on stdin")
+    ] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Print the permission level of each path (a trailing / means a folder) and the rule that gives it."""
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
+        known = [one.source_id for one in workspace.policy.file_sources]
+        if source not in known:
+            near = near_hint(source, known, listed=True)
+            raise UsageProblem(f"no source `{source}` in {workspace.policy_path}{near}")
+        rows = workspace.explain_paths(source, _paths(paths))
+    if json:
+        print_json([row.to_json() for row in rows])
+        return
+    for row in rows:
+        why = (
+            "outside"
+            if row.outside
+            else f"rule {row.index + 1} `{row.pattern}`"
+            if row.index is not None
+            else "default"
+        )
+        print_line(f"{row.permission}\t{printable(row.path)}\t{printable(why)}")
+
+
+def _paths(paths: list[str] | None) -> list[str]:
+    if paths and paths != ["-"]:
+        return paths
+    return [line for line in decode(sys.stdin.buffer.read(), "stdin").splitlines() if line]
+
+
+def selfcheck(
+    policy: PolicyArgument, json: JsonOption = False, state: StateOption = None, trust: TrustOption = False
+) -> None:
+    """Compare what is shown with what can be called; exit 1 when they differ."""
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
+        result = workspace.selfcheck()
+    if json:
+        print_json(result.to_json())
+    else:
+        print_line(
+            f"{result.checked} checked, {len(result.differences)} differences, {len(result.no_witness)} no witness"
+        )
+        for difference in result.differences:
+            print_line(f"  {difference}")
+    raise typer.Exit(Exit.PROBLEMS if result.differences else Exit.OK)

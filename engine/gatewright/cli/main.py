@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except KeyboardInterrupt:
-        from gatewright.cli.exit import Exit
+        from gatewright.cli.output import Exit
 
         return Exit.INTERRUPTED
     except OSError as error:
@@ -75,7 +75,7 @@ def _run(words: list[str]) -> int:
         words = _with_command(words)
         is_plain = len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
         if words[0] == "gui" and is_plain:  # with nothing that has to be read
-            from gatewright.cli.launch import launch
+            from gatewright.cli.app import launch
 
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run
@@ -90,7 +90,7 @@ def _run(words: list[str]) -> int:
             print_error(str(problem))
         return 1
     except GatewrightError as error:
-        from gatewright.cli.exit import exit_of
+        from gatewright.cli.output import exit_of
 
         return _refuse(f"gatewright: {error}", status=exit_of(error))
 

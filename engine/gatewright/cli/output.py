@@ -1,18 +1,56 @@
-"""How commands print: JSON when asked, lines otherwise, errors on stderr."""
+"""Options, exit codes and output that commands share: JSON when asked, lines otherwise, errors on standard error."""
 
 from __future__ import annotations
 
 import codecs
+import getpass
 import json
 import logging
 import os
 import sys
 from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
-from typing import TextIO
+from typing import Annotated, TextIO
 
+import typer
+from typer.exceptions import TyperException
+
+from gatewright.base.errors import GatewrightError, NotSupported, PolicyInvalid, SchemaError, WorkspaceError
 from gatewright.base.printable import printable
-from gatewright.cli.exit import UsageProblem
+from gatewright.base.problem import near_hint
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
+
+
+class Exit(IntEnum):
+    """What a script can tell from the exit status."""
+
+    OK = 0
+    PROBLEMS = 1
+    USAGE = 2
+    ASK_UNANSWERED = 3
+    DENIED = 4
+    TOOL_FAILED = 5
+    INTERRUPTED = 130
+
+
+VERDICT_EXIT = {Verdict.ALLOW: Exit.OK, Verdict.ASK: Exit.ASK_UNANSWERED, Verdict.DENY: Exit.DENIED}
+
+
+class UsageProblem(TyperException):
+    """A wrong word on the command line, an unknown agent, an unreadable file: exit 2."""
+
+    exit_code = Exit.USAGE
+
+
+def exit_of(error: GatewrightError) -> Exit:
+    """The exit code for an error that reached the top."""
+    if isinstance(error, PolicyInvalid | SchemaError):
+        return Exit.PROBLEMS
+    if isinstance(error, WorkspaceError | NotSupported):
+        return Exit.USAGE
+    return Exit.PROBLEMS
 
 
 def print_json(value: object) -> None:
@@ -93,3 +131,35 @@ def _silence(stream: TextIO) -> None:
     with suppress(OSError):
         os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy file, or the folder that holds one")]
+AgentOption = Annotated[str, typer.Option("--agent", metavar="ID", help="the agent")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
+StateOption = Annotated[
+    Path | None, typer.Option("--state", metavar="DIR", help="state folder (else GATEWRIGHT_STATE, .gatewright)")
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="trust the servers, endpoints, and folders and manifests outside the workspace, that the policy names",
+    ),
+]
+
+
+def require_agent(workspace: Workspace, agent_id: str) -> str:
+    """The id itself; an unknown one is a usage problem with a near miss."""
+    agents = workspace.policy.agents
+    if agent_id in agents:
+        return agent_id
+    near = near_hint(agent_id, agents, listed=True)
+    raise UsageProblem(f"no agent `{agent_id}` in {workspace.policy_path}{near}")
+
+
+def user_name() -> str:
+    """Who types the command, as the system knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # of a container's user the system knows no name
+        return "command line"

@@ -11,8 +11,7 @@ from typing import Literal, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
-from gatewright.cli.exit import UsageProblem
-from gatewright.cli.output import print_error, read_content
+from gatewright.cli.output import UsageProblem, print_error, read_content
 from gatewright.schema import Schema, check_schema
 from gatewright.schema.engine import linear_part, pattern_problems
 from gatewright.schema.walk import pointer_text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import digest
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.compile.operation import UNUSABLE, Key, Offer
 from gatewright.compile.plan import ShapeCache, ToolPlan, ToolShape, compile_tool, has_conditions, shape_of, unusable
 from gatewright.compile.rule_test import BoundRule

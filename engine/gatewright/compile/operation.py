@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Policy, ToolSettings
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gatewright.base.errors import GatewrightError
-from gatewright.base.json_copy import copied
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.once import once
+from gatewright.base.jsonvalue import JsonValue, copied
+from gatewright.base.late import once
 from gatewright.compile.operation import CombinedPlans, DeclaredTools, OperationPlan, Redactor, path_plans
 from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compiled_rules, constraints_of
 from gatewright.policy.document import OutputCheck, Policy, ToolSettings

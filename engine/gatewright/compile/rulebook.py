@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.compile.rule_test import (
     BoundRule,
     CallsTest,

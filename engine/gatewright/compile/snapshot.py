@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gatewright.base.jsonvalue import JsonValue, digest
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.compile.agent import AgentDigests, AgentSnapshot, Ground, policy_digest
 from gatewright.compile.operation import Key, offered
 from gatewright.compile.plan import ShapeCache

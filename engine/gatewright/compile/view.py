@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.schema.check import is_checked_format
 from gatewright.schema.walk import pointer_text, walk
 

@@ -29,7 +29,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember
 from gatewright.record.process import Lifeline, Presence, is_alive
 from gatewright.record.sealedtable import Change, SealedRow, SealedTable, Version

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.record.folder import Home, PrivateFolder, Seal, find_key, have_key
 from gatewright.record.sealedtable import AnchorFile
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import assert_never
 
-from gatewright.base.durationwords import duration_words
+from gatewright.base.amount import duration_words
 from gatewright.base.folder import folder_words, texts_in_folders
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.agent import AgentSnapshot

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import ParamSpec, TypeVar, cast
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
 

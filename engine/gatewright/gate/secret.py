@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
+from gatewright.base.late import late_regex
 from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear, linear_test
-from gatewright.base.regex import late_regex
 
 Span = tuple[int, int]
 

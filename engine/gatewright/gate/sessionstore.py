@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 from gatewright.base import aio
 from gatewright.base.clock import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.base.thread import unbroken
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, cast
 from gatewright.base import aio
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.json_copy import copied
-from gatewright.base.jsonvalue import MAX_BYTES, checked_object, parse_object
+from gatewright.base.jsonvalue import MAX_BYTES, checked_object, copied, parse_object
 from gatewright.gate.call import CallState, Stage, Status
 from gatewright.gate.callrun import Outcome
 from gatewright.gate.decision import StageTrace

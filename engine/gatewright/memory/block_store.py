@@ -16,7 +16,7 @@ from types import TracebackType
 
 from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.memory.entrytable import VIRTUAL

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import closing
 
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 MAX_WORDS = 16
 MAX_CHARS = 10_000

@@ -16,8 +16,7 @@ from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import choice_hint, near_miss
-from gatewright.base.report import Report
+from gatewright.base.problem import Report, choice_hint, near_miss
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, FieldChange
 from gatewright.policy.kinds.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of

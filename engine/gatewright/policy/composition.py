@@ -12,7 +12,7 @@ from dataclasses import field
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.report import RawPath
+from gatewright.base.problem import RawPath
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import new_identity
 

@@ -20,7 +20,7 @@ from enum import Enum
 from functools import cache
 
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.verdict import Permission
 
@@ -317,7 +317,7 @@ class PermissionRules:
     @once
     def _first(self) -> Callable[[str], int]:
         """The first pattern found in a path, behind ``_NOT_CANONICAL``; made when a path is first asked about."""
-        from gatewright.base.firstmatch import FirstMatch
+        from gatewright.base.pattern import FirstMatch
 
         regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]
         return FirstMatch([_NOT_CANONICAL, *regexes]).first

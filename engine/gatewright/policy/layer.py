@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import FsRead, FsWrite

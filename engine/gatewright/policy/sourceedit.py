@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gatewright.base.amount import plural
 from gatewright.base.errors import EditRefused
-from gatewright.base.plural import plural
 from gatewright.policy.document import PermissionRule, Policy, Source, is_folder_place
 from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, moved
 from gatewright.policy.verdict import Permission

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address
-from gatewright.base.report import RawPath, Report
+from gatewright.base.problem import Address, RawPath, Report
 from gatewright.policy.composition import called_operations, ordinal
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.layer import Layers

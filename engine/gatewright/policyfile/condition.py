@@ -17,8 +17,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.folder import IN_FOLDER, folder_fault
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import near_miss
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, near_miss, shown
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.check import SchemaChecker, check_schema
 from gatewright.schema.contradiction import Fault

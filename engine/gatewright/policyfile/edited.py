@@ -20,8 +20,7 @@ from operator import attrgetter
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address, Place
-from gatewright.base.report import MAX_COMPARISONS, Finding, RawPath, Report
+from gatewright.base.problem import MAX_COMPARISONS, Address, Finding, Place, RawPath, Report
 from gatewright.base.row import Row
 from gatewright.policy.document import Agent, Dialect, Policy
 from gatewright.policyfile.check import PolicyCheck

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
-from gatewright.base.report import RawPath
+from gatewright.base.problem import RawPath
 from gatewright.policyfile.render import block, key_text, literal, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import WORDS, ArrayEdit, Naming, Pairing, Part, Splices, pairing

@@ -7,9 +7,8 @@ from dataclasses import field, replace
 from typing import TypeAlias
 
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
-from gatewright.base.problem import Severity, choice_hint
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.late import once
+from gatewright.base.problem import RawPath, Report, Severity, choice_hint, shown
 from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Catalog, Policy
 from gatewright.policy.right import ToolFacts

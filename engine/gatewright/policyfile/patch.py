@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
-from gatewright.base.report import RawPath
+from gatewright.base.problem import RawPath
 from gatewright.policy.composition import Composition
 from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict

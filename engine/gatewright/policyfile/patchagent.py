@@ -11,9 +11,8 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar, cast
 
-from gatewright.base.duration import parse_duration
-from gatewright.base.report import RawPath
-from gatewright.base.size import parse_size
+from gatewright.base.amount import parse_duration, parse_size
+from gatewright.base.problem import RawPath
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policy.rule import ToolRule

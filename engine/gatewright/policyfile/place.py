@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Address, Place, Problem, Subject
-from gatewright.base.report import BOM, Finding, RawPath
+from gatewright.base.problem import BOM, Address, Finding, Place, Problem, RawPath, Subject
 from gatewright.policy.document import Dialect, Policy
 from gatewright.policy.rulematch import subject_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gatewright.base.duration import parse_duration, plain_duration, plain_number
+from gatewright.base.amount import parse_duration, plain_duration, plain_number
 from gatewright.policy.composition import NO_INPUT, Composition, CompositionStep
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from gatewright.base.report import RawPath, shown
+from gatewright.base.problem import RawPath, shown
 from gatewright.base.row import Raw, Row, kind_of, name_error
 from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told, whole
 from gatewright.policy.document import (

@@ -8,10 +8,9 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from gatewright.base.frozen import frozen
+from gatewright.base.late import late_regex
 from gatewright.base.printable import is_visible
-from gatewright.base.problem import Severity
-from gatewright.base.regex import late_regex
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, Severity, shown
 from gatewright.base.row import Raw, Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
 from gatewright.policy.composition import ORIGIN as COMPOSITION

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gatewright.base.errors import AuthorMustFix, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.report import RawPath, shown
+from gatewright.base.problem import RawPath, shown
 from gatewright.base.row import Row, json_table
 from gatewright.base.shape import JSON_SCHEMA, JSON_TABLE, NAME, TEXT, Shape, several, table, told
 from gatewright.policy.composition import (

@@ -17,12 +17,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import nulls_in
-from gatewright.base.problem import Problem, Severity
-from gatewright.base.report import BOM, Finding, RawPath, Report
+from gatewright.base.problem import BOM, Finding, Problem, RawPath, Report, Severity
 from gatewright.base.row import Raw, Row
 from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
 from gatewright.policy.composition import ORIGIN

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import ToolPart
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, ToolPart, shown
 from gatewright.base.row import Row, json_table
 from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import Policy

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, kind_of
 from gatewright.base.shape import JSON_TABLE, NAME, Shape, one_of, several, table, told, whole
 from gatewright.policy.kinds.access import ABSENT

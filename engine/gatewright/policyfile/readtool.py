@@ -8,7 +8,7 @@ from typing import cast
 
 from gatewright.base.errors import AuthorMustFix
 from gatewright.base.frozen import frozen
-from gatewright.base.report import shown
+from gatewright.base.problem import shown
 from gatewright.base.row import Raw, Row, name_error
 from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told
 from gatewright.policy.document import OutputCheck, ToolSettings

@@ -11,8 +11,8 @@ from typing import TypedDict, cast
 from gatewright.arguments.shell_program import EVERY, is_option_that_runs
 from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.regex import late_regex
-from gatewright.base.report import Report, shown
+from gatewright.base.late import late_regex
+from gatewright.base.problem import Report, shown
 from gatewright.base.row import Raw, Row, kind_of, name_error, option
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
 from gatewright.policy.document import (

@@ -14,7 +14,7 @@ from tomlkit.container import Container
 from tomlkit.items import AoT, Array, InlineTable, Item, SingleKey, Table, Trivia, Whitespace
 
 from gatewright.base.errors import NotSupported
-from gatewright.base.report import RawPath, shown
+from gatewright.base.problem import RawPath, shown
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NoReturn
 
-from gatewright.base.regex import late_regex
-from gatewright.base.report import BOM, RawPath
+from gatewright.base.late import late_regex
+from gatewright.base.problem import BOM, RawPath
 
 Span = tuple[int, int]
 

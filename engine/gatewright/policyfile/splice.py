@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.base.report import BOM
+from gatewright.base.problem import BOM
 from gatewright.policy.composition import Composition, CompositionStep
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
 from gatewright.policy.kinds.capability import Capability, kind_of

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from gatewright.base.atomicfile import write_atomically
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 

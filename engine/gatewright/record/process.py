@@ -27,9 +27,9 @@ from typing import Protocol, TypeVar
 from weakref import ref
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.base.ids import new_id
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.record.folder import PrivateFolder
 
 PATIENCE_S = 5.0

@@ -23,7 +23,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import cast
 
-from gatewright.base.filelock import MOMENT_S, lock, unlock
+from gatewright.base.file import MOMENT_S, lock, unlock
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.record.database import Connection, Database

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.base.door import door
+from gatewright.base.late import door
 
 if TYPE_CHECKING:
     from gatewright.schema.check import SchemaChecker, check_schema

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.schema.engine import compiled
 from gatewright.schema.inline import at_pointer
 from gatewright.schema.phrase import (

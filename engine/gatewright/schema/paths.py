@@ -13,7 +13,7 @@ from typing import Literal
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import EACH, EACH_MEMBER, Confidence, Steps, path_text, steps_of
 from gatewright.schema.shapes.flat import snake

@@ -15,7 +15,7 @@ from jsonschema_rs import ValidationErrorKind as Kind
 
 from gatewright.base.folder import folder_of, folder_words
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.schema.engine import compiled
 from gatewright.schema.operation import choice_of
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex, once
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.schema.filter import readings_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet, choice_of

@@ -20,7 +20,7 @@ from functools import cache
 from operator import attrgetter
 
 from gatewright.base.errors import ToolFailure
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
 from gatewright.sources.failure import failure_of, failures

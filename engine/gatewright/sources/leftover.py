@@ -13,7 +13,7 @@ import stat
 import time
 from contextlib import suppress
 
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 STALE_S = 600.0
 _NAME = late_regex(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)

@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gatewright.base.amount import format_size
 from gatewright.base.frozen import frozen
-from gatewright.base.size import format_size
 from gatewright.base.word import Word
 from gatewright.policy.target import View
 from gatewright.sources.protection import status_at

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gatewright.base.atomicfile import write_atomically
+from gatewright.base.file import write_atomically
 from gatewright.policy.target import Confinement, View
 from gatewright.sources.roomview import FolderView, RoomViews
 

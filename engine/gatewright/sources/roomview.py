@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from gatewright.base.errors import ToolFailure
-from gatewright.base.firstmatch import FirstMatch
 from gatewright.base.frozen import frozen
+from gatewright.base.pattern import FirstMatch
 from gatewright.policy.glob import PermissionRules, above_regex, byte_text, literal_path, parse_git_pattern
 from gatewright.policy.target import Confinement, PlaceUse, Tree, View, view_of
 from gatewright.policy.verdict import Permission

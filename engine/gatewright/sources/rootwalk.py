@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from gatewright.base.errors import ToolFailure
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 
 _KEPT = 8_192
 _MOST_LINKS = 40

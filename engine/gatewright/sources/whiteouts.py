@@ -18,7 +18,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.sources.protection import status_at
 from gatewright.sources.roommount import Mount
 

@@ -12,7 +12,7 @@ from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.policy.composition import (
     MAX_DEPTH,
     ORIGIN,

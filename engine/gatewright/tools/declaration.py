@@ -1,22 +1,58 @@
-"""What a tool declares about itself besides its parameters: name, tier, effects, bounds, kind of result."""
+"""The declaration of a tool besides its parameters: name, tier, effects, bounds, kind of result, capabilities."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
-from gatewright.policy.verdict import SafetyTier
+from gatewright.base.problem import near_hint
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.verdict import SafetyTier, tool_name_fault
+from gatewright.tools.parameter import Parameter, Role
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.rule import ToolRule
     from gatewright.policy.verdict import Action
     from gatewright.schema.walk import Schema
+
+
+_OPERATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_SEMVER = re.compile(
+    r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+
+
+def check_tool_name(name: object) -> None:
+    """Raises RegistrationError unless ``name`` is one that policies and protocols can write."""
+    if why := tool_name_fault(name):
+        raise RegistrationError(why)
+
+
+def check_operation_name(name: str, tool_name: str) -> None:
+    """Raises RegistrationError unless ``name`` is one that a policy can write."""
+    if not _OPERATION.fullmatch(name):
+        raise RegistrationError(
+            f"`{name}` of tool `{tool_name}` is no operation name: letters, digits, `_`, `-`, `.`, up to 64"
+        )
+
+
+@lru_cache(maxsize=4096)
+def major_of(version: str, tool_name: str) -> int:
+    """The major number of a semantic version (semver.org, 2.0.0). Raises RegistrationError for any other text."""
+    found = _SEMVER.fullmatch(version)
+    if found is None:
+        raise RegistrationError(f"version `{version}` of tool `{tool_name}` is not of the form `1.2.3`")
+    return int(found[1])
 
 
 class SideEffect(StrEnum):
@@ -162,3 +198,42 @@ def check_conduct(
     if determinism is Determinism.PURE and effects:
         named = ", ".join(f"`{effect}`" for effect in sorted(effects))
         raise RegistrationError(f"{where} is declared pure and has side effects: {named}")
+
+
+_NONE: frozenset[CapabilityKind] = frozenset()
+_NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
+_FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
+_JUDGED = {
+    **dict.fromkeys((Role.URL, Role.HOST), _NET),
+    **dict.fromkeys((Role.FILE, Role.PATH, Role.LABEL), _FS),
+    Role.TABLE: frozenset({CapabilityKind.DB_READ, CapabilityKind.DB_WRITE}),
+    Role.VARIABLE: frozenset({CapabilityKind.ENV_READ}),
+}
+_KINDS = {str(kind): kind for kind in CapabilityKind}
+
+
+def kinds_of(declared: Collection[str], where: str) -> frozenset[CapabilityKind]:
+    """The declared kinds. Raises RegistrationError for an unknown one."""
+    if isinstance(declared, str):
+        raise RegistrationError(f"{where}: capabilities are a collection of kinds, not one text")
+    return frozenset(_kind(name, where) for name in declared)
+
+
+def kinds_of_effects(effects: Collection[SideEffect]) -> frozenset[CapabilityKind]:
+    """The kinds that side effects come under; starting a process is Exec."""
+    return frozenset(
+        CapabilityKind.EXEC if effect is SideEffect.PROCESS_SPAWN else CapabilityKind(str(effect)) for effect in effects
+    )
+
+
+def judged_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
+    """The kinds whose reach some parameter tells: an address, a path, a table, a variable."""
+    found = (_JUDGED.get(mark.role, _NONE) for parameter in parameters for mark in parameter.marks)
+    return _NONE.union(*found)
+
+
+def _kind(name: str, where: str) -> CapabilityKind:
+    found = _KINDS.get(str(name))
+    if found is None:
+        raise RegistrationError(f"{where}: `{name}` is no kind of capability{near_hint(str(name), _KINDS)}")
+    return found

@@ -13,18 +13,24 @@ from gatewright.base.problem import near_hint
 from gatewright.policy.verdict import Action, SafetyTier, split_name
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema
-from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
-from gatewright.tools.model import model_shape
-from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
-from gatewright.tools.needs import kinds_of
+from gatewright.tools.declaration import (
+    Declaration,
+    Normalization,
+    ResultType,
+    check_conduct,
+    check_operation_name,
+    check_tool_name,
+    kinds_of,
+    major_of,
+)
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
+from gatewright.tools.result import check_yields
 from gatewright.tools.schemashape import InputShape
-from gatewright.tools.shape import PLAIN, MethodShape
-from gatewright.tools.stream import check_yields
+from gatewright.tools.shape import PLAIN, MethodShape, model_shape
 
 if TYPE_CHECKING:
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.tools.signature import Binding, Made
+    from gatewright.tools.decorator import Binding, Made
 
 MARK = "__gatewright_operation__"
 
@@ -50,7 +56,7 @@ def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     own = declared.__dict__.get("run")
     if own is None or declared.result_type is ResultType.STREAM:
         return None
-    from gatewright.tools.signature import returned, returned_schema
+    from gatewright.tools.decorator import returned, returned_schema
 
     with suppress(RegistrationError):
         return returned_schema(returned(own, f"tool `{declared.name}`"))
@@ -164,8 +170,8 @@ def _marked(declared: type[Declaration], base: type[Any], where: str) -> dict[st
 
 
 def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
-    from gatewright.tools.flat import check_parameters
-    from gatewright.tools.signature import bind
+    from gatewright.tools.decorator import bind
+    from gatewright.tools.shape import check_parameters
 
     bindings: dict[str, Binding] = {}
     made: Made = {}
@@ -188,7 +194,7 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
 
 def _output(declared: type[Declaration], mark: OperationMark, binding: Binding) -> Schema | None:
     """The schema of an operation's results, where it says one."""
-    from gatewright.tools.signature import returned_schema
+    from gatewright.tools.decorator import returned_schema
 
     says_none = declared.output_schema is None and declared.result_type is not ResultType.STREAM
     return returned_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema

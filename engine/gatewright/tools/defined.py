@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Required, TypedDict, Unpack
 
 from gatewright.base.errors import RegistrationError, SchemaError
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier

@@ -15,8 +15,15 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema
 from gatewright.schema.engine import linear_part
 from gatewright.schema.walk import Schema, as_list, as_object
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.naming import check_tool_name, major_of
+from gatewright.tools.declaration import (
+    Determinism,
+    Normalization,
+    ResourceBounds,
+    ResultType,
+    SideEffect,
+    check_tool_name,
+    major_of,
+)
 
 EXTRAS = "gatewright"
 """Our own part of a definition's ``_meta``."""

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from gatewright.arguments.url import MAX_URL_CHARS
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.operation import ArgumentIssue
 

@@ -15,13 +15,13 @@ from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.schema.walk import as_list, as_object
+from gatewright.tools.context import WebRequest
 from gatewright.tools.http_body import Body, read_body
 from gatewright.tools.http_field import Field, pairs, read_fields, spread_issues
 from gatewright.tools.http_path import PathTemplate, Slot, flat_texts, plain_text, read_path, wrong
 from gatewright.tools.operation import ArgumentIssue
-from gatewright.tools.port import WebRequest
 
 READING = frozenset({"GET", "HEAD"})
 """The methods that change nothing on a server that keeps to the protocol (RFC 9110, 9.2.1)."""

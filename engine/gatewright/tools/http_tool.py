@@ -9,15 +9,15 @@ from typing import Any
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.tools.context import WebPort
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import Conduct, ToolDefinition
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.operation import ArgumentIssue
-from gatewright.tools.port import WebPort
 from gatewright.tools.result import normalized
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})

@@ -1,18 +1,22 @@
-"""One operation of a tool as a value, and what is wrong with arguments given to it."""
+"""Operations of a tool: one as a value, which a schema has and which field selects them, faults of arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
+from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
+from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.verdict import Action, SafetyTier
-from gatewright.schema.filter import joined_outputs
-from gatewright.schema.walk import Schema
-from gatewright.tools.needs import judged_kinds
-from gatewright.tools.parameter import CommandParameter, FileParameter, Parameter, Role, required_kinds
+from gatewright.schema import OperationSet, discover_operations, filter_with_lints
+from gatewright.schema.filter import FilterResult, joined_outputs
+from gatewright.schema.operation import choice_of, path_text
+from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
+from gatewright.tools.declaration import judged_kinds
+from gatewright.tools.parameter import CommandParameter, FileParameter, Mark, Parameter, Role, required_kinds
 
 
 @frozen
@@ -121,3 +125,174 @@ def issues_of(
 
 def _issue(name: str, message: str) -> ArgumentIssue:
     return ArgumentIssue("/" + name.replace("~", "~0").replace("/", "~1"), message)
+
+
+_UNIONS = ("allOf", "anyOf", "oneOf")
+_Held = frozenset[str] | None
+"""The operations for which a branch holds; None: whatever the operation."""
+
+
+def parameters_in(schema: Schema) -> tuple[Parameter, ...]:
+    """The root's own properties, in its order."""
+    required = frozenset(required_of(schema))
+    return tuple(parameter_of(name, value, name in required) for name, value in properties_of(schema).items())
+
+
+def parameter_of(name: str, value: object, required: bool, marks: tuple[Mark, ...] = ()) -> Parameter:
+    """The parameter whose schema is ``value``."""
+    own = as_object(value) or {}
+    said = own.get("description")
+    return Parameter(
+        name,
+        {key: held for key, held in own.items() if key != "description"},
+        required,
+        description=said if isinstance(said, str) else "",
+        default=own.get("default"),
+        marks=marks,
+        has_default="default" in own,
+    )
+
+
+class Branches:
+    """An inlined schema and its branches, told apart by the operations that ``field`` may name in them."""
+
+    def __init__(self, schema: Schema, field: str) -> None:
+        self._common: list[Schema] = []
+        self._own: dict[str, list[Schema]] = {}
+        for node, held in _applying(schema, field):
+            if held is None:
+                self._common.append(node)
+            for name in held or ():
+                self._own.setdefault(name, []).append(node)
+
+    def parameter(self, name: str, operation: str, *, required: bool) -> Parameter:
+        """The parameter as the first branch of ``operation`` declares it that does, or else as any does."""
+        for node in (*self._own.get(operation, ()), *self._common):
+            if name in properties_of(node):
+                return parameter_of(name, properties_of(node)[name], required)
+        return Parameter(name, {}, required)
+
+
+def _applying(schema: Schema, field: str) -> Iterator[tuple[Schema, _Held]]:
+    stack: list[tuple[Schema, _Held]] = [(schema, None)]
+    while stack:
+        node, outer = stack.pop()
+        held = _both(outer, _names(node, field)) if node is not schema else None
+        yield node, held
+        below = [(branch, held) for keyword in _UNIONS for branch in objects(node.get(keyword))]
+        stack += reversed([*below, *_conditional(node, field, held)])
+
+
+def _conditional(node: Schema, field: str, held: _Held) -> list[tuple[Schema, _Held]]:
+    """What an `if` decides; nothing is known of what holds otherwise."""
+    condition = as_object(node.get("if"))
+    names = None if condition is None else _names(condition, field)
+    rows = (("then", _both(held, names)), ("else", held))
+    return [(branch, own) for keyword, own in rows if (branch := as_object(node.get(keyword))) is not None]
+
+
+def _both(first: _Held, second: _Held) -> _Held:
+    if first is None or second is None:
+        return first if second is None else second
+    return first & second
+
+
+def _names(node: Schema, field: str) -> _Held:
+    choice = choice_of(properties_of(node).get(field))
+    return frozenset(choice.names) if choice is not None else None
+
+
+MAX_OPERATIONS = 1_000
+"""A longer list is no list of operations, and nobody could gate by it."""
+MAX_NAME = 1_000
+"""The longest name of an operation: no saved session, rule or approval holds a longer one."""
+_OFF = "low"
+
+
+@frozen
+class Reading:
+    """One reading of ``schema``. ``asked``: the field that discovery has to be asked for to find it again.
+
+    ``names``: the operations that count, in their order; ``is_free``: they stand in a text that takes anything.
+    """
+
+    schema: Schema = field(hash=False)
+    inlined: Schema = field(hash=False)
+    found: OperationSet = field(hash=False)
+    names: tuple[str, ...]
+    asked: str | None = None
+    is_free: bool = False
+
+    def filtered(self, shown: frozenset[str]) -> FilterResult:
+        """The schema with the ``shown`` operations only. Raises SchemaError."""
+        if self.is_free:
+            return filter_with_lints(self.schema, shown, field=self.asked, operations=self.names)
+        if shown.issuperset(self.found.names):
+            return FilterResult(self.schema, (), self.found)
+        return filter_with_lints(self.schema, shown, found=self.found)
+
+
+def discovered_reading(schema: Schema, inlined: Schema) -> Reading | None:
+    """What discovery is sure enough of. Raises SchemaError."""
+    found = discover_operations(inlined)
+    if found is None or found.confidence == _OFF or len(found.names) > MAX_OPERATIONS:
+        return None
+    reading = _reading(schema, inlined, found)
+    return None if reading is None else _bounded(reading)
+
+
+def declared_reading(schema: Schema, inlined: Schema, asked: str | None, operations: tuple[str, ...] | None) -> Reading:
+    """The reading with the field ``asked`` for, or the ``operations`` declared, or both. Raises SchemaError."""
+    wanted = None if operations is None else tuple(dict.fromkeys(operations))
+    closed = _closed(schema, inlined, asked)
+    if wanted is None:
+        if closed is None:
+            raise SchemaError(_no_operations(inlined, asked))
+        return _bounded(closed)
+    if not wanted or not all(wanted):
+        raise SchemaError("the declared operations hold no name" if not wanted else "an operation without name")
+    if closed is not None and (asked is not None or not frozenset(wanted).isdisjoint(closed.names)):
+        return _bounded(_narrowed(closed, wanted))
+    found = discover_operations(inlined, field=asked, operations=wanted)
+    if found is None:
+        raise SchemaError(_no_operations(inlined, asked))
+    return _bounded(Reading(schema, inlined, found, found.names, found.field, is_free=True))
+
+
+def _bounded(reading: Reading) -> Reading:
+    if len(reading.names) > MAX_OPERATIONS:
+        raise SchemaError(f"`{reading.found.field}` lists more than {MAX_OPERATIONS:,} operations")
+    if any(len(name) > MAX_NAME for name in reading.names):
+        raise SchemaError(f"`{reading.found.field}` lists an operation with a name of over {MAX_NAME:,} characters")
+    return reading
+
+
+def _closed(schema: Schema, inlined: Schema, asked: str | None) -> Reading | None:
+    """The closed list at ``asked``; one that stands in several places is read in all of them."""
+    found = discover_operations(inlined)
+    if asked is not None and (found is None or not found.also or asked not in map(path_text, found.places)):
+        found = discover_operations(inlined, field=asked)
+        return None if found is None else _reading(schema, inlined, found, asked)
+    return None if found is None else _reading(schema, inlined, found)
+
+
+def _reading(schema: Schema, inlined: Schema, found: OperationSet, asked: str | None = None) -> Reading | None:
+    """An empty text is nothing that a policy could name, so it is never shown."""
+    names = tuple(name for name in found.names if name)
+    return Reading(schema, inlined, found, names, asked) if names else None
+
+
+def _narrowed(closed: Reading, wanted: tuple[str, ...]) -> Reading:
+    names = closed.found.names
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise SchemaError(f"`{closed.found.field}` takes no `{unknown[0]}`{near_hint(unknown[0], names)}")
+    return Reading(closed.schema, closed.inlined, closed.found, wanted, closed.asked)
+
+
+def _no_operations(inlined: Schema, asked: str | None) -> str:
+    if asked is None:
+        return "the schema offers no operations"
+    if asked in properties_of(inlined):
+        return f"`{asked}` lists no operations; declare them"
+    return f"the schema has no field `{asked}`{near_hint(asked, properties_of(inlined))}"

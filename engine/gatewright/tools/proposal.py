@@ -17,10 +17,9 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import Schema, as_object, properties_of
-from gatewright.tools.declaration import SideEffect
+from gatewright.tools.declaration import SideEffect, kinds_of_effects
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.needs import kinds_of_effects
 
 _ADDS = frozenset(
     {"add", "append", "attach", "book", "clone", "comment", "copy", "create", "duplicate", "fork", "insert"}

@@ -1,18 +1,21 @@
-"""Which tools there are, by name and major version, while they come and go.
-
-Writers take turns; readers look at a snapshot that never changes.
-"""
+"""The tools that there are, by name and major version, while they come and go, and written down as definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gatewright.base.errors import AlreadyRegistered, RegistrationError
-from gatewright.base.once import once
+from gatewright.base.errors import AlreadyRegistered, RegistrationError, SchemaError
+from gatewright.base.file import write_atomically
+from gatewright.base.late import once
 from gatewright.policy.right import ToolFacts
 from gatewright.record.process import fork_safe_lock
+from gatewright.schema.walk import Schema
+from gatewright.tools.definition import EXTRAS
+from gatewright.tools.schemashape import definition_shape
 from gatewright.tools.tool import Tool
 
 Key = tuple[str, int]
@@ -115,14 +118,10 @@ class ToolRegistry:
 
     def manifest(self) -> dict[str, object]:
         """The definitions of all tools, in the same order, as JSON values; `read_definitions` reads them back."""
-        from gatewright.tools.manifest import manifest_of
-
         return manifest_of(self.tools())
 
     def write_manifest(self, path: str | Path) -> None:
         """Write them to ``path``, whole or not at all. Raises OSError."""
-        from gatewright.tools.manifest import write_manifest
-
         write_manifest(self.tools(), Path(path))
 
     def _withdraw(self, key: Key) -> None:
@@ -132,3 +131,50 @@ class ToolRegistry:
     def _replace(self, tools: dict[Key, Tool]) -> None:
         self._snapshot = _Snapshot(tools)
         self.revision += 1
+
+
+def manifest_of(tools: Iterable[Tool]) -> dict[str, object]:
+    """What `read_definitions` reads back as the same tools; JSON values only, the tools in the given order."""
+    return {"tools": [definition_of(tool) for tool in tools]}
+
+
+def write_manifest(tools: Iterable[Tool], path: Path) -> None:
+    """Replace the file at ``path`` by the manifest of ``tools``, whole or not at all. Raises OSError."""
+    text = json.dumps(manifest_of(tools), indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, f"{text}\n".encode())
+
+
+def definition_of(tool: Tool) -> Schema:
+    """One tool as MCP lists it, with what only we know under ``_meta``."""
+    written: Schema = {"name": tool.name}
+    if tool.description:
+        written["description"] = tool.description
+    written["inputSchema"] = deepcopy(tool.input_schema())
+    if tool.output_schema is not None:
+        written["outputSchema"] = deepcopy(tool.output_schema)
+    return {**written, "_meta": {EXTRAS: _extras(tool)}}
+
+
+def _extras(tool: Tool) -> Schema:
+    said: Schema = {"version": tool.version, "safety_tier": str(tool.safety_tier)}
+    if tool.destroys is not None:
+        said["destroys"] = tool.destroys
+    if tool.has_operations:
+        said["operation_tiers"] = {spec.name: str(spec.tier) for spec in tool.operations}
+    if not tool.declares_operations and _is_discovered(tool):
+        return said
+    names = [spec.name for spec in tool.operations]
+    declared = {"operation_field": tool.operation_field, "operations": names} if names else {"operation_field": ""}
+    return {**said, **declared}
+
+
+def _is_discovered(tool: Tool) -> bool:
+    """Whether the schema alone is read in the same way."""
+    try:
+        shape = definition_shape(tool.input_schema(), tool.safety_tier, {}, None)
+    except SchemaError:
+        return False
+    found, own = shape.found, tool.operation_set
+    if found is None or own is None:
+        return found is own
+    return (found.names, found.places, found.default) == (own.names, own.places, own.default)

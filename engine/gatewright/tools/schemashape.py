@@ -17,14 +17,20 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import OperationSet, inline_references
 from gatewright.schema.filter import FilterResult
 from gatewright.schema.walk import Schema
-from gatewright.tools.branches import Branches, parameters_in
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.model import ModelShape
-from gatewright.tools.naming import check_operation_name
-from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.declaration import check_operation_name
+from gatewright.tools.operation import (
+    MAX_OPERATIONS,
+    ArgumentIssue,
+    Branches,
+    OperationSpec,
+    Reading,
+    declared_reading,
+    discovered_reading,
+    parameters_in,
+)
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.reading import MAX_OPERATIONS, Reading, declared_reading, discovered_reading
-from gatewright.tools.shape import PLAIN, MethodShape, PlainShape
+from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
 """Does the work of a tool that is known by its definition; None of it: the tool can be decided, never executed."""

@@ -6,7 +6,7 @@ from typing import cast
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.tool import Scrub
 

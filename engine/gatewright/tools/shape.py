@@ -1,24 +1,124 @@
-"""Two of the ways in which tools take their input: one function, and one method per operation.
-
-``InputShape`` in ``schemashape`` is all of them.
-"""
+"""The ways in which declared tools take their input: one function, one method per operation, a pydantic model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from gatewright.base.errors import WeMustFix
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import copied
 from gatewright.policy.verdict import SafetyTier
-from gatewright.schema.walk import Schema
+from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
+from gatewright.schema.filter import reduced_schema
+from gatewright.schema.prose import text_cleaner
+from gatewright.schema.walk import Schema, objects, properties_of, walk
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.declaration import Declaration, kinds_of
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of, parameter_of
+from gatewright.tools.parameter import Mark, Parameter
+from gatewright.tools.result import awaitable, check_yields
 
 if TYPE_CHECKING:
-    from gatewright.tools.signature import Binding
+    from gatewright.tools.decorator import Binding
+
+
+Clean = Callable[[str], str]
+
+
+def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
+    """What takes the names of ``hidden`` operations out of a text, unless something in ``kept`` bears them."""
+    return text_cleaner(hidden, kept) if hidden else str
+
+
+def plain_schema(parameters: Sequence[Parameter]) -> Schema:
+    """The input schema of a tool without operations."""
+    properties = {parameter.name: _property([parameter], str) for parameter in parameters}
+    required = [parameter.name for parameter in parameters if parameter.required]
+    return _closed(properties, required, parameters)
+
+
+def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozenset[str]) -> Schema:
+    """The input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
+    shown = sorted(operations, key=lambda spec: spec.name)
+    named = _by_name(shown)
+    clean = cleaner(hidden, frozenset([*named, *[spec.name for spec in shown]]))
+    lines = "\n".join(["What to do.", *[_line(spec, clean) for spec in shown]])
+    properties: Schema = {field: {"type": "string", "enum": [spec.name for spec in shown], "description": lines}}
+    required = [field]
+    for name, same in named.items():
+        properties[name] = _property(same, clean)
+        if len(same) == len(shown) and all(one.required for one in same):
+            required.append(name)
+    return _closed(properties, required, [one for same in named.values() for one in same])
+
+
+def check_parameters(operations: Sequence[OperationSpec], field: str, where: str) -> None:
+    """Raises RegistrationError, naming the parameter, where one flat object cannot hold all ``operations``."""
+    for name, same in _by_name(operations).items():
+        if name == field:
+            raise RegistrationError(f"{where}: parameter `{name}` is the operation field")
+        if any((other.schema, other.role) != (same[0].schema, same[0].role) for other in same[1:]):
+            raise RegistrationError(f"{where}: parameter `{name}` has different types in two operations")
+    definitions(where, [parameter for spec in operations for parameter in spec.parameters])
+
+
+def definitions(where: str, parameters: Iterable[Parameter]) -> Schema:
+    """The `$defs` of all ``parameters``. Raises RegistrationError for one name that stands for two things."""
+    found: Schema = {}
+    for parameter in parameters:
+        for name, schema in parameter.definitions.items():
+            if found.setdefault(name, schema) != schema:
+                raise RegistrationError(f"{where}: parameter `{parameter.name}` has another type named `{name}`")
+    return found
+
+
+def _by_name(operations: Sequence[OperationSpec]) -> dict[str, list[Parameter]]:
+    named: dict[str, list[Parameter]] = {}
+    for spec in operations:
+        for parameter in spec.parameters:
+            named.setdefault(parameter.name, []).append(parameter)
+    return named
+
+
+def _line(spec: OperationSpec, clean: Clean) -> str:
+    """One operation: its name, what it needs, what it may be given, and its sentence."""
+    choices = {name for group in spec.one_of for name in group} if spec.one_of else ()
+    needs = ", ".join([*spec.required, *[" or ".join(group) for group in spec.one_of]])
+    may = ", ".join([one.name for one in spec.parameters if not one.required and one.name not in choices])
+    told = f"{needs}; optional: {may}" if needs and may else f"optional: {may}" if may else needs
+    takes = f" ({told})" if told else ""
+    sentence = clean(spec.description)
+    return f"- {spec.name}{takes}: {sentence}" if sentence else f"- {spec.name}{takes}"
+
+
+def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
+    """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
+    first = same[0]
+    schema = copied(first.schema)
+    for _, node in walk(schema) if clean is not str else ():
+        if isinstance(text := node.get("description"), str):
+            node["description"] = clean(text)
+    for parameter in same:
+        if parameter.description and (described := clean(parameter.description)):
+            schema["description"] = described
+            break
+    if first.default is not None and all(not one.required and one.default == first.default for one in same):
+        schema["default"] = first.default
+    return schema
+
+
+def _closed(properties: Schema, required: list[str], parameters: Sequence[Parameter]) -> Schema:
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    held = definitions("schema", parameters)
+    return {**schema, "$defs": copied(held)} if held else schema
 
 
 PLAIN = ""
@@ -42,8 +142,6 @@ class PlainShape:
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
         """The parameters object, closed."""
-        from gatewright.tools.flat import plain_schema
-
         return plain_schema(self.binding.parameters) if PLAIN in shown else None
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
@@ -87,8 +185,6 @@ class MethodShape:
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
         """Written for the shown operations; nothing in it comes from a hidden one."""
-        from gatewright.tools.flat import flat_schema
-
         rows = [spec for spec in self.operations if spec.name in shown]
         return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
 
@@ -121,3 +217,151 @@ class MethodShape:
             raise WeMustFix(f"no operation `{operation}`")
         given = {name: value for name, value in arguments.items() if name != self.operation_field}
         return await binding.run(given, context, owner)
+
+
+Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
+
+
+@frozen
+class ModelShape:
+    """One model for all operations; its schema is the model's own, filtered like a stranger's."""
+
+    schema: Schema = field(hash=False)
+    found: OperationSet | None
+    specs: tuple[OperationSpec, ...]
+    adapter: TypeAdapter[Any] = field(hash=False)
+    function: Run
+
+    @property
+    def operation_field(self) -> str | None:
+        """Where the model holds its operation."""
+        return self.found.field if self.found else None
+
+    @property
+    def operations(self) -> tuple[OperationSpec, ...]:
+        """As discovered in the model's schema."""
+        return self.specs if self.found else ()
+
+    def parameters(self, operation: str) -> tuple[Parameter, ...]:
+        """What the schema ties to the operation."""
+        return next((spec.parameters for spec in self.specs if spec.name == operation), ())
+
+    def schema_for(self, shown: frozenset[str]) -> Schema | None:
+        """The model's schema reduced to the shown operations."""
+        if self.found is None:
+            return self.schema if PLAIN in shown else None
+        return filter_with_lints(self.schema, shown, found=self.found).schema
+
+    def cleaned(self, text: str, shown: frozenset[str]) -> str:
+        """``text`` cleaned like those inside the schema."""
+        return text if self.found is None else filter_with_lints(self.schema, shown, found=self.found).clean(text)
+
+    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+        """By the model's own field and default."""
+        return self.found.of(arguments) if self.found else (PLAIN,)
+
+    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What the operation's part of the schema requires; other names are the schema's business."""
+        spec = next((spec for spec in self.specs if spec.name == operation), None)
+        return issues_of(spec, arguments, closed=False) if spec else ()
+
+    async def run(
+        self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
+    ) -> object:
+        """Build the model and hand it over."""
+        from gatewright.tools.decorator import first_message
+
+        called = self.operations_of(arguments)
+        if called is None or (len(frozenset(called)) == 1 and operation not in called):
+            raise WeMustFix(f"the arguments do not call `{operation}`")
+        try:
+            value = self.adapter.validate_python(dict(arguments))
+        except ValidationError as error:
+            raise ToolFailure(f"arguments do not fit: {first_message(error)}", code="bad-argument") from None
+        return await self.function(owner, value, context)
+
+
+def model_shape(declared: type[Declaration], where: str) -> ModelShape:
+    """Read the input model of a tool, and what the tool says of its operations: their tiers, actions and the like.
+
+    Raises RegistrationError for a model without object schema, and where what is said is of no operation of it.
+    """
+    run, model, field = getattr(declared, "run", None), declared.input_model, declared.__dict__.get("operation_field")
+    if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
+        raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
+    check_yields(run, declared.result_type, f"`run` of {where}")
+    try:
+        schema = schema_of(model)
+        found = discover_operations(schema, field=field)
+    except SchemaError as error:
+        raise RegistrationError(f"{where}: {error}") from None
+    if found is None and field is not None:
+        raise RegistrationError(f"{where}: the input model offers no operations at `{field}`")
+    found = found if found and (field or found.confidence != "low") else None
+    if found is None and schema.get("type") != "object":
+        raise RegistrationError(f"{where}: the input model is no object")
+    names = found.names if found else (PLAIN,)
+    tiers, actions = declared.operation_tiers, declared.operation_actions
+    usage_rules, kinds = declared.operation_usage_rules, declared.operation_capabilities
+    for name in (*tiers, *actions, *usage_rules, *kinds):
+        if found is None or name not in names:
+            raise RegistrationError(f"{where}: `{name}` is no operation of the input model")
+    marks = _marks(model, where)
+    specs = tuple(
+        OperationSpec(
+            name,
+            "",
+            tiers.get(name, declared.safety_tier),
+            actions.get(name, ()),
+            usage_rules.get(name),
+            _parameters(schema, found, name, marks),
+            capabilities=kinds_of(kinds[name], f"operation `{name}` of {where}") if name in kinds else None,
+        )
+        for name in names
+    )
+    return ModelShape(schema, found, specs, TypeAdapter[Any](model), awaitable(run))
+
+
+def _parameters(
+    schema: Schema, found: OperationSet | None, name: str, marks: Mapping[str, tuple[Mark, ...]]
+) -> tuple[Parameter, ...]:
+    """What the operation ``name`` takes; of a model without operations, all that it has."""
+    properties = _all_properties(reduced_schema(schema, found, frozenset({name})) if found else schema)
+    required, names = tuple(schema.get("required", ())), tuple(properties)
+    if found is not None:
+        operation = next(one for one in found.operations if one.name == name)
+        required, names = operation.required, (*operation.required, *operation.optional)
+    return tuple(parameter_of(one, properties.get(one), one in required, marks.get(one, ())) for one in names)
+
+
+def _all_properties(schema: Schema) -> dict[str, Schema]:
+    """The properties of a schema and of the branches that apply to the same value."""
+    found: dict[str, Schema] = {}
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in objects(schema.get(keyword)):
+            found |= _all_properties(branch)
+    return found | {name: cast("Schema", value) for name, value in properties_of(schema).items()}
+
+
+def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
+    """The marks of each field. Raises RegistrationError for one field with different ones."""
+    from gatewright.tools.mark import marks_of_fields
+
+    marks: dict[str, tuple[Mark, ...]] = {}
+    for held in _models(model):
+        for name, found in marks_of_fields(held, where).items():
+            if marks.setdefault(name, found) != found:
+                raise RegistrationError(f"{where}: parameter `{name}` has two roles")
+    return marks
+
+
+def _models(hint: Any) -> Iterator[type[BaseModel]]:
+    """The models that ``hint`` is made of: itself, the members of a union, what a root model holds."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+        root = hint.model_fields.get("root")
+        if root is not None:
+            yield from _models(root.annotation)
+        return
+    for argument in get_args(hint):
+        yield from _models(argument)

@@ -20,7 +20,7 @@ from gatewright.base import aio
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -44,19 +44,14 @@ from gatewright.schema.filter import told_output
 from gatewright.schema.operation import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
-from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Declaration, Normalization, ResultType
+from gatewright.tools.context import ToolExecutionContext, WebPort
+from gatewright.tools.declaration import Declaration, Normalization, ResultType, kinds_of, kinds_of_effects, major_of
 from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, outputs_of, shape_of
-from gatewright.tools.model import ModelShape
-from gatewright.tools.naming import major_of
-from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.port import WebPort
-from gatewright.tools.result import ForeignResult, checked_result, normalized, plain_result, unread
+from gatewright.tools.result import ForeignResult, checked_result, collected, normalized, plain_result, unread
 from gatewright.tools.schemashape import InputShape, SelectedShape, listed_names, listed_shape, selected
-from gatewright.tools.shape import PLAIN, MethodShape, PlainShape
-from gatewright.tools.stream import collected
+from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Scrub = Callable[[JsonValue], tuple[JsonValue, int]]
 """Takes the secrets out of a value, and says how many there were."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gatewright.base.frozen import frozen
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.base.printable import printable
 from gatewright.policy import rule as kinds
 from gatewright.policy.kinds.access import listed

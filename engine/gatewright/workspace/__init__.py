@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.base.door import door
+from gatewright.base.late import door
 
 if TYPE_CHECKING:
     from gatewright.gate import Approval as Approval

@@ -1,6 +1,6 @@
 """All of the engine that the app imports, values included: what the app needs stands here, or is added here.
 
-The rows below go by floor, from the lowest up. A name loads its module when it is first asked for (`base/door.py`), so
+The rows below go by floor, from the lowest up. A name loads its module when it is first asked for (`base/late.py`), so
 importing this costs nothing. Whatever programs use is in `gatewright` itself.
 """
 
@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.base.door import door
+from gatewright.base.late import door
 
 if TYPE_CHECKING:
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
-    from gatewright.base.atomicfile import write_atomically
+    from gatewright.base.amount import duration_words, parse_duration_words, rate_words
     from gatewright.base.content import media_type, plain_text
-    from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         EditRefused,
         ForeignStore,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         ToolFailure,
         WorkspaceError,
     )
+    from gatewright.base.file import write_atomically
     from gatewright.base.folder import folder_of, folder_pattern, is_folder, with_folder, with_pattern
     from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
@@ -270,8 +270,8 @@ door(
     __name__,
     {
         # base
-        "gatewright.base.atomicfile": ("write_atomically",),
-        "gatewright.base.durationwords": ("duration_words", "parse_duration_words", "rate_words"),
+        "gatewright.base.file": ("write_atomically",),
+        "gatewright.base.amount": ("duration_words", "parse_duration_words", "rate_words"),
         "gatewright.base.errors": (
             "EditRefused", "ForeignStore", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError",
             "ToolFailure", "WorkspaceError",

@@ -15,8 +15,8 @@ from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policyfile import render_policy
 from gatewright.policyfile.reader import write_policy_text
-from gatewright.policyfile.render import render_policy
 from gatewright.workspace.location import POLICY_NAME
 
 SECRETS = (

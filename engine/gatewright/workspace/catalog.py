@@ -26,8 +26,8 @@ from gatewright.policyfile.names import CatalogFacts
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.composed import ComposedTool, compose
+from gatewright.tools.declaration import check_tool_name
 from gatewright.tools.defined import RunTool
-from gatewright.tools.naming import check_tool_name
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
 from gatewright.workspace.manifest import (
@@ -401,6 +401,6 @@ def _counts(entry: Entry) -> bool:
 
 
 def _is_same(own: Tool, definition: ToolDefinition) -> bool:
-    from gatewright.tools.manifest import manifest_of
+    from gatewright.tools.registry import manifest_of
 
     return read_definitions(manifest_of([own]))[0] == (definition,)

@@ -24,9 +24,9 @@ from gatewright.adapters.client_config import (
     read_servers,
 )
 from gatewright.adapters.client_edit import GatewayEdit, is_same_server, put_gateway
-from gatewright.base.atomicfile import write_atomically
-from gatewright.base.duration import parse_duration
+from gatewright.base.amount import parse_duration
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.policy.document import Catalog, PlaceUse, Policy

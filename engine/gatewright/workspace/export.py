@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.policyfile import carries, render_pattern, write_policy_text
 from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolved

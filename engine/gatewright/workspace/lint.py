@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Address, Problem, Severity, Subject
-from gatewright.base.report import shown
+from gatewright.base.problem import Address, Problem, Severity, Subject, shown
 from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.rulematch import overridden_all

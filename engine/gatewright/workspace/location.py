@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.sources.spelling import as_on_disk
 
 if TYPE_CHECKING:

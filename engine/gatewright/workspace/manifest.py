@@ -17,7 +17,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
-from gatewright.tools.naming import major_of
+from gatewright.tools.declaration import major_of
 from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relisted
 from gatewright.workspace.jsonfile import parse_json
 from gatewright.workspace.location import is_inside

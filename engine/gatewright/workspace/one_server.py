@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gatewright.adapters.package_runner import read_runner
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.policy.document import Agent, Catalog, CatalogType, PlaceUse, Policy
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.policyfile import render_policy

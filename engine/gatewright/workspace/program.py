@@ -14,7 +14,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, read_definitions
-from gatewright.tools.manifest import manifest_of
+from gatewright.tools.registry import manifest_of
 from gatewright.tools.server_tool import ServerTool
 from gatewright.workspace.programsource import BlockSource, ProgramSources, StreamSource
 

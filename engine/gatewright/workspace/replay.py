@@ -11,9 +11,9 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from gatewright.base.amount import plural
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
-from gatewright.base.plural import plural
 from gatewright.gate import AuditFilter, AuditIndex, AuditRow, LoggedCall, RowKind
 from gatewright.policy import policyedit
 from gatewright.policy.document import Policy

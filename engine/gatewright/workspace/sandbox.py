@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.filelock import lock
+from gatewright.base.file import lock
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.storecopy import copy_store

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.report import shown
+from gatewright.base.file import write_atomically
+from gatewright.base.problem import shown
 from gatewright.gate import STATE_FOLDER, AuditLog
 from gatewright.memory.adoption import foreign_stores
 from gatewright.policy.document import Policy

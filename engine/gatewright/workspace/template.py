@@ -7,9 +7,9 @@ from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from gatewright.base.atomicfile import write_atomically
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.gate import key_folder, state_folder
 from gatewright.policyfile import policy_schema
 from gatewright.workspace.location import POLICY_NAME

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from gatewright.adapters.client_config import catalog_id
 from gatewright.adapters.openapi_document import Fault, read_document
 from gatewright.adapters.openapi_tools import Imported, import_document, server_addresses
+from gatewright.base.amount import plural
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.plural import plural
 from gatewright.policy.document import Catalog, CatalogType, Policy
 from gatewright.policyfile.reader import catalog_fault
 from gatewright.schema.shapes.flat import snake

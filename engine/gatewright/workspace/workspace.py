@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import EditRefused, PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.once import once
+from gatewright.base.late import once
 from gatewright.base.problem import Address, Place, Problem, Severity
 from gatewright.builtins import Message, MessagePort, ShellPort
 from gatewright.gate import (

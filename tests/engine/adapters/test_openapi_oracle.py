@@ -16,8 +16,8 @@ from gatewright.adapters.openapi_document import read_document
 from gatewright.adapters.openapi_tools import import_document
 from gatewright.arguments.url import UrlTarget
 from gatewright.schema.walk import as_list, as_object
+from gatewright.tools.context import WebRequest
 from gatewright.tools.http_request import base_address, read_requests
-from gatewright.tools.port import WebRequest
 from tests.engine.adapters.test_http_tool import parts_of
 
 NAMES = ["a", "b", "limit", "X-Trace", "item.id", "from"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewright.base.durationwords import duration_words, parse_duration_words
+from gatewright.base.amount import duration_words, parse_duration_words
 
 
 @pytest.mark.parametrize(

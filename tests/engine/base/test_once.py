@@ -1,6 +1,6 @@
 import threading
 
-from gatewright.base.once import once
+from gatewright.base.late import once
 
 
 class Answers:

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base import filelock
-from gatewright.base.atomicfile import write_atomically
-from gatewright.base.duration import format_duration, parse_duration
+import gatewright.base.file as filelock
+from gatewright.base.amount import format_duration, parse_duration, plural
+from gatewright.base.file import write_atomically
+from gatewright.base.late import late_regex
 from gatewright.base.pattern import compile_linear
-from gatewright.base.plural import plural
 from gatewright.base.problem import Place, Problem, Severity, near_miss
-from gatewright.base.regex import late_regex
 from tests.support.like_windows import locks_of_windows
 
 

@@ -8,9 +8,8 @@ from typing import cast
 import pytest
 from typer.core import TyperGroup
 
-from gatewright.cli.example import EXAMPLES, line_of
-from gatewright.cli.exit import Exit
-from gatewright.cli.table import COMMANDS, GROUPS, command_line
+from gatewright.cli.output import Exit
+from gatewright.cli.table import COMMANDS, EXAMPLES, GROUPS, command_line, line_of
 from tests.engine.cli.conftest import Runner
 
 NAMES = (*COMMANDS, *(f"{group} {word}" for group, (_, words) in GROUPS.items() for word in words))

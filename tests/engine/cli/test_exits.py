@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gatewright.cli.exit import Exit
+from gatewright.cli.output import Exit
 from tests.engine.cli.test_edges import MAIN
 
 if TYPE_CHECKING:

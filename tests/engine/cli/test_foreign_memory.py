@@ -18,7 +18,7 @@ import pytest
 
 from gatewright import WorkspaceError
 from gatewright.base.errors import ForeignStore, ToolFailure
-from gatewright.cli.option import user_name
+from gatewright.cli.output import user_name
 from gatewright.gate import Approval, ApprovalRequest, Outcome
 from gatewright.memory import BlockType
 from gatewright.workspace import Workspace

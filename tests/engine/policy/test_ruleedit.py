@@ -7,7 +7,7 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.report import Report
+from gatewright.base.problem import Report
 from gatewright.builtins import file_tool
 from gatewright.policy.agentedit import (
     Granted,

@@ -8,7 +8,7 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from gatewright.base.report import RawPath
+from gatewright.base.problem import RawPath
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.verdict import Verdict

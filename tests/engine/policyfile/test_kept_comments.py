@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.report import RawPath
+    from gatewright.base.problem import RawPath
 
 FILES = sorted((Path(__file__).parent / "written").glob("*.toml"))
 ENDINGS: dict[str, Callable[[str], str]] = {

@@ -3,8 +3,7 @@
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Place, Severity
-from gatewright.base.report import Report
+from gatewright.base.problem import Place, Report, Severity
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewright.base.errors import EditRefused
-from gatewright.base.report import Report
+from gatewright.base.problem import Report
 from gatewright.policy.agentedit import read_scope, scope_example
 from gatewright.policy.kinds.capability import (
     AdvancedEdit,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.base.durationwords import duration_words
+from gatewright.base.amount import duration_words
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,

@@ -16,8 +16,7 @@ from typing import Any, cast
 
 from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure
-from gatewright.base.json_copy import copied
-from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json, copied
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder

@@ -26,9 +26,8 @@ from typing import NamedTuple, cast
 from gatewright.arguments.path import may_be_path
 from gatewright.arguments.shell_judge import Named
 from gatewright.base.errors import JsonRefused
-from gatewright.base.json_copy import copied
-from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, is_text, parse_object
-from gatewright.base.regex import late_regex
+from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, copied, is_text, parse_object
+from gatewright.base.late import late_regex
 from gatewright.compile.operation import uses_of
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.breach import KEY, OperationNotAllowed, to_json

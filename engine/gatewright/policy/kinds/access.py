@@ -12,7 +12,7 @@ from typing import ClassVar, Self, cast
 from gatewright.base.folder import IN_FOLDER, with_folder, with_pattern
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, nulls_in
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error, words_of
 from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, several, table, told
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
-from gatewright.base.duration import plain_duration
-from gatewright.base.durationwords import duration_words, parse_duration_words
+from gatewright.base.amount import duration_words, format_size, parse_duration_words, parse_size, plain_duration
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.late import late_regex
+from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
 from gatewright.base.shape import DURATION, NAME, SIZE, Shape, several, whole
-from gatewright.base.size import format_size, parse_size
 from gatewright.base.word import Word
 from gatewright.policy.scope import check_host_pattern, check_prefix, is_every_host
 

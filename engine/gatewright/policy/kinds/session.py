@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
-from gatewright.base.duration import plain_duration
-from gatewright.base.durationwords import duration_words
+from gatewright.base.amount import duration_words, plain_duration
 from gatewright.base.frozen import frozen
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
 from gatewright.base.shape import DURATION, NAME, several, table, whole
 from gatewright.policy.kinds.access import ABSENT, Kind, check_names, listed, needs_value, read_names

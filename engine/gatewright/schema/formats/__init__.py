@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from gatewright.base.door import door
 from gatewright.base.errors import NotSupported
+from gatewright.base.late import door
 
 if TYPE_CHECKING:
     from gatewright.schema.formats.format import CallReader, Format, ProviderLint

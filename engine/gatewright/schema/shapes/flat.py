@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from gatewright.base.frozen import frozen
-from gatewright.base.regex import late_regex
+from gatewright.base.late import late_regex
 from gatewright.schema.operation import KEYED, Choice, Confidence, Operation, OperationSet, choice_of, restricted
 from gatewright.schema.walk import (
     UNIONS,
