@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from gatewright.tools import Tool, ToolRegistry, operation, tool
     from gatewright.tools.context import Ports, ToolExecutionContext
     from gatewright.workspace import Workspace
-    from gatewright.workspace.library import load_policy, save_policy
+    from gatewright.workspace.policy_reader import load_policy, save_policy
 
 __all__ = [
     "Agent",
@@ -187,9 +187,9 @@ _HOMES = {
     "Violation": "gatewright.gate.breach",
     "Workspace": "gatewright.workspace",
     "WorkspaceError": "gatewright.base.errors",
-    "load_policy": "gatewright.workspace.library",
+    "load_policy": "gatewright.workspace.policy_reader",
     "operation": "gatewright.tools",
-    "save_policy": "gatewright.workspace.library",
+    "save_policy": "gatewright.workspace.policy_reader",
     "selfcheck": "gatewright.gate",
     "tool": "gatewright.tools",
     "violation_of": "gatewright.gate.breach",

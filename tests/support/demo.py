@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from gatewright.gate import STATE_FOLDER, key_folder
-from gatewright.memory.adoption import adopt_memory
+from gatewright.memory.block_store import adopt_memory
 from gatewright.workspace import create_workspace
 
 

@@ -30,10 +30,10 @@ from gatewright.adapters.bubblewrap import (
     bubblewrap,
     python_of_rooms,
     room_options,
+    seccomp_filter,
     why_no_room,
 )
 from gatewright.adapters.roomcover import Covers
-from gatewright.adapters.seccomp import seccomp_filter
 from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
@@ -43,7 +43,7 @@ from gatewright.policy.document import PlaceUse
 from gatewright.policy.scope import covers
 from gatewright.policy.target import Confinement, ProcessBounds
 from gatewright.sources.roomcopy import Difference
-from gatewright.sources.roommount import Mount, MountKind, RoomPlan
+from gatewright.sources.roomview import Mount, MountKind, RoomPlan
 from gatewright.sources.writeback import WriteBack
 
 NOT_CONFINED = "not-confined"

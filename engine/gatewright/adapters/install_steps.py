@@ -29,7 +29,7 @@ from gatewright.base.printable import printable
 from gatewright.gate.record import Connection
 from gatewright.policy.scope import check_host_pattern, covers
 from gatewright.policy.target import Confinement, ProcessBounds
-from gatewright.sources.roommount import Mount, MountKind
+from gatewright.sources.roomview import Mount, MountKind
 
 INSTALL_S = 900.0
 SCRATCH = ".scratch"

@@ -14,8 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, elicit
-from gatewright.adapters.mcp_result import result_of, text_block
+from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, elicit, result_of, text_block
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id

@@ -1,4 +1,9 @@
-"""Where the messages of agents go: one endpoint for each target that the policy names, and what hands them over.
+"""The endpoints that messages of agents go to (Discord, Bluesky), one for each target that the policy names.
+
+No secret is in any word that comes of it: what the server says is taken without those that it was sent.
+
+The protocol: https://atproto.com/specs/xrpc, com.atproto.server.createSession, com.atproto.identity.resolveHandle,
+com.atproto.repo.createRecord, app.bsky.feed.post and app.bsky.richtext.facet.
 
 Endpoints that connect do so only once the operator trusted their exact definition, and to checked addresses alone.
 """
@@ -6,25 +11,294 @@ Endpoints that connect do so only once the operator trusted their exact definiti
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol, cast
+from urllib.parse import urlencode
 
+import regex
+
+from gatewright.adapters.secret import Secrets
+from gatewright.adapters.web_request import Answer, CheckedNetwork, request
+from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
 from gatewright.builtins import Message, MessagePort
 from gatewright.memory.agentblocks import owner_of
-from gatewright.memory.inbox import Received, deliver
+from gatewright.memory.archive import Received, deliver
 from gatewright.policy.document import Policy
 from gatewright.policy.scope import BlueskyEndpoint, DiscordEndpoint
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 
 if TYPE_CHECKING:
-    from gatewright.adapters.web_request import CheckedNetwork
     from gatewright.memory.block_store import BlockStore
+
+
+LONGEST_WAIT_S = 5.0
+"""A service that wants to be asked again sooner than that is waited for, once."""
+_MARGIN_S = 2.0
+_LEAST_WORD = 6
+"""The characters of the shortest word of what a service was given that is taken out of what it says."""
+SAID = 200
+"""How much is shown of what a service says, in characters."""
+_UNREADABLE = "answered in a way that could not be read; the message may have been sent all the same"
+
+
+@frozen
+class Refused:
+    """A service's no: the status, its own code for it, and what it says, without secrets."""
+
+    status: int
+    code: str
+    said: str
+
+
+class Service:
+    """One service at ``url``; ``name`` in words. ``network`` makes what connections are made by.
+
+    Its secret is the value of ``variable`` among ``variables``.
+
+    The operator named its address and trusts it, so it may be on a private network.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        network: Callable[[], CheckedNetwork] | None,
+        variable: str,
+        variables: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self._url, self._network = url.rstrip("/"), network
+        self._variable, self._variables = variable, variables
+
+    def secret(self) -> str:
+        """What it is asked with. Raises ToolFailure where the variable is not set, or its value could not be sent."""
+        value = self._set()
+        if not value or not value.isascii() or not value.isprintable():
+            how = "is not set" if not value else "holds what no header can"
+            detail = f"the environment variable `{self._variable}`, with the secret for {self.name}, {how}"
+            raise ToolFailure(f"{self.name} is not set up here; go on without it", code="not-set-up", detail=detail)
+        return value
+
+    def _set(self) -> str:
+        return self._variables.get(self._variable, "").strip()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        context: ToolExecutionContext,
+        *,
+        authorization: str = "",
+        body: Mapping[str, object] | None = None,
+    ) -> dict[str, str] | Refused:
+        """The texts of the JSON object that it answers, or its refusal; told to come back soon it is asked once more.
+
+        Raises ToolFailure where there is no such answer.
+        """
+        target = parse_url(f"{self._url}/{path}", allow_private=True)
+        if not isinstance(target, UrlTarget):
+            raise ToolFailure(f"{self.name} cannot be reached", code="no-endpoint", detail="its address cannot be used")
+        data = None if body is None else json.dumps(body).encode()
+        headers = [("Accept", "application/json"), *([("Authorization", authorization)] if authorization else [])]
+        headers += [("Content-Type", "application/json")] if data is not None else []
+        network = self._network() if self._network is not None else CheckedNetwork(allow_private=True)
+        for last in (False, True):
+            answer = await request(method, target, headers, network, body=data)
+            if answer.status != 429:
+                words = (*authorization.split(), *self._set().split())
+                return self._read(answer, Secrets((authorization, self._set(), *words), least=_LEAST_WORD))
+            wait_s, left_s = _wait_of(answer), context.remaining_s()
+            too_long = wait_s > LONGEST_WAIT_S or (left_s is not None and wait_s + _MARGIN_S > left_s)
+            if last or too_long:
+                text = f"{self.name} takes no more messages now; try again in {math.ceil(wait_s)} s"
+                raise ToolFailure(text, code="rate-limited")
+            await asyncio.sleep(wait_s)
+        raise AssertionError("the second answer ends the loop")
+
+    def _read(self, answer: Answer, secrets: Secrets) -> dict[str, str] | Refused:
+        try:
+            given: object = json.loads(answer.body) if answer.body else {}
+        except (ValueError, RecursionError):
+            given = None
+        data = cast("dict[str, object]", given) if isinstance(given, dict) else None
+        texts = {key: secrets.out_of(str(said)) for key, said in (data or {}).items() if isinstance(said, str | int)}
+        told = {key: printable(" ".join(text.split())) for key, text in texts.items()}
+        if 200 <= answer.status < 300 and data is not None and not answer.is_cut:
+            return told
+        if 200 <= answer.status < 300:
+            raise ToolFailure(f"{self.name} {_UNREADABLE}", code="bad-answer")
+        code = told.get("error") or told.get("code", "")
+        return Refused(answer.status, code[:SAID], told.get("message", "")[:SAID])
+
+
+def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailure:
+    """What a refusal is to the model (``words`` by status) and, in all detail, to the operator."""
+    text = words.get(refused.status, f"did not take the message (status {refused.status})")
+    if refused.status >= 500:
+        text = "cannot take messages now; try again later"
+    said = " ".join(part for part in (refused.code, refused.said) if part)
+    detail = f"{name} {text}: it answered {refused.status}{f', {said}' if said else ''}"
+    return ToolFailure(f"{name} {text}", code="not-sent", detail=detail)
+
+
+def _wait_of(answer: Answer) -> float:
+    """How long it wants to be left alone, in seconds; where it does not say, longer than is waited."""
+    try:
+        wait_s = float(answer.header("retry-after"))
+    except ValueError:
+        return 60.0
+    return min(max(wait_s, 0.0), 86_400.0) if math.isfinite(wait_s) else 60.0
+
+
+MAX_CHARS = 2_000
+_DISCORD = "Discord"
+_NONCE_CHARS = 25
+_DISCORD_WORDS = {
+    400: "did not take the message",
+    401: "is not set up right here; go on without it",
+    403: "does not let messages be sent to that channel; use another one",
+    404: "has no such channel; use another one",
+}
+
+
+class Discord:
+    """A bot. ``variables``: where its token is found."""
+
+    def __init__(
+        self, settings: DiscordEndpoint, network: Callable[[], CheckedNetwork] | None, variables: Mapping[str, str]
+    ) -> None:
+        self._service = Service(_DISCORD, settings.url, network, settings.token_env, variables)
+
+    def fault(self, message: Message) -> str:
+        """Whether it is too long."""
+        count = len(message.content)
+        if count <= MAX_CHARS:
+            return ""
+        return f"a message on Discord has at most {MAX_CHARS:,} characters, and this has {count:,}: shorten it"
+
+    async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        """Post it. Whatever stands in it, nobody is pinged; the same call never posts twice."""
+        token = self._service.secret()
+        body: dict[str, object] = {
+            "content": message.content,
+            "allowed_mentions": {"parse": []},
+            **({"nonce": context.call_id[-_NONCE_CHARS:], "enforce_nonce": True} if context.call_id else {}),
+        }
+        path = f"channels/{message.recipient}/messages"
+        answer = await self._service.ask("POST", path, context, authorization=f"Bot {token}", body=body)
+        if isinstance(answer, Refused):
+            raise failure(_DISCORD, answer, _DISCORD_WORDS)
+        return {"message_id": answer.get("id", "")[:SAID]}
+
+
+MAX_GRAPHEMES = 300
+MAX_BYTES = 3_000
+_BLUESKY = "Bluesky"
+_POST = "app.bsky.feed.post"
+_GRAPHEME = regex.compile(r"\X")
+_EXPIRED = frozenset({"ExpiredToken", "InvalidToken"})
+_BLUESKY_WORDS = {401: "is not set up right here; go on without it", 404: "has no such account; use another one"}
+
+
+@frozen
+class _Session:
+    """What the server gives for the password: a token for some hours, and the account's own id."""
+
+    token: str
+    did: str
+
+
+class Bluesky:
+    """One account. ``variables``: where its app password is found.
+
+    The session is kept for as long as the server takes it, since few may be made in a day.
+    """
+
+    def __init__(
+        self, settings: BlueskyEndpoint, network: Callable[[], CheckedNetwork] | None, variables: Mapping[str, str]
+    ) -> None:
+        self._settings = settings
+        self._service = Service(_BLUESKY, settings.url, network, settings.password_env, variables)
+        self._session: _Session | None = None
+
+    def fault(self, message: Message) -> str:
+        """Whether it is too long with the mention in front."""
+        text, _ = self._text(message)
+        count = sum(1 for _ in _GRAPHEME.finditer(text))
+        if count <= MAX_GRAPHEMES and len(text.encode()) <= MAX_BYTES:
+            return ""
+        said = f"{count:,}" if count > MAX_GRAPHEMES else f"{len(text.encode()):,} bytes"
+        return (
+            f"a post on Bluesky has at most {MAX_GRAPHEMES} characters with the handle, and this has {said}: shorten it"
+        )
+
+    async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        """Post it, with the account mentioned so that it is notified; to the own account a post without mention."""
+        session = await self._signed_in(context)
+        text, mention = self._text(message)
+        record: dict[str, object] = {"$type": _POST, "text": text, "createdAt": _now()}
+        if mention:
+            query = urlencode({"handle": message.recipient})
+            found = await self._service.ask("GET", f"xrpc/com.atproto.identity.resolveHandle?{query}", context)
+            if isinstance(found, Refused):
+                raise failure(_BLUESKY, found, {**_BLUESKY_WORDS, 400: "has no such account; use another one"})
+            feature = {"$type": "app.bsky.richtext.facet#mention", "did": found.get("did", "")}
+            record["facets"] = [{"index": {"byteStart": 0, "byteEnd": len(mention.encode())}, "features": [feature]}]
+        answer = await self._create(record, session, context)
+        if isinstance(answer, Refused) and answer.code in _EXPIRED:
+            self._session = None
+            answer = await self._create(record, await self._signed_in(context), context)
+        if isinstance(answer, Refused):
+            raise failure(_BLUESKY, answer, _BLUESKY_WORDS)
+        return {"uri": answer.get("uri", "")[:SAID]}
+
+    def _text(self, message: Message) -> tuple[str, str]:
+        """The text of the post, and the mention that it begins with, if it has one."""
+        handle = message.recipient
+        if handle.lower() == self._settings.handle.lower():
+            return message.content, ""
+        mention = f"@{handle}"
+        return f"{mention} {message.content}", mention
+
+    async def _signed_in(self, context: ToolExecutionContext) -> _Session:
+        if self._session is None:
+            body = {"identifier": self._settings.handle, "password": self._service.secret()}
+            answer = await self._ask("com.atproto.server.createSession", context, body=body)
+            if isinstance(answer, Refused):
+                raise failure(_BLUESKY, answer, _BLUESKY_WORDS)
+            token, did = answer.get("accessJwt", ""), answer.get("did", "")
+            if not (token and did and token.isascii() and token.isprintable()):
+                raise ToolFailure("Bluesky answered in a way that could not be read", code="bad-answer")
+            self._session = _Session(token, did)
+        return self._session
+
+    async def _create(
+        self, record: Mapping[str, object], session: _Session, context: ToolExecutionContext
+    ) -> dict[str, str] | Refused:
+        body = {"repo": session.did, "collection": _POST, "record": record}
+        return await self._ask("com.atproto.repo.createRecord", context, body=body, token=session.token)
+
+    async def _ask(
+        self, method: str, context: ToolExecutionContext, *, body: Mapping[str, object], token: str = ""
+    ) -> dict[str, str] | Refused:
+        bearer = f"Bearer {token}" if token else ""
+        return await self._service.ask("POST", f"xrpc/{method}", context, authorization=bearer, body=body)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 _GONE = "nobody of that name gets messages from you any more; go on without it"
 _UNTRUSTED = "that target cannot be reached now; go on without it"
@@ -146,11 +420,7 @@ class Messages:
                 self._made = {one: made for one, made in self._made.items() if type(one) is not type(settings)}
                 match settings:
                     case DiscordEndpoint():
-                        from gatewright.adapters.discord import Discord
-
                         self._made[settings] = Discord(settings, self._network, self._variables)
                     case BlueskyEndpoint():
-                        from gatewright.adapters.bluesky import Bluesky
-
                         self._made[settings] = Bluesky(settings, self._network, self._variables)
             return self._made[settings]

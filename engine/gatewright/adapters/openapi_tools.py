@@ -11,11 +11,9 @@ from contextlib import suppress
 from dataclasses import field
 from typing import cast
 
-from gatewright.adapters.openapi_answer import Answers, read_security
-from gatewright.adapters.openapi_document import Document, Fault, Faulty, step
-from gatewright.adapters.openapi_request import Arguments
-from gatewright.adapters.openapi_schema import MAX_NODES as OF_OPERATION
-from gatewright.adapters.openapi_schema import Schemas, short
+from gatewright.adapters.openapi_document import MAX_NODES as OF_OPERATION
+from gatewright.adapters.openapi_document import Document, Fault, Faulty, Schemas, short, step
+from gatewright.adapters.openapi_request import Answers, Arguments, read_security
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.policy.verdict import SafetyTier

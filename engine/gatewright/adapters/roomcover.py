@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from gatewright.adapters.bubblewrap import python_of_rooms
-from gatewright.sources.roommount import Mount, MountKind
+from gatewright.sources.roomview import Mount, MountKind
 
 _PROGRAM = Path(__file__).with_name("confined_cover.py")
 _ORDERS = {MountKind.OVERLAY: "r", MountKind.READ: "o"}

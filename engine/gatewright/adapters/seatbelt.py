@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.glob import Token, Wild, as_bytes, parse_git_pattern
 from gatewright.policy.target import Confinement, Tree, View, view_of
-from gatewright.sources.roommount import MountKind, RoomPlan
+from gatewright.sources.roomview import MountKind, RoomPlan
 
 _HEAD = """\
 ; Gatewright: what a process may reach. Untested: no Mac has read this profile yet.

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.confine import Confiner, Room
-from gatewright.adapters.kept_rooms import IDLE_S, KeptRooms
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.adapters.subprocess_tool import IDLE_S, KeptRooms
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue

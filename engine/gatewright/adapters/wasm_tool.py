@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.adapters.tool_output import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
+from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
 from gatewright.adapters.wasm_bounds import MOST_WRITTEN
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue

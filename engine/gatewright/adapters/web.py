@@ -139,7 +139,7 @@ class WebClient:
 
     async def search(self, query: str, *, count: int, freshness: str | None, bounds: ResourceBounds) -> JsonValue:
         """The results of the first engine that gives some, and which ones before it failed. Raises ToolFailure."""
-        from gatewright.adapters.web_search import ask
+        from gatewright.adapters.web_page import ask
 
         failed: list[JsonValue] = []
         for one in self._web.search[: bounds.max_requests]:

@@ -1,4 +1,7 @@
-"""Durations, sizes and counts as people write and read them: ``"1.5s"``, ``"64 KiB"``, ``3 files``."""
+"""Durations, sizes and counts as people write and read them: ``"1.5s"``, ``"64 KiB"``, ``3 files``.
+
+``KB``, ``MB``, ``GB`` are powers of 1000, ``KiB``, ``MiB``, ``GiB`` powers of 1024 (IEC 80000-13).
+"""
 
 from __future__ import annotations
 

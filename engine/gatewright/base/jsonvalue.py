@@ -1,4 +1,8 @@
-"""JSON values: strict reading of what a model sends, canonical bytes, digests, copies."""
+"""JSON values: strict reading of what a model sends, canonical bytes, digests, copies.
+
+The limits keep a hostile argument from costing time or memory: bytes of text, depth of nesting, number of values, and
+integers that fit 64 bits (what JSON peers agree on).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Work that waits for its first use: names to load, patterns to compile, attributes to work out."""
+"""Work that waits for its first use: names to load, patterns to compile, attributes to work out.
+
+There are two ways, and no third:
+
+- A package that gathers names of its modules, or a module that gathers them from several packages, is a *door*:
+  importing it loads nothing, a name loads its module when it is first asked for. It imports its names for the type
+  checker only and says here which module has which; a module of a package is a name like any other.
+- What a module needs only to do something rare (a dialog, a call, a save) is imported in the function that does it.
+
+`tests/architecture` keeps the two lists of a door in step and says what a start may load.
+
+``functools.cached_property`` holds one lock for all objects of a class while it works: a thread that wants a small one
+waits for a large one of another object, and a process forked meanwhile waits for ever. Here two threads may work out
+the same; the first answer is everybody's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Patterns from outside, matched in linear time by RE2: one by itself, or the first of many that is found."""
+"""Patterns from outside, matched in linear time by RE2: one by itself, or the first of many that is found.
+
+pathspec (``PathSpec``) tells which pattern was the last one, so it gets them in reverse, behind one that is found in
+every text: where even that is not found, RE2 gave up, which is never taken for "none of them". pathspec is read in with
+this module, and so only by what asks for levels: no command's start waits for it.
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gatewright.base.late import door
 
 if TYPE_CHECKING:
-    from gatewright.blocks.field import Field as Field
-    from gatewright.blocks.field import FieldType as FieldType
     from gatewright.blocks.schema import BlockSchema as BlockSchema
     from gatewright.blocks.schema import CompositeSchema as CompositeSchema
+    from gatewright.blocks.schema import Field as Field
+    from gatewright.blocks.schema import FieldType as FieldType
     from gatewright.blocks.schema import ListSchema as ListSchema
     from gatewright.blocks.schema import LogSchema as LogSchema
     from gatewright.blocks.schema import MapSchema as MapSchema
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 door(
     __name__,
     {
-        "gatewright.blocks.field": ("Field", "FieldType"),
         "gatewright.blocks.schema": (
+            "Field",
+            "FieldType",
             "BlockSchema",
             "CompositeSchema",
             "ListSchema",

@@ -1,4 +1,7 @@
-"""A block: a schema, a Loro document that holds to it, and the steps that led there.
+"""A block: a schema, a Loro document that holds to it, and the steps that led there; or one text alone.
+
+Loro raises most of its errors as plain BaseException; every call to it goes through ``guarded``, which turns them into
+errors of our tree.
 
 Every change goes through ``edit``, and is done whole or not at all. Not for use from two threads at once.
 """
@@ -15,20 +18,82 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Undo, kind_of
-from gatewright.blocks.field import FieldType, check_type, check_value
-from gatewright.blocks.guard import guarded, passing
 from gatewright.blocks.history import CREATE, Step, redo_target, undo_target, way
-from gatewright.blocks.limit import check_growth, check_parts
-from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name, map_name
+from gatewright.blocks.part import (
+    CounterOp,
+    Document,
+    ListOp,
+    MapOp,
+    Op,
+    check_growth,
+    check_parts,
+    counter_name,
+    guarded,
+    map_name,
+    passing,
+)
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
 from gatewright.blocks.schema import (
     BlockSchema,
     CompositeSchema,
+    FieldType,
     LogSchema,
     MapSchema,
     TextSchema,
+    check_type,
+    check_value,
 )
+
+_BODY = "body"
+_UPDATE_TIMEOUT_MS = 250
+
+
+class TextBlock:
+    """A text that is edited in memory and kept as a snapshot. Not safe for use from two threads at once."""
+
+    def __init__(self, document: loro.LoroDoc) -> None:
+        self._document = document
+        self._text = document.get_text(_BODY)
+
+    @classmethod
+    def from_text(cls, text: str) -> TextBlock:
+        """A new block that holds ``text``."""
+        with guarded(WeMustFix("a new block cannot be made")):
+            document = loro.LoroDoc()
+            document.get_text(_BODY).insert(0, text)
+            document.commit()
+            return cls(document)
+
+    @classmethod
+    def from_snapshot(cls, snapshot: bytes) -> TextBlock:
+        """The block of ``snapshot()``. Raises DamagedBlock for bytes that are none."""
+        with guarded(DamagedBlock()):
+            document = loro.LoroDoc()
+            document.import_(snapshot)
+            return cls(document)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        with guarded(WeMustFix("a block's text cannot be had")):
+            return self._text.to_string()
+
+    def set_text(self, text: str) -> None:
+        """Make the whole text ``text``, as a small difference where one is found in time, else all at once."""
+        with guarded(WeMustFix("a block refuses a new text")):
+            try:
+                self._text.update(text, timeout_ms=_UPDATE_TIMEOUT_MS)
+            except ValueError:
+                self._text.delete(0, self._text.len_unicode)
+                self._text.insert(0, text)
+            self._document.commit()
+
+    def snapshot(self) -> bytes:
+        """The document with its history, for ``from_snapshot``."""
+        with guarded(WeMustFix("a block cannot be written out")):
+            self._document.commit()
+            return bytes(self._document.export(loro.ExportMode.Snapshot()))
 
 
 @frozen

@@ -9,7 +9,7 @@ import difflib
 import hashlib
 from collections.abc import Iterator
 
-from gatewright.blocks.replacement import difference
+from gatewright.blocks.textedit import difference
 
 _MAX_LINES = 400
 _MAX_CHARS = 65_536

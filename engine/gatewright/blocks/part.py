@@ -1,28 +1,144 @@
-"""The parts of a block inside one Loro document: reading them and doing planned operations. It checks no limit.
+"""The parts of a block inside one Loro document: how they are read, what they may hold, and planned operations done.
 
 Root containers, by section (``""`` where there is only one): ``body:S`` (plain ``body`` for the one text, as in
 ``TextBlock``), ``fields:S``, ``items:S``, ``entries:S``; a counter is a container ``counter:S:FIELD`` of its own.
+
+``char_limit`` counts the characters of texts; of other values those of their JSON and of their field's name. An edit
+that makes a block smaller is always let through, also when the block is over a limit that was lowered.
 """
 
 from __future__ import annotations
 
-from typing import assert_never, cast
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, assert_never, cast
 
 import loro
 
+from gatewright.base import aio
+from gatewright.base.errors import JsonRefused, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.blocks.field import FieldType
-from gatewright.blocks.replacement import Splice, with_splices
+from gatewright.base.jsonvalue import JsonValue, canonical_json, parse_object
 from gatewright.blocks.schema import (
+    MAX_CHARS,
+    MAX_ITEMS,
     BlockSchema,
     CompositeSchema,
+    Field,
+    FieldType,
     ListSchema,
     LogSchema,
     MapSchema,
     PartSchema,
     TextSchema,
+    check_json,
+    check_kept,
+    check_type,
+    check_value,
 )
+from gatewright.blocks.textedit import Splice, with_splices
+
+if TYPE_CHECKING:
+    from gatewright.base.errors import GatewrightError
+
+
+def passing() -> tuple[type[BaseException], ...]:
+    """What is nobody's failure: interrupts, the end of the program, cancellation."""
+    return KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError
+
+
+@contextmanager
+def guarded(failure: GatewrightError) -> Generator[None]:
+    """Any error of Loro becomes ``failure``; interrupts and cancellation pass."""
+    try:
+        yield
+    except passing():
+        raise
+    except BaseException as error:
+        raise failure from error
+
+
+_MAX_LISTED = 12
+
+
+def names_of(names: list[str]) -> str:
+    """Names for a message, the first of many."""
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + more
+
+
+def check_new(fields: Sequence[Field], before: Sequence[JsonValue], after: Sequence[JsonValue]) -> None:
+    """Raises ToolFailure (``read-only``) when an item that was not there before fills a read-only field itself."""
+    held = {canonical_json(item) for item in before}
+    for item in after:
+        if canonical_json(item) not in held:
+            check_kept(fields, item)
+
+
+def checked_item(item: JsonValue, schema: ListSchema) -> JsonValue:
+    """An item as the list takes it. Raises ToolFailure."""
+    if schema.item_type is not None:
+        return check_type(schema.item_type, item, "an item")
+    if not schema.fields:
+        if item is None:
+            raise ToolFailure("an item has a value", code="wrong-type")
+        check_json(item)
+        return item
+    if not isinstance(item, dict):
+        raise ToolFailure("an item is an object of fields", code="wrong-type")
+    return cast("JsonValue", checked_object_of(item, schema.fields))
+
+
+def checked_object_of(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict[str, JsonValue]:
+    """An item or entry with fields: types, required ones, defaults; unknown ones are refused."""
+    known = {field.name for field in fields}
+    for name in given:
+        if name not in known:
+            raise ToolFailure(
+                f"there is no such field: fields are {names_of(sorted(known)) or 'none'}", code="no-field"
+            )
+    found: dict[str, JsonValue] = {}
+    for field in fields:
+        value = given.get(field.name)
+        value = check_value(field, field.default if value is None else value)
+        if value is not None:
+            found[field.name] = value
+    return found
+
+
+def read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
+    """Text stands for an item: as it is where texts are taken, else read as JSON; either where anything is taken."""
+    if not isinstance(content, str) or schema.item_type in {FieldType.TEXT, FieldType.TIMESTAMP}:
+        return content
+    if schema.item_type is not None or schema.fields:
+        return _read_json(content)
+    try:
+        read = _read_json(content)
+    except ToolFailure:
+        return content
+    return content if read is None else read
+
+
+def read_entry(content: JsonValue, schema: LogSchema) -> dict[str, JsonValue]:
+    """The fields of a new entry: of an object, or text as its message. Raises ToolFailure."""
+    if isinstance(content, dict):
+        return dict(content)
+    if not isinstance(content, str):
+        raise ToolFailure("an entry is text or an object", code="wrong-type")
+    if schema.fields and content.lstrip().startswith("{"):
+        read = _read_json(content)
+        return read if isinstance(read, dict) else {"message": content}
+    return {"message": content}
+
+
+def _read_json(content: str) -> JsonValue:
+    try:
+        read = parse_object(f'{{"value":{content}}}')
+    except JsonRefused as error:
+        raise ToolFailure(f"the content has to be one JSON value here: {error}", code="not-json") from None
+    if tuple(read) != ("value",):
+        raise ToolFailure("the content has to be one JSON value here", code="not-json")
+    return read["value"]
 
 
 @frozen
@@ -276,3 +392,46 @@ def _value(items: loro.LoroList, at: int) -> JsonValue:
     if found is None or not isinstance(found, loro.ValueOrContainer.Value):
         return None
     return cast("JsonValue", found.value)
+
+
+def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:
+    """Raises ToolFailure (``too-large``, ``too-many-items``) when the operations would make the block too large."""
+    grown, limit = document.grown(ops), MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
+    if grown > 0 and (chars := document.chars() + grown) > limit:
+        said = f"the block would have {chars:,} characters, more than its limit of {limit:,}"
+        raise ToolFailure(said, code="too-large")
+    counts: dict[str, int] = {}
+    for op in ops:
+        if isinstance(op, ListOp):
+            counts[op.name] = counts.get(op.name, 0) + len(op.inserted) - op.removed
+    for section, schema in document.parts.items() if counts else ():
+        more = counts.get(list_name(section, schema), 0)
+        if more <= 0 or not isinstance(schema, ListSchema | LogSchema):
+            continue
+        count = document.item_count(section) + more
+        most = MAX_ITEMS if schema.max_items is None else schema.max_items
+        if count > most:
+            what = "entries" if isinstance(schema, LogSchema) else "items"
+            said = f"there would be {count:,} {what}, more than the limit of {most:,}"
+            raise ToolFailure(said, code="too-many-items")
+
+
+def check_parts(document: Document) -> None:
+    """Raises ToolFailure for a part that the schema does not have, and whatever Loro raises for one it cannot read."""
+    known: set[str] = set()
+    for section, schema in document.parts.items():
+        match schema:
+            case TextSchema():
+                known.add(text_name(section))
+            case MapSchema():
+                known.add(map_name(section))
+                known |= {counter_name(section, one.name) for one in schema.fields if one.type is FieldType.COUNTER}
+            case ListSchema() | LogSchema():
+                known.add(list_name(section, schema))
+            case _:
+                assert_never(schema)
+        document.part(section)
+    held = document.loro.get_value()
+    for name in held if isinstance(held, dict) else ():
+        if name not in known:
+            raise ToolFailure("it holds a part that this block does not have", code="wrong-schema")

@@ -12,8 +12,6 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.blocks.edit import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
-from gatewright.blocks.field import Field, FieldType, check_kept, check_type, check_value
-from gatewright.blocks.item import check_new, checked_item, checked_object_of, names_of, read_entry, read_item
 from gatewright.blocks.part import (
     CounterOp,
     Document,
@@ -21,23 +19,33 @@ from gatewright.blocks.part import (
     MapOp,
     Op,
     TextOp,
+    check_new,
+    checked_item,
+    checked_object_of,
     counter_name,
     list_name,
     map_name,
+    names_of,
+    read_entry,
+    read_item,
     text_name,
 )
-from gatewright.blocks.replacement import Splice, difference, replacements
 from gatewright.blocks.schema import (
     MAX_CHARS,
     BlockSchema,
     CompositeSchema,
+    Field,
+    FieldType,
     ListSchema,
     LogSchema,
     MapSchema,
     PartSchema,
     TextSchema,
+    check_kept,
+    check_type,
+    check_value,
 )
-from gatewright.blocks.unifieddiff import patch_splices
+from gatewright.blocks.textedit import Splice, difference, patch_splices, replacements
 
 
 @frozen

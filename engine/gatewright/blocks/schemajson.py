@@ -1,4 +1,4 @@
-"""Schemas of blocks to JSON and back, strictly: an unknown key is an error with its pointer.
+"""Schemas of blocks to JSON and back, strictly, and as JSON Schemas for forms.
 
 ``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``,
 ``{"type": "list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp",
@@ -15,10 +15,13 @@ from typing import Any, assert_never, cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.field import Field, FieldType
 from gatewright.blocks.schema import (
+    COUNTER_LIMIT,
+    MAX_CHARS,
     BlockSchema,
     CompositeSchema,
+    Field,
+    FieldType,
     ListSchema,
     LogSchema,
     MapSchema,
@@ -232,3 +235,75 @@ def _field_type(value: object, pointer: str) -> FieldType:
 
 def _anything(value: object, _pointer: str) -> JsonValue:
     return cast("JsonValue", value)
+
+
+_FIELD_TYPES: dict[FieldType, dict[str, JsonValue]] = {
+    FieldType.TEXT: {"type": "string"},
+    FieldType.NUMBER: {"type": "number"},
+    FieldType.BOOLEAN: {"type": "boolean"},
+    FieldType.LIST: {"type": "array"},
+    FieldType.TIMESTAMP: {"type": "string", "format": "date-time"},
+    FieldType.COUNTER: {"type": "integer", "minimum": -COUNTER_LIMIT, "maximum": COUNTER_LIMIT},
+}
+
+
+def value_schema(schema: BlockSchema) -> dict[str, JsonValue]:
+    """The JSON Schema of what the operator may put in the place of a block's value.
+
+    Logs are left out of the sections of a composite, since nothing is put in their place.
+    """
+    match schema:
+        case TextSchema():
+            return {"type": "string", "maxLength": MAX_CHARS}
+        case MapSchema():
+            return _object_of(schema.fields)
+        case ListSchema():
+            items = (
+                _object_of(schema.fields)
+                if schema.fields
+                else _FIELD_TYPES[schema.item_type]
+                if schema.item_type
+                else {}
+            )
+            limit: dict[str, JsonValue] = {"maxItems": schema.max_items} if schema.max_items is not None else {}
+            return {"type": "array", "items": items, **limit}
+        case LogSchema():
+            return {"type": "array", "items": {"type": "object"}}
+        case CompositeSchema():
+            sections: dict[str, JsonValue] = {
+                section.name: {**value_schema(section.schema), **_about(section.description, section.read_only)}
+                for section in schema.sections
+                if not isinstance(section.schema, LogSchema)
+            }
+            return {"type": "object", "properties": sections, "additionalProperties": False}
+        case _:
+            assert_never(schema)
+
+
+def whole_value(schema: BlockSchema, given: JsonValue) -> JsonValue:
+    """What was given, with what writing over a value would leave as it was: missing sections empty, counters 0."""
+    if isinstance(schema, CompositeSchema) and isinstance(given, dict):
+        parts = [part for part in schema.sections if part.name in given or not isinstance(part.schema, LogSchema)]
+        return {**given, **{part.name: whole_value(part.schema, given.get(part.name)) for part in parts}}
+    if isinstance(schema, MapSchema) and isinstance(given, dict | None):
+        counters = [field.name for field in schema.fields if field.type is FieldType.COUNTER]
+        return {**dict.fromkeys(counters, 0), **(given or {})}
+    if given is None:
+        return "" if isinstance(schema, TextSchema) else []
+    return given
+
+
+def _object_of(fields: tuple[Field, ...]) -> dict[str, JsonValue]:
+    properties: dict[str, JsonValue] = {
+        field.name: {**_FIELD_TYPES[field.type], **_about(field.description, field.read_only)}
+        | ({} if field.default is None else {"default": field.default})
+        for field in fields
+    }
+    required: list[JsonValue] = [field.name for field in fields if field.required and field.default is None]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _about(description: str, read_only: bool) -> dict[str, JsonValue]:
+    """What is said of a part; ``read_only`` binds agents alone."""
+    said = "; ".join(one for one in (description, "agents may not change it" if read_only else "") if one)
+    return {"description": said} if said else {}

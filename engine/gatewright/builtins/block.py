@@ -1,4 +1,8 @@
-"""The ``block`` tool and, for agents that were made for it before, ``context``: blocks of memory and of files."""
+"""The ``block`` tool and, for agents that were made for it before, ``context``: blocks of memory and of files.
+
+It does no I/O itself. What the model is told names no operation outside that operation's own line, since any other may
+be hidden from it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ from gatewright.tools.parameter import LabelParameter, SourceParameter
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
-    from gatewright.memory.blockrule import Note
+    from gatewright.memory.blocktable import Note
 
 
 Label = Annotated[

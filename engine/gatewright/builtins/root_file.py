@@ -1,4 +1,7 @@
-"""The tools on files of the roots (shared, tmp, vault): to read, list, write, delete, and copy out of the vault."""
+"""The tools on files of the roots (shared, tmp, vault): to read, list, write, delete, and copy out of the vault.
+
+Whatever changes something shows whoever is asked what would change, and changes nothing else than that.
+"""
 
 from __future__ import annotations
 

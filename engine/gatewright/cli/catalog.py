@@ -32,8 +32,7 @@ from gatewright.workspace import Workspace
 from gatewright.workspace.pins import CatalogState, Waiting, text_difference, waiting
 
 ClientOption = Annotated[
-    str,
-    typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, cursor, windsurf or zed"),
+    str, typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, cursor, windsurf or zed")
 ]
 
 
@@ -61,8 +60,7 @@ def import_(
         list[str] | None, typer.Option("--env", metavar="NAME", help="a variable that the server gets")
     ] = None,
     header: Annotated[
-        list[str] | None,
-        typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable that holds its value"),
+        list[str] | None, typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable it is in")
     ] = None,
     cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="where the server runs")] = None,
     manifest: Annotated[

@@ -29,7 +29,7 @@ from gatewright.policy.document import Catalog, CatalogType, PlaceUse, ShellBack
 from gatewright.policy.policyedit import USE_WORDS, set_places
 from gatewright.policy.scope import covers
 from gatewright.policy.target import Confinement, Place, ProcessBounds, Tree, View, view_of
-from gatewright.sources.roommount import RoomPlan
+from gatewright.sources.roomview import RoomPlan
 from gatewright.workspace import Workspace
 
 PlaceOption = Annotated[

@@ -37,7 +37,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, Status, Workspace
 
 if TYPE_CHECKING:
-    from gatewright.memory.inbox import Received
+    from gatewright.memory.archive import Received
 
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]

@@ -75,7 +75,7 @@ def _run(words: list[str]) -> int:
         words = _with_command(words)
         is_plain = len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
         if words[0] == "gui" and is_plain:  # with nothing that has to be read
-            from gatewright.cli.app import launch
+            from gatewright.cli.launch import launch
 
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run

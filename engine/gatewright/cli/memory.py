@@ -29,14 +29,14 @@ from gatewright.cli.output import (
     require_agent,
     user_name,
 )
-from gatewright.memory.record import BlockType
+from gatewright.memory.blocktable import BlockType
 from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
+    from gatewright.memory.archive import Received
     from gatewright.memory.blocks import BlockInfo, BlockService
-    from gatewright.memory.inbox import Received
 
 
 LabelArgument = Annotated[str, typer.Argument(metavar="LABEL", help="the label of the block")]

@@ -16,7 +16,7 @@ from gatewright.schema import Schema, check_schema
 from gatewright.schema.engine import linear_part, pattern_problems
 from gatewright.schema.walk import pointer_text
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
-from gatewright.workspace.jsonfile import parse_json
+from gatewright.workspace.manifest import parse_json
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 128

@@ -9,13 +9,13 @@ from gatewright.base.late import door
 if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockInfo as BlockInfo
     from gatewright.memory.blocks import BlockService as BlockService
-    from gatewright.memory.record import BlockRecord as BlockRecord
-    from gatewright.memory.record import BlockType as BlockType
+    from gatewright.memory.blocktable import BlockRecord as BlockRecord
+    from gatewright.memory.blocktable import BlockType as BlockType
 
 door(
     __name__,
     {
         "gatewright.memory.blocks": ("BlockInfo", "BlockService"),
-        "gatewright.memory.record": ("BlockRecord", "BlockType"),
+        "gatewright.memory.blocktable": ("BlockRecord", "BlockType"),
     },
 )

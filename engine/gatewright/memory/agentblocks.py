@@ -1,4 +1,4 @@
-"""The memory of a workspace as agents reach it through tools: blocks and archive, each its own and the shared ones.
+"""The memory of a workspace as agents reach it through tools and as their hosts put it into the prompt.
 
 What it answers is plain JSON. Reading one record is done at once; whatever opens or writes a block is done in a thread.
 What a level denies by then, or was not granted, is refused again, whatever was decided before; so is what it asks
@@ -7,25 +7,89 @@ about, unless somebody agreed to the call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.archive import Archive
+from gatewright.memory.blocktable import BlockType
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 from gatewright.policy.verdict import Action, Permission
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
-    from gatewright.memory.blockrule import Note
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
-    from gatewright.memory.context import AgentContext
-    from gatewright.memory.record import BlockRecord
+    from gatewright.memory.blocktable import BlockRecord, Note
     from gatewright.memory.shelf import Shelf
+
+
+_FENCE = "```"
+
+
+@frozen
+class ContextBlock:
+    """A block in context. ``content``: what is shown of it, of a text with a viewport those lines alone."""
+
+    info: BlockInfo
+    content: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The block as JSON; ``chars`` counts all that it holds, ``char_limit`` null is no limit of its own."""
+        record = self.info.record
+        return {
+            "label": record.label,
+            "type": str(record.type),
+            "shared": not record.owner,
+            "pinned": record.pinned,
+            "permission": str(self.info.permission),
+            "description": record.description,
+            "chars": self.info.size.chars,
+            "char_limit": record.char_limit,
+            "content": self.content,
+        }
+
+    @property
+    def text(self) -> str:
+        """The block as Markdown: heading, facts, description, and the content between fences that it cannot close."""
+        record, chars = self.info.record, f"{self.info.size.chars:,}"
+        size = f"{chars} of {record.char_limit:,} characters" if record.char_limit else f"{chars} characters"
+        shared = "" if record.owner else ", shared"
+        fence = max([_FENCE, *(found + "`" for found in re.findall("`{3,}", self.content))], key=len)
+        lines = [f"### {record.label}", "", f"{record.type}, {self.info.permission}{shared}, {size}"]
+        lines += [" ".join(record.description.split())] if record.description else []
+        return "\n".join([*lines, "", fence, self.content, fence])
+
+
+@frozen
+class AgentContext:
+    """The blocks that an agent has in context: the core ones, then the pinned ones, each by label."""
+
+    agent_id: str
+    blocks: tuple[ContextBlock, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it as Markdown; empty where there is no block."""
+        return "\n\n".join(["## Memory", *(block.text for block in self.blocks)]) if self.blocks else ""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """``agent`` and ``blocks``."""
+        return {"agent": self.agent_id, "blocks": [block.to_json() for block in self.blocks]}
+
+
+def context_of(agent_id: str, service: BlockService, source_ids: Collection[str]) -> AgentContext:
+    """What the agent has in context of blocks that it may read; those of files, where it has the source."""
+    found = [record for record in service.list() if not record.source_id or record.source_id in source_ids]
+    core = [record for record in found if record.type is BlockType.CORE]
+    pinned = [record for record in found if record.pinned and record.type is not BlockType.CORE]
+    blocks = (ContextBlock(service.info(one.label), service.rendered(one.label)) for one in (*core, *pinned))
+    return AgentContext(agent_id, tuple(blocks))
 
 
 _ROOM_CHARS = 12_000
@@ -62,7 +126,7 @@ class AgentBlocks:
 
         A label that no block bears and one of level none get the same words: level none, without an id.
         """
-        from gatewright.memory.blockrule import NO_LABEL, is_label
+        from gatewright.memory.blocktable import NO_LABEL, is_label
 
         if not is_label(label):
             return Refusal("bad-label", f"`{parameter}` is empty, too long, or no printable text", NO_LABEL)
@@ -73,7 +137,7 @@ class AgentBlocks:
 
     def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
         """The action that a change needs, with what it would change, for whoever is asked; never raises."""
-        from gatewright.memory.blockrule import action_of
+        from gatewright.memory.blocktable import action_of
 
         service = self._service(agent_id)
         if isinstance(change, str):
@@ -82,8 +146,6 @@ class AgentBlocks:
 
     def context(self, agent_id: str, source_ids: Collection[str]) -> AgentContext:
         """What the agent has in context now; ``source_ids``: its sources."""
-        from gatewright.memory.context import context_of
-
         return context_of(agent_id, self._service(agent_id), source_ids)
 
     # in a thread
@@ -137,7 +199,7 @@ class AgentBlocks:
 
     async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
         """Make an archived block of the agent's with a text; answers what is known of it."""
-        from gatewright.memory.record import BlockType
+        from gatewright.memory.blocktable import BlockType
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
@@ -172,7 +234,7 @@ class AgentBlocks:
         self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
         """Archive one block and take another out of there; neither where one of them cannot be. Answers both labels."""
-        from gatewright.memory.blockrule import noted
+        from gatewright.memory.blocktable import noted
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             with self._shelf.store.exclusive():
@@ -214,7 +276,7 @@ class AgentBlocks:
         ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: with whom the conversations were.
         """
-        from gatewright.memory.record import BlockType  # which the window has no use for at its start
+        from gatewright.memory.blocktable import BlockType  # which the window has no use for at its start
 
         def work() -> JsonValue:
             wanted = [EntryKind(kind) for kind in kinds]
@@ -309,7 +371,7 @@ def _after(service: BlockService, changed: Changed, author: str) -> JsonValue:
 
 def _noted(service: BlockService, label: str, note: Note) -> str | None:
     """What a note would change, as lines for whoever is asked. Raises ToolFailure when it cannot be done."""
-    from gatewright.memory.blockrule import noted
+    from gatewright.memory.blocktable import noted
 
     try:
         record = service.get(label)

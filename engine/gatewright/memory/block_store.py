@@ -1,4 +1,4 @@
-"""The SQLite file (WAL) that blocks are kept in: opening, locking, transactions; text blocks of sources by label.
+"""The SQLite file (WAL) that blocks are kept in: opening, locking, transactions, and taking over a foreign one.
 
 Opened when first needed: asking an absent store finds nothing and makes no file. What was acknowledged survives the
 end of the process and of the machine. All methods may be called from any thread, and after a fork: the child opens the
@@ -8,17 +8,18 @@ file anew. A file of an older version is brought to the newest one when it is fi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from gatewright.base.clock import Clock, SystemClock
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ForeignStore, WorkspaceError
 from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
+from gatewright.memory import entrytable, notes
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Connection, Database
 from gatewright.record.folder import HomeSeal, PrivateFolder
@@ -118,7 +119,7 @@ class BlockStore:
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
         """Keep the text block of a source, in the place of the one with that label."""
         from gatewright.memory import blocktable
-        from gatewright.memory.record import BlockRecord
+        from gatewright.memory.blocktable import BlockRecord
 
         now = self._clock.wall_s()
         record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=now, updated_at=now)
@@ -227,3 +228,41 @@ def _one_state(connection: Connection) -> Generator[None]:
 
 def _version(connection: Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def foreign_stores(state: Path, keys: Path) -> Iterator[Path]:
+    """The files of memory in the folder ``state`` that do not bear the seal of this user and this workspace."""
+    for name in _names(state):
+        try:
+            with closing(_database_of(HomeSeal(state, keys, name))) as database, database.reading():
+                pass
+        except WorkspaceError:
+            yield state / name
+
+
+def adopt_memory(state: Path, keys: Path) -> tuple[Path, ...]:
+    """Take over every foreign store with all that it holds; the files. Raises WorkspaceError for a damaged one."""
+    adopted: list[Path] = []
+    for name in _names(state):
+        try:
+            with closing(_database_of(HomeSeal(state, keys, name))) as database, database.reading():
+                pass
+        except ForeignStore:
+            with closing(_database_of(HomeSeal(state, keys, name, adopts=True))) as database, database.writing():
+                adopted.append(state / name)
+    return tuple(adopted)
+
+
+def _names(state: Path) -> list[str]:
+    folder = PrivateFolder(state)
+    try:
+        found = [FILE_NAME] * (folder.look(FILE_NAME) is not None)
+        kept = [name for name in folder.folder(notes.FOLDER).names() if name.endswith(notes.SUFFIX)]
+    except OSError as error:
+        raise WorkspaceError(f"the memory in `{state}` cannot be read: {error.strerror or error}") from None
+    return found + [f"{notes.FOLDER}/{name}" for name in kept]
+
+
+def _database_of(seal: HomeSeal) -> Database:
+    virtual = {**entrytable.VIRTUAL, **notes.VIRTUAL}
+    return Database(seal.path, what="the memory", busy_s=_BUSY_S, virtual=virtual, home_seal=seal)

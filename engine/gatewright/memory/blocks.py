@@ -25,9 +25,11 @@ from gatewright.blocks.history import Step
 from gatewright.blocks.plan import Hand
 from gatewright.blocks.schema import BlockSchema, TextSchema
 from gatewright.memory import blocktable
-from gatewright.memory.blockrule import (
+from gatewright.memory.blocktable import (
     NO_LABEL,
     SETTINGS,
+    BlockRecord,
+    BlockType,
     Note,
     action_of,
     check_description,
@@ -37,7 +39,6 @@ from gatewright.memory.blockrule import (
     refuse_archived,
     require_archived,
 )
-from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Opened, Shelf
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 

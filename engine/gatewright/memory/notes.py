@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
+from gatewright.memory.entrytable import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.policy.document import MemoryWeights
 from gatewright.record.database import Connection, Database

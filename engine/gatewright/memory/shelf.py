@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gatewright.blocks.block import Block
     from gatewright.memory.block_store import BlockStore
-    from gatewright.memory.record import BlockRecord
+    from gatewright.memory.blocktable import BlockRecord
 
 _AT_HAND = 16
 _FOLD_STEPS = 64

@@ -24,7 +24,7 @@ from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
 from gatewright.sources.failure import failure_of, failures
-from gatewright.sources.leftover import sweep, temporary_name
+from gatewright.sources.filetext import sweep, temporary_name
 from gatewright.sources.spelling import plain, refuse_other_spelling
 
 Identity = tuple[int, int]

@@ -33,14 +33,23 @@ from gatewright.sources.filetext import (
     with_lines,
     with_patch,
 )
-from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
-from gatewright.sources.state import FileState, OnDisk, OutsideChange, state_of
+from gatewright.sources.held import (
+    ABSENT,
+    BlockStorePort,
+    FileState,
+    HeldBlock,
+    HeldBlocks,
+    OnDisk,
+    OutsideChange,
+    no_block,
+    state_of,
+)
 
 if TYPE_CHECKING:
-    from gatewright.blocks.text import TextBlock
+    from gatewright.blocks.block import TextBlock
     from gatewright.policy.document import Source
+    from gatewright.sources.held import Decision, Sides, Strategy
     from gatewright.sources.protection import Protection
-    from gatewright.sources.reconcile import Decision, Sides, Strategy
 
 MAX_LISTED = 5_000
 """Entries of one listing of a folder."""
@@ -210,7 +219,7 @@ class FileSource:
 
     def load(self, relative: str) -> JsonValue:
         """Read the disk into the block; what the block held is gone."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         content = self._bytes_to_take(relative)
         text = decode_text(content)
@@ -289,7 +298,7 @@ class FileSource:
 
     def _changed(self, relative: str, change: Callable[[str], str]) -> JsonValue:
         """Give the block another text, unless that cannot be done or written; loaded only when it can."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         block, content = self._blocks.get(relative), None
         if block is None:
@@ -304,7 +313,7 @@ class FileSource:
 
     def create(self, relative: str, content: str) -> JsonValue:
         """Make a new file and its block, and the folders above it."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
@@ -366,7 +375,7 @@ class FileSource:
 
         With the ``mark`` of a standing nothing is done, by a ToolFailure, where block or file is another by now.
         """
-        from gatewright.sources.reconcile import told
+        from gatewright.sources.held import told
 
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
@@ -379,7 +388,7 @@ class FileSource:
 
     def take_in(self, relative: str) -> OutsideChange | None:
         """Put a change from outside into the block where that loses nothing; what became of it, None without block."""
-        from gatewright.sources.reconcile import Outcome, Strategy
+        from gatewright.sources.held import Outcome, Strategy
 
         block = self._blocks.get(relative)
         if block is None:
@@ -397,7 +406,7 @@ class FileSource:
         self, relative: str, strategy: Strategy, block: HeldBlock, state: FileState, disk: OnDisk
     ) -> tuple[Decision, Sides]:
         """Decide, and give the block the text that was decided."""
-        from gatewright.sources.reconcile import Outcome, Sides, decide
+        from gatewright.sources.held import Outcome, Sides, decide
 
         on_disk = None if disk.content is None else decode_text(disk.content)
         sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)

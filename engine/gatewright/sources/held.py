@@ -1,22 +1,31 @@
-"""The blocks of one source at rest, and the text that each was last in step with.
+"""The blocks of one source at rest, and how a file and its block come back into step.
 
 That text (the base) is what a three-way merge starts from. It is kept beside the block under a label of its own that
 holds its digest, written before the block and dropped after it: a block whose digest has no base never comes from a
 crash between the two.
+
+Four strategies: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` puts both together where they
+do not conflict, ``ask`` only tells. Nothing of the disk is ever overwritten here: the block is what changes, and it is
+then compared with the disk as it is now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import DamagedBlock, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.difftext import diff_text
 from gatewright.sources.filetext import decode_text, digest_of
+from gatewright.sources.merge import MergeConflict, merge_texts
 
 if TYPE_CHECKING:
-    from gatewright.blocks.text import TextBlock
+    from gatewright.blocks.block import TextBlock
+
 
 ABSENT = "absent"
 """In the place of a digest: when block and disk were last in step, there was no file."""
@@ -101,7 +110,7 @@ class HeldBlocks:
         stored = self.store.get(self.label_of(relative))
         if stored is None:
             return None
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         try:
             return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
@@ -114,7 +123,7 @@ class HeldBlocks:
 
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
@@ -125,7 +134,7 @@ class HeldBlocks:
 
     def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
         """Store a block that is now compared with a file of that content."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
@@ -145,7 +154,7 @@ class HeldBlocks:
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
         """The text that block and file were last in step with; None where it is not known."""
-        from gatewright.blocks.text import TextBlock
+        from gatewright.blocks.block import TextBlock
 
         if block.disk_digest == ABSENT:
             return ""
@@ -186,3 +195,152 @@ def _base_label(label: str, digest: str) -> str:
 def no_block() -> ToolFailure:
     """What is said where a block is needed and there is none."""
     return ToolFailure("there is no block for this path", code="no-block")
+
+
+class FileState(StrEnum):
+    """Of a file with a block. ``not_loaded``: it has none."""
+
+    SYNCED = "synced"
+    BLOCK_MODIFIED = "block_modified"
+    DISK_MODIFIED = "disk_modified"
+    CONFLICT = "conflict"
+    DISK_DELETED = "disk_deleted"
+    NOT_LOADED = "not_loaded"
+
+
+@frozen
+class OnDisk:
+    """What stands on disk: its bytes; None with a ``problem`` where they cannot be had, None alone where it is gone."""
+
+    content: bytes | None = None
+    problem: str | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is no file."""
+        return self.content is None and self.problem is None
+
+
+@frozen
+class OutsideChange:
+    """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
+
+    relative: str
+    state: FileState
+    merged: bool
+
+
+def state_of(block: HeldBlock, disk: OnDisk) -> FileState:
+    """A file that holds the block's very text is in step, however it came to hold it."""
+    if disk.is_gone:
+        return FileState.BLOCK_MODIFIED if block.disk_digest == ABSENT else FileState.DISK_DELETED
+    on_disk = "" if disk.content is None else digest_of(disk.content)
+    mine = block.digest
+    if mine == on_disk:
+        return FileState.SYNCED
+    if on_disk == block.disk_digest:
+        return FileState.BLOCK_MODIFIED
+    return FileState.CONFLICT if mine != block.disk_digest else FileState.DISK_MODIFIED
+
+
+_SHOWN_CONFLICTS = 20
+_SHOWN_CHARS = 2_000
+_MERGED_CHARS = 8 * 1024 * 1024
+
+
+class Strategy(StrEnum):
+    """Who gives way."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    MERGE = "merge"
+    ASK = "ask"
+
+
+class Outcome(StrEnum):
+    """What comes of it. ``forgotten``: the file is gone and the block went with it."""
+
+    NOTHING = "nothing"
+    KEPT_BLOCK = "kept_block"
+    TOOK_DISK = "took_disk"
+    MERGED = "merged"
+    CONFLICT = "conflict"
+    FORGOTTEN = "forgotten"
+
+
+@frozen
+class Sides:
+    """The texts: ``base`` None where it is not known, ``disk`` None where there is no file."""
+
+    base: str | None
+    block: str
+    disk: str | None
+
+
+@frozen
+class Decision:
+    """What to do: ``text`` is what the block is to hold (None: as it is)."""
+
+    outcome: Outcome
+    text: str | None = None
+    conflicts: tuple[MergeConflict, ...] = ()
+    why: str | None = None
+
+
+def decide(state: FileState, strategy: Strategy, sides: Sides) -> Decision:
+    """What a strategy makes of a state."""
+    if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
+        return Decision(Outcome.NOTHING)
+    if strategy is Strategy.ASK:
+        return Decision(Outcome.CONFLICT, why="nothing was done: whoever decides names a strategy")
+    if strategy is Strategy.OURS:
+        return Decision(Outcome.KEPT_BLOCK)
+    if strategy is Strategy.THEIRS:
+        return Decision(Outcome.FORGOTTEN) if sides.disk is None else Decision(Outcome.TOOK_DISK, sides.disk)
+    return _merged(sides)
+
+
+def _merged(sides: Sides) -> Decision:
+    if sides.disk is None:
+        if sides.block == sides.base:
+            return Decision(Outcome.FORGOTTEN)
+        return Decision(Outcome.CONFLICT, why="the file is gone and its block holds edits")
+    if sides.base is None:
+        return Decision(Outcome.CONFLICT, why="the text that both began with is not known")
+    if sides.block == sides.base:
+        return Decision(Outcome.TOOK_DISK, sides.disk)
+    if len(sides.base) + len(sides.block) + len(sides.disk) > _MERGED_CHARS:
+        return Decision(Outcome.CONFLICT, why="the texts are too long to be put together")
+    found = merge_texts(sides.base, sides.block, sides.disk)
+    if found.text is None:
+        return Decision(Outcome.CONFLICT, conflicts=found.conflicts, why="both changed the same places")
+    return Decision(Outcome.MERGED, found.text)
+
+
+def told(relative: str, state: FileState, strategy: Strategy, decision: Decision, sides: Sides) -> dict[str, JsonValue]:
+    """The decision for whoever asked; with both diffs where there is a conflict. Bounded."""
+    row: dict[str, JsonValue] = {"path": relative, "state": str(state), "strategy": str(strategy)}
+    row["outcome"] = str(decision.outcome)
+    if decision.why is not None:
+        row["why"] = decision.why
+    if decision.outcome is Outcome.CONFLICT:
+        row["conflicts"] = [_place(conflict) for conflict in decision.conflicts[:_SHOWN_CONFLICTS]]
+        row["conflict_count"] = len(decision.conflicts)
+        row["block_diff"] = None if sides.base is None else diff_text(relative, sides.base, sides.block)
+        row["disk_diff"] = None if sides.base is None else diff_text(relative, sides.base, sides.disk or "")
+    return row
+
+
+def _place(conflict: MergeConflict) -> JsonValue:
+    return {
+        "base_line": conflict.base_line,
+        "block_line": conflict.mine_line,
+        "disk_line": conflict.other_line,
+        "base": _cut(conflict.base),
+        "block": _cut(conflict.mine),
+        "disk": _cut(conflict.other),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}[cut, {len(text):,} characters]"

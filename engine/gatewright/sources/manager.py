@@ -42,9 +42,9 @@ from gatewright.sources.ownsource import OwnSource
 
 if TYPE_CHECKING:
     from gatewright.arguments.shell_program import Listing
+    from gatewright.sources.held import OutsideChange
     from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
-    from gatewright.sources.state import OutsideChange
 
 Answer = TypeVar("Answer")
 _STRIPES = 64
@@ -224,7 +224,7 @@ class SourceManager:
 
         None where there are too many to tell. Touches metadata only.
         """
-        from gatewright.sources.named_place import Look, NamedPlaces
+        from gatewright.sources.route import Look, NamedPlaces
 
         named = NamedPlaces(self._places, self._protection.now())
         look = Look(action, contents=contents, patterns=patterns, lists=lists)
@@ -321,7 +321,7 @@ class SourceManager:
     async def list_folder(self, at: Located, limit: int = MAX_LISTED) -> list[JsonValue]:
         """Entries of a folder that are not none, folders first: name, kind, size, permission, loaded."""
 
-        from gatewright.sources.listing import list_entries
+        from gatewright.sources.tree import list_entries
 
         def work(source: FileSource) -> list[JsonValue]:
             return list_entries(source, at.relative, self.overlay(source.source_id).level_of, limit)
@@ -392,7 +392,7 @@ class SourceManager:
 
         ``mark``: of the standing that somebody decided by; with another one nothing is done.
         """
-        from gatewright.sources.reconcile import Strategy
+        from gatewright.sources.held import Strategy
 
         try:
             chosen = Strategy(strategy)

@@ -19,7 +19,7 @@ from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Permission
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource
-from gatewright.sources.leftover import is_leftover
+from gatewright.sources.filetext import is_leftover
 
 FIRST = 500
 """Entries of a large folder that are told before the rest of them is looked at."""

@@ -20,8 +20,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
 from gatewright.policy.target import View
 from gatewright.sources.protection import status_at
-from gatewright.sources.roommount import Mount, MountKind
-from gatewright.sources.roomview import RoomViews, refuse
+from gatewright.sources.roomview import Mount, MountKind, RoomViews, refuse
 
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 1 << 30, 150
 """The most that is copied for one place."""

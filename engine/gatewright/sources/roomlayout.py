@@ -17,8 +17,7 @@ from gatewright.base.word import Word
 from gatewright.policy.target import View
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomindex import LINK, PLAIN, SPECIAL, FolderIndex, Row
-from gatewright.sources.roommount import Mount, MountKind
-from gatewright.sources.roomview import FolderView, RoomViews, refuse
+from gatewright.sources.roomview import FolderView, Mount, MountKind, RoomViews, refuse
 
 MAX_DEPTH = 150
 """The depth to which a place is looked into; what lies deeper where it would have to be looked into is hidden."""

@@ -16,8 +16,7 @@ from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomcopy import Difference, PrivateCopy
 from gatewright.sources.roomindex import FolderIndex, IndexFile, Row
 from gatewright.sources.roomlayout import OWN_FOLDERS, MountPoints, RoomLayout
-from gatewright.sources.roommount import Mount, MountKind, RoomPlan
-from gatewright.sources.roomview import RoomViews, refuse
+from gatewright.sources.roomview import Mount, MountKind, RoomPlan, RoomViews, refuse
 from gatewright.sources.roomwatch import RoomListener, RoomWatch
 from gatewright.sources.whiteouts import WhiteoutFolders, homes
 

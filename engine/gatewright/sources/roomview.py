@@ -1,4 +1,4 @@
-"""The view that a process has of a path by its name alone, and the folders below which that cannot be said at once.
+"""The view that a process in a room has of each path, and what is mounted where for it.
 
 Over one path the strictest of all trees counts, and never more than the use of the innermost place over it. ``closed``
 is absent, ``fixed`` at most read, with everything below. It looks at no disk.
@@ -12,10 +12,47 @@ from collections.abc import Iterable, Sequence
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.pattern import FirstMatch
+from gatewright.base.word import Word
 from gatewright.policy.glob import PermissionRules, above_regex, byte_text, literal_path, parse_git_pattern
 from gatewright.policy.target import Confinement, PlaceUse, Tree, View, view_of
 from gatewright.policy.verdict import Permission
 from gatewright.sources.protection import is_below
+
+
+class MountKind(Word):
+    """The way in which a path gets into a room; later mounts lie over earlier ones.
+
+    overlay: the live folder to be read, without the names at whose place ``whiteouts`` holds a device 0/0. read, write:
+    the file or folder itself. hide_file, hide_folder: something empty over what stands there, whose name is seen.
+    """
+
+    OVERLAY = "overlay"
+    READ = "read"
+    WRITE = "write"
+    HIDE_FILE = "hide_file"
+    HIDE_FOLDER = "hide_folder"
+
+
+@frozen
+class Mount:
+    """One mount, at the same path inside as outside; ``whiteouts``: the folder with the hidden names of an overlay.
+
+    ``origin``: what is mounted there, where it is not what stands at the path (the private copy of a snapshot).
+    """
+
+    kind: MountKind
+    path: str
+    whiteouts: str = ""
+    origin: str = ""
+
+
+@frozen
+class RoomPlan:
+    """The mounts of a room in their order. ``windows``: writable folders in which names are hidden as they appear."""
+
+    mounts: tuple[Mount, ...] = ()
+    windows: tuple[str, ...] = ()
+
 
 NOT_CONFINED = "not-confined"
 """The code of what is said where the kernel cannot hold what the policy says."""

@@ -24,8 +24,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import Confinement
 from gatewright.sources.protection import status_at
 from gatewright.sources.roomlayout import Ground, RoomLayout
-from gatewright.sources.roommount import Mount, MountKind, RoomPlan
-from gatewright.sources.roomview import refuse
+from gatewright.sources.roomview import Mount, MountKind, RoomPlan, refuse
 from gatewright.sources.whiteouts import WhiteoutFolders, libc
 
 BEHIND_S = 5.0

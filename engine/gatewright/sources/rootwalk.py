@@ -20,9 +20,8 @@ from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of, unusable
-from gatewright.sources.filetext import decode_text
-from gatewright.sources.leftover import is_leftover
-from gatewright.sources.listing import is_nameable
+from gatewright.sources.filetext import decode_text, is_leftover
+from gatewright.sources.tree import is_nameable
 
 if TYPE_CHECKING:
     from gatewright.sources.protection import ProtectedSet

@@ -1,24 +1,38 @@
-"""Which source a model's path or a label means, and where in it. It reads metadata only and knows no operation.
+"""The source that a path, a label or a text in the arguments of any tool leads to, and the place in it.
 
 ``..`` is resolved in the text: since no symlink is followed, text and disk agree.
+
+Readings come from ``arguments``; here links are resolved, and what stands there is looked at. What a stranger's tool
+does to a folder it may do to all that is in it, so a folder has the strictest level of what is in it.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
+from gatewright.arguments.path import ModelPath, PathRefused, composed, parent_of_glob, parse_model_path, readings
+from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.policy.target import Located, Refusal
+from gatewright.policy.target import LevelDecision, Located, NamedPlace, Refusal
+from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
-from gatewright.sources.descriptor import Standing, look_along, unusable, without_dots
+from gatewright.sources.descriptor import Standing, identity_of, look_along, look_from_top, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
+from gatewright.sources.known import strictest_level
+from gatewright.sources.protection import status_at
+from gatewright.sources.spelling import as_on_disk, differs_by_process
 
 if TYPE_CHECKING:
+    from gatewright.sources.ground import Ground
     from gatewright.sources.known import KnownPlaces
+    from gatewright.sources.protection import ProtectedSet
+
 
 _SHOWN = 200
 _LABEL = re.compile(r"file:[0-9a-f]{8}:(.+)", re.DOTALL)
@@ -129,3 +143,224 @@ def _failure(standing: Standing, *, folder: bool) -> ToolFailure | None:
     if folder:
         return ToolFailure("this is a file, not a folder", code="not-a-folder")
     return unusable(standing.status)
+
+
+MAX_ENTRIES = 20_000
+"""Entries below a folder that are looked at to tell what is in it; beyond, the strictest level there could be holds."""
+_NONE = LevelDecision(Permission.NONE)
+_PROTECTED = LevelDecision(Permission.NONE, protected=True)
+
+
+@frozen
+class Look:
+    """The question that a text is looked at for. ``contents``: what is in a folder counts, with ``lists`` only the
+    names that it shows; ``patterns``: signs of a pattern are such."""
+
+    action: Action
+    contents: bool
+    patterns: bool = True
+    lists: Listing | None = None
+
+
+@frozen
+class NamedPlaces:
+    """The running sources, and what is protected now."""
+
+    places: KnownPlaces
+    protected: ProtectedSet
+
+    @property
+    def _ground(self) -> Ground:
+        return self.protected.ground
+
+    def of(self, text: str, look: Look, *, folders: Sequence[str] | None, bases: bool) -> tuple[NamedPlace, ...] | None:
+        """Every place that ``text`` may mean, with its level for the action; None where it may mean too many.
+
+        ``folders`` None: only absolute paths count; else where a relative one may start from, with ``bases`` from those
+        of the sources too, and then folders above a base count as well.
+        """
+        read = readings(text)
+        if read is None:
+            return None
+        absolute, relative = read
+        found: dict[tuple[str, str, str | None], NamedPlace] = {}
+        for path in absolute:
+            for place in self._at(path, look, above=folders is not None):
+                found.setdefault((place.absolute, place.inside, place.source_id), place)
+        for path in relative if folders is not None else ():
+            for start, joined in self._starts(path, folders or (), bases=bases):
+                for place in self._at(joined, look, above=start in (folders or ()), start=start):
+                    found.setdefault((place.absolute, place.inside, place.source_id), place)
+        return tuple(found.values())
+
+    def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
+        """From which folder a relative path may start, and where it leads then.
+
+        From a base, and from a folder above it whose name on the way the path begins with: only where something could
+        stand, or where nobody may look.
+        """
+        for folder in folders:
+            yield folder, f"{folder}/{path}"
+        parts = [part for part in os.path.normpath(path).split("/") if part not in {"..", "."}]
+        for source in self.places.running.values() if bases else ():
+            base = source.base.strip("/").split("/")
+            for count in range(min(len(base), len(parts)) + 1):
+                if count and base[-count:] != parts[:count]:
+                    continue
+                joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
+                relative = "/".join(parts[count:]) or BASE
+                if self._ground.stands(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
+                    yield "/" + "/".join(base[: len(base) - count]), joined
+
+    def _at(self, path: str, look: Look, *, above: bool, start: str | None = None) -> Iterator[NamedPlace]:
+        """What a path means, links resolved: places in sources, what is protected, or one place in no source."""
+        real = self._real(path)
+        if real is None:
+            return
+        glob = parent_of_glob(path) if look.contents and look.patterns and not self._ground.stands(path) else None
+        if glob is not None:
+            yield from self._at(glob, look, above=above, start=start)
+        status = status_at(self._ground.place(real))
+        over_links = glob is not None and (glob == "/dev/" or glob.startswith("/proc/"))  # `/dev/f*` may be `/dev/fd`
+        is_elsewhere = over_links or (real != path and differs_by_process(path))
+        if is_elsewhere or self._is_protected(real):
+            yield NamedPlace(real, None, BASE, _PROTECTED, start)
+            return
+        held = [
+            (source, rel) for source in self.places.running.values() if (rel := source.relative_of(real)) is not None
+        ]
+        if held:
+            source, relative = max(held, key=lambda one: len(one[0].base))
+            yield self._judged(source, relative, status, look, start)
+        else:
+            yield NamedPlace(real, None, BASE, None, start)
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            yield from self._other_names(real, status, start)
+        if look.contents and above and not held:
+            yield from self._below(real, look, start)
+
+    def _real(self, path: str) -> str | None:
+        """The path with links resolved, and spelled as on disk where that leads to a source. None: no path at all."""
+        try:
+            real = self._ground.real(path)
+            real.encode()
+        except (OSError, ValueError):
+            return None
+        folded = _folded(real)
+        for source in self.places.running.values():
+            if not real.startswith(source.base) and folded.startswith(_folded(source.base)):
+                return self._ground.name(as_on_disk(self._ground.place(real)))
+        return real
+
+    def _is_protected(self, real: str) -> bool:
+        try:
+            identities = look_from_top(self._ground.place(real)).identities
+        except ToolFailure:
+            identities = ()
+        return self.protected.covers(real, identities)
+
+    def _judged(
+        self,
+        source: FileSource,
+        relative: str,
+        status: os.stat_result | None,
+        look: Look,
+        start: str | None,
+    ) -> NamedPlace:
+        absolute = source.absolute(relative)
+        inside, level = "", self._level(source, relative)
+        is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+        if look.contents and is_folder and level.permission is not Permission.NONE:
+            inside, level = self._strictest_in(source, relative, level, look)
+        stands = status is not None
+        return NamedPlace(absolute, source.source.source_id, relative, level, start, inside, stands=stands)
+
+    def _level(self, source: FileSource, relative: str) -> LevelDecision:
+        try:
+            known = self.places.known(source, relative)
+            standing = source.look(relative)
+        except ToolFailure as failure:
+            if failure.code not in {"source-missing", "not-a-folder"}:
+                return _NONE
+        else:
+            if standing.exists or not known.is_closed:
+                return known.level(standing, self.protected)
+        return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
+
+    def _strictest_in(
+        self, source: FileSource, relative: str, own: LevelDecision, look: Look
+    ) -> tuple[str, LevelDecision]:
+        """The strictest level in a folder and where it is, empty for the folder itself.
+
+        For reading only what is none is stricter than another level.
+        """
+        levels = {level for one in self.places.running.values() for level in one.source.levels}
+        reads = look.action is Action.READ
+        is_protected_in = self.protected.is_in(source.base)
+        if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not is_protected_in:
+            return "", own
+        found, where, strictest = 0, "", own
+        folders = [relative]
+        while folders:
+            folder = folders.pop()
+            prefix = "" if folder == BASE else f"{folder}/"
+            try:
+                entries = list(os.scandir(self._ground.place(source.absolute(folder))))
+            except OSError:
+                continue
+            for entry in entries:
+                if look.lists is Listing.PLAIN and entry.name.startswith("."):
+                    continue
+                found += 1
+                if found > MAX_ENTRIES:
+                    return "", strictest_level([LevelDecision(level) for level in sorted(levels)])
+                below = f"{prefix}{entry.name}"
+                is_folder = entry.is_dir(follow_symlinks=False)
+                try:
+                    identities = (identity_of(entry.stat(follow_symlinks=False)),) if is_protected_in else ()
+                    level = self.places.decide(source, below, identities, self.protected, folder=is_folder)
+                except (OSError, ToolFailure):
+                    level = _NONE
+                if level.permission is Permission.NONE:
+                    return below, level
+                stricter = strictest_level((strictest, level))
+                if not reads and stricter.permission is not strictest.permission:
+                    strictest, where = stricter, below
+                if is_folder and not look.lists:
+                    folders.append(below)
+        return where, strictest
+
+    def _other_names(self, real: str, status: os.stat_result, start: str | None) -> Iterator[NamedPlace]:
+        """The names that a file with several has in sources: by each of them the level is that file's."""
+        left = MAX_ENTRIES
+        for source in self.places.running.values():
+            folders = [BASE]
+            while folders:
+                folder = folders.pop()
+                try:
+                    entries = list(os.scandir(self._ground.place(source.absolute(folder))))
+                except OSError:
+                    continue
+                for entry in entries:
+                    left -= 1
+                    below = entry.name if folder == BASE else f"{folder}/{entry.name}"
+                    if left < 0:
+                        yield NamedPlace(real, source.source.source_id, below, _NONE, start)
+                        return
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(below)
+                    elif entry.inode() == status.st_ino and source.absolute(below) != real:
+                        level = self.places.by_rules(source, below, folder=False)
+                        yield NamedPlace(source.absolute(below), source.source.source_id, below, level, start)
+
+    def _below(self, real: str, look: Look, start: str | None) -> Iterator[NamedPlace]:
+        """The sources whose base is somewhere in the folder."""
+        prefix = real.rstrip("/") + "/"
+        within = replace(look, contents=look.lists is None)
+        for source in self.places.running.values():
+            if source.base.startswith(prefix):
+                yield self._judged(source, BASE, status_at(source.folder.place), within, start)
+
+
+def _folded(path: str) -> str:
+    return composed(path).casefold()

@@ -20,7 +20,7 @@ from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Located
 from gatewright.policy.verdict import Permission
 from gatewright.record.process import fork_safe_lock
-from gatewright.sources.folderwatch import FolderNews, FolderWatch
+from gatewright.sources.watch import FolderNews, FolderWatch
 
 if TYPE_CHECKING:
     from gatewright.sources.basefolder import BaseFolder

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gatewright.base.file import lock
 from gatewright.sources.protection import status_at
-from gatewright.sources.roommount import Mount
+from gatewright.sources.roomview import Mount
 
 _PATIENCE_S = 5.0
 _NAME = "gatewright-rooms"

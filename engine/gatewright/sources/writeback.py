@@ -32,7 +32,7 @@ from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.filetext import decode_text
 from gatewright.sources.protection import is_below
 from gatewright.sources.roomcopy import CopyChange, Difference, mark_of, remove_tree
-from gatewright.sources.roommount import RoomPlan
+from gatewright.sources.roomview import RoomPlan
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """The largest file that is written back."""

@@ -30,7 +30,7 @@ from gatewright.tools.shape import PLAIN, MethodShape, model_shape
 
 if TYPE_CHECKING:
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.tools.decorator import Binding, Made
+    from gatewright.tools.signature import Binding, Made
 
 MARK = "__gatewright_operation__"
 
@@ -56,7 +56,7 @@ def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     own = declared.__dict__.get("run")
     if own is None or declared.result_type is ResultType.STREAM:
         return None
-    from gatewright.tools.decorator import returned, returned_schema
+    from gatewright.tools.signature import returned, returned_schema
 
     with suppress(RegistrationError):
         return returned_schema(returned(own, f"tool `{declared.name}`"))
@@ -170,8 +170,8 @@ def _marked(declared: type[Declaration], base: type[Any], where: str) -> dict[st
 
 
 def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
-    from gatewright.tools.decorator import bind
     from gatewright.tools.shape import check_parameters
+    from gatewright.tools.signature import bind
 
     bindings: dict[str, Binding] = {}
     made: Made = {}
@@ -194,7 +194,7 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
 
 def _output(declared: type[Declaration], mark: OperationMark, binding: Binding) -> Schema | None:
     """The schema of an operation's results, where it says one."""
-    from gatewright.tools.decorator import returned_schema
+    from gatewright.tools.signature import returned_schema
 
     says_none = declared.output_schema is None and declared.result_type is not ResultType.STREAM
     return returned_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema

@@ -1,4 +1,8 @@
-"""Operations of a tool: one as a value, which a schema has and which field selects them, faults of arguments."""
+"""Operations of a tool: one as a value, which a schema has and which field selects them, faults of arguments.
+
+Discovered: as `discover_operations` reads it. Declared: with the field or the operations that somebody names. A closed
+list that is named is narrowed; a free text becomes a closed list.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tools that there are, by name and major version, while they come and go, and written down as definitions."""
+"""The tools that there are, by name and major version, while they come and go, and written down as definitions.
+
+Writers take turns; readers look at a snapshot that never changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The ways in which declared tools take their input: one function, one method per operation, a pydantic model."""
+"""The ways in which declared tools take their input: one function, one method per operation, a pydantic model.
+
+What each operation needs is told in the description of the operation field.
+
+``InputShape`` in ``schemashape`` is all of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.result import awaitable, check_yields
 
 if TYPE_CHECKING:
-    from gatewright.tools.decorator import Binding
+    from gatewright.tools.signature import Binding
 
 
 Clean = Callable[[str], str]
@@ -269,7 +274,7 @@ class ModelShape:
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
     ) -> object:
         """Build the model and hand it over."""
-        from gatewright.tools.decorator import first_message
+        from gatewright.tools.signature import first_message
 
         called = self.operations_of(arguments)
         if called is None or (len(frozenset(called)) == 1 and operation not in called):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from gatewright.gate import Status as Status
     from gatewright.workspace.assembly import audit_log as audit_log
     from gatewright.workspace.assembly import permission_broker as permission_broker
-    from gatewright.workspace.library import format_names as format_names
     from gatewright.workspace.migration import migrate as migrate
-    from gatewright.workspace.programsource import BlockSource as BlockSource
-    from gatewright.workspace.programsource import StreamSource as StreamSource
+    from gatewright.workspace.policy_reader import format_names as format_names
+    from gatewright.workspace.program import BlockSource as BlockSource
+    from gatewright.workspace.program import StreamSource as StreamSource
     from gatewright.workspace.sandbox import CopyCancelled as CopyCancelled
     from gatewright.workspace.sandbox import remove_dead_copies as remove_dead_copies
     from gatewright.workspace.team import verify_export as verify_export
@@ -47,9 +47,9 @@ door(
             "Status",
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
-        "gatewright.workspace.library": ("format_names",),
+        "gatewright.workspace.policy_reader": ("format_names",),
         "gatewright.workspace.migration": ("migrate",),
-        "gatewright.workspace.programsource": ("BlockSource", "StreamSource"),
+        "gatewright.workspace.program": ("BlockSource", "StreamSource"),
         "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
         "gatewright.workspace.team": ("verify_export",),
         "gatewright.workspace.template": (

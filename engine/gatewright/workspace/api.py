@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, Undo
     from gatewright.blocks.history import Step
     from gatewright.blocks.schema import BlockSchema, CompositeSchema, ListSchema, LogSchema, TextSchema
-    from gatewright.blocks.schemajson import schema_from_json, schema_keys, type_name
-    from gatewright.blocks.value_schema import value_schema, whole_value
+    from gatewright.blocks.schemajson import schema_from_json, schema_keys, type_name, value_schema, whole_value
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
     from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
@@ -70,10 +69,10 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.sessionstore import ClientSession, ServingProcess
     from gatewright.gate.trial import StepForecast
+    from gatewright.memory.agentblocks import AgentContext
     from gatewright.memory.blocks import BlockInfo, BlockService
-    from gatewright.memory.context import AgentContext
+    from gatewright.memory.blocktable import BlockRecord, BlockType
     from gatewright.memory.entrytable import Entry, EntryKind
-    from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.policy import agentedit, compositionedit, policyedit, rights, ruleedit, sourceedit
     from gatewright.policy.agentedit import (
         TIER_KEYS,
@@ -218,19 +217,19 @@ if TYPE_CHECKING:
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
     from gatewright.sources.filesource import FileSource
-    from gatewright.sources.folderwatch import FolderNews, FolderWatch
-    from gatewright.sources.leftover import is_leftover
+    from gatewright.sources.filetext import is_leftover
+    from gatewright.sources.held import FileState
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.overlay import Listing, Overlay
     from gatewright.sources.roomview import RoomViews
-    from gatewright.sources.state import FileState
-    from gatewright.sources.watch import Noticed, SourceWatching
+    from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
     from gatewright.tools import ArgumentIssue
     from gatewright.tools.parameter import Role
     from gatewright.tools.pin import Pin
     from gatewright.tools.shape import PLAIN
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
+    from gatewright.workspace.attachment import roots_by_tool
     from gatewright.workspace.beginning import SECRETS, Beginning, begin_workspace
     from gatewright.workspace.client_file import (
         ClientEdit,
@@ -251,7 +250,6 @@ if TYPE_CHECKING:
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule
-    from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, example_names, write_demo
     from gatewright.workspace.toolfile import (
@@ -297,8 +295,7 @@ door(
         "gatewright.blocks.edit": ("Append", "Overwrite", "Redo", "Replace", "Undo"),
         "gatewright.blocks.history": ("Step",),
         "gatewright.blocks.schema": ("BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "TextSchema"),
-        "gatewright.blocks.schemajson": ("schema_from_json", "schema_keys", "type_name"),
-        "gatewright.blocks.value_schema": ("value_schema", "whole_value"),
+        "gatewright.blocks.schemajson": ("schema_from_json", "schema_keys", "type_name", "value_schema", "whole_value"),
         # policy
         "gatewright.policy": (
             "agentedit", "compositionedit", "policyedit",
@@ -356,20 +353,19 @@ door(
         "gatewright.policyfile.render": ("literal",),
         # sources
         "gatewright.sources.filesource": ("FileSource",),
-        "gatewright.sources.state": ("FileState",),
-        "gatewright.sources.watch": ("Noticed", "SourceWatching"),
+        "gatewright.sources.held": ("FileState",),
+        "gatewright.sources.watch": ("Noticed", "SourceWatching", "FolderNews", "FolderWatch"),
         "gatewright.sources.basefolder": ("BaseFolder",),
         "gatewright.sources.descriptor": ("entries_of",),
-        "gatewright.sources.folderwatch": ("FolderNews", "FolderWatch"),
-        "gatewright.sources.leftover": ("is_leftover",),
+        "gatewright.sources.filetext": ("is_leftover",),
         "gatewright.sources.manager": ("SourceManager",),
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         "gatewright.sources.roomview": ("RoomViews",),
         # memory
         "gatewright.memory.blocks": ("BlockInfo", "BlockService"),
-        "gatewright.memory.context": ("AgentContext",),
+        "gatewright.memory.agentblocks": ("AgentContext",),
         "gatewright.memory.entrytable": ("Entry", "EntryKind"),
-        "gatewright.memory.record": ("BlockRecord", "BlockType"),
+        "gatewright.memory.blocktable": ("BlockRecord", "BlockType"),
         # tools
         "gatewright.tools": ("ArgumentIssue",),
         "gatewright.tools.parameter": ("Role",),
@@ -409,7 +405,7 @@ door(
         "gatewright.workspace.image": ("WorkspaceImage",),
         "gatewright.workspace.policy_reader": ("text_problems",),
         "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule"),
-        "gatewright.workspace.roots": ("roots_by_tool",),
+        "gatewright.workspace.attachment": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
         "gatewright.workspace.toolfile": (

@@ -29,12 +29,11 @@ from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
 from gatewright.tools import Ports, ToolRegistry
-from gatewright.workspace.attachment import Attachments, Key
+from gatewright.workspace.attachment import Attachments, Key, RootTools, absences
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import closed_places, policy_path_of
-from gatewright.workspace.programsource import WorkspaceSources
-from gatewright.workspace.roots import RootTools, absences
+from gatewright.workspace.program import WorkspaceSources
 
 if TYPE_CHECKING:
     from gatewright.gate.approval import ApprovalLimits

@@ -13,7 +13,7 @@ from gatewright.sources.held import is_base_label
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
-    from gatewright.memory.record import BlockRecord
+    from gatewright.memory.blocktable import BlockRecord
     from gatewright.memory.shelf import Shelf
     from gatewright.sources.manager import SourceManager
 

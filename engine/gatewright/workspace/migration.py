@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gatewright.adapters.claude_limits import untold_limits
-from gatewright.adapters.claude_settings import Migrated, read_claude_settings
+from gatewright.adapters.claude_settings import Migrated, read_claude_settings, untold_limits
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Dialect
 from gatewright.policyfile import render_policy

@@ -14,15 +14,22 @@ from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import key_folder
 from gatewright.policy.document import CatalogType, Policy, Source, SourceType
 from gatewright.policy.right import ToolFacts
-from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
+from gatewright.policyfile import (
+    KnownTools,
+    LoadedPolicy,
+    parse_policy,
+    patch_text,
+    read_policy_text,
+    render_policy,
+    write_policy_text,
+)
+from gatewright.schema.formats import FORMATS
 from gatewright.tools import Tool, ToolRegistry
-from gatewright.workspace.attachment import folder_problem
+from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, rooted
 from gatewright.workspace.catalog import CatalogBook, MakeRunner
-from gatewright.workspace.grantreach import grant_problems
-from gatewright.workspace.lint import lints
+from gatewright.workspace.lint import grant_problems, lints
 from gatewright.workspace.location import resolved
 from gatewright.workspace.policytext import PolicyText
-from gatewright.workspace.roots import declare_rooted, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
 
 SERVER_NOT_TRUSTED = "server-not-trusted"
@@ -312,3 +319,37 @@ def endpoint_problems(
             text = f"the endpoint `{target}` is not used before it is trusted: `{url}`; `gatewright check --trust` does"
             severity, place = Severity.WARNING, places(address)
             yield Problem(severity, ENDPOINT_NOT_TRUSTED, text, place, subject=Subject(address))
+
+
+def load_policy(path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()) -> Policy:
+    """The policy of a TOML file, strictly. It may name the built-in tools, ``tools`` (those of the program itself),
+    and those that its own catalogs give by their manifests; ``known`` takes the place of the first two.
+
+    Raises WorkspaceError when it cannot be read, PolicyInvalid with every problem at once, or AlreadyRegistered for a
+    tool with the name and major version of another.
+    """
+    return load_valid(Path(path), known or _known(Path(path), tools))[1]
+
+
+def save_policy(
+    policy: Policy, path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()
+) -> None:
+    """Write a policy, atomically; an existing file is patched, so that its comments and order stay.
+
+    Raises WorkspaceError when it cannot be written, PolicyInvalid when the file there now has errors.
+    """
+    target = Path(path)
+    if not target.exists():
+        write_policy_text(target, render_policy(policy), expected=None)
+        return
+    loaded, before = load_valid(target, known or _known(target, tools))
+    write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)
+
+
+def format_names() -> tuple[str, ...]:
+    """The provider formats that a preview can have."""
+    return tuple(FORMATS)
+
+
+def _known(path: Path, tools: Iterable[Tool]) -> KnownTools:
+    return catalog_book(path, tools).known

@@ -13,9 +13,9 @@ from gatewright.policy.glob import check_pattern
 from gatewright.policy.right import ToolFacts
 from gatewright.policyfile.check import has_requirement, hidden_requirements, majors_of
 from gatewright.policyfile.reader import Fault, agent_fault
+from gatewright.workspace.attachment import root_problems
 from gatewright.workspace.policy_reader import base_problems
 from gatewright.workspace.policytext import PolicyText
-from gatewright.workspace.roots import root_problems
 from gatewright.workspace.trust import TrustRecords
 
 

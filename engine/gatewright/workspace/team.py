@@ -16,7 +16,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.problem import shown
 from gatewright.gate import STATE_FOLDER, AuditLog
-from gatewright.memory.adoption import foreign_stores
+from gatewright.memory.block_store import foreign_stores
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict

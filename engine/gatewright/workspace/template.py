@@ -97,8 +97,8 @@ def _fill_memory(state: Path, keys: Path) -> None:
     from gatewright.memory.archive import Archive, Conversations
     from gatewright.memory.block_store import FILE_NAME, BlockStore
     from gatewright.memory.blocks import BlockService
+    from gatewright.memory.blocktable import BlockType
     from gatewright.memory.notes import FOLDER, NoteBook
-    from gatewright.memory.record import BlockType
     from gatewright.policy.verdict import Permission
 
     if (state / FILE_NAME).exists():

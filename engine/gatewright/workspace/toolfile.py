@@ -25,9 +25,8 @@ from gatewright.policyfile.reader import catalog_fault
 from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.pin import Listing
-from gatewright.workspace.jsonfile import parse_json
 from gatewright.workspace.location import is_inside, place_file
-from gatewright.workspace.manifest import MAX_MANIFEST_BYTES
+from gatewright.workspace.manifest import MAX_MANIFEST_BYTES, parse_json
 
 MAX_FAULTS = 500
 _SAYS_TOOLS = frozenset({"openapi", "swagger", "tools"})

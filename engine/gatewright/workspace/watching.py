@@ -14,8 +14,8 @@ from gatewright.sources.watch import Noticed, SourceWatching
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
-    from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.sources.manager import SourceManager
+    from gatewright.sources.watch import FolderNews, FolderWatch
 
 
 class SourceWatches:
@@ -40,7 +40,7 @@ class SourceWatches:
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
         """Watch the folder of a source. Raises WorkspaceError where that is not attached."""
-        from gatewright.sources.folderwatch import FolderWatch
+        from gatewright.sources.watch import FolderWatch
 
         source = self._sources.get(source_id)
         if source is None:

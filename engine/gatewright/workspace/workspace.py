@@ -35,9 +35,9 @@ from gatewright.gate import (
     StageTrace,
     is_durable,
 )
-from gatewright.memory.adoption import adopt_memory, foreign_stores
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
+from gatewright.memory.block_store import adopt_memory, foreign_stores
 from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Written
 from gatewright.policy.right import ToolFacts, ToolRight
@@ -48,9 +48,8 @@ from gatewright.policy.verdict import SafetyTier, split_name
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.folderwatch import FolderNews, FolderWatch
 from gatewright.sources.stream import Streams
-from gatewright.sources.watch import Noticed, SourceWatching
+from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, write_pin
 from gatewright.workspace.assembly import CopyOf, Folders, assemble
@@ -60,8 +59,14 @@ from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
-from gatewright.workspace.program import Program, ProgramTools
-from gatewright.workspace.programsource import BlockSource, ProgramSources, StreamSource, WorkspaceSources
+from gatewright.workspace.program import (
+    BlockSource,
+    Program,
+    ProgramSources,
+    ProgramTools,
+    StreamSource,
+    WorkspaceSources,
+)
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatches
@@ -74,9 +79,9 @@ if TYPE_CHECKING:
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
     from gatewright.gate.sessionstore import ServingBook
+    from gatewright.memory.agentblocks import AgentContext
+    from gatewright.memory.archive import Inbox
     from gatewright.memory.blocks import BlockService
-    from gatewright.memory.context import AgentContext
-    from gatewright.memory.inbox import Inbox
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policy.target import Confinement, View
@@ -85,8 +90,7 @@ if TYPE_CHECKING:
     from gatewright.sources.ground import Ground
     from gatewright.sources.roomplan import RoomPlanner
     from gatewright.workspace.catalogtools import CatalogTools
-    from gatewright.workspace.confining import Confinements
-    from gatewright.workspace.copyreturns import CopyReturns
+    from gatewright.workspace.confining import Confinements, CopyReturns
     from gatewright.workspace.export import BoundPath
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
@@ -420,7 +424,7 @@ class Workspace:
 
     @once
     def _copy_returns(self) -> CopyReturns:
-        from gatewright.workspace.copyreturns import CopyReturns
+        from gatewright.workspace.confining import CopyReturns
 
         return CopyReturns(self._folders.state / "kept", self.broker, self.audit, self._confinements.of)
 
@@ -510,7 +514,7 @@ class Workspace:
 
         Without an agent: those to the user that nobody has taken yet. Raises WorkspaceError for an unknown agent.
         """
-        from gatewright.memory.inbox import Inbox
+        from gatewright.memory.archive import Inbox
 
         if agent_id:
             self.view(agent_id)  # refuses an unknown agent

@@ -22,7 +22,7 @@ from gatewright.base.thread import in_own_thread
 from gatewright.gate.record import Connection
 from gatewright.policy.target import Confinement, Place, PlaceUse, ProcessBounds, Tree
 from gatewright.policy.verdict import Permission
-from gatewright.sources.roommount import Mount, MountKind, RoomPlan
+from gatewright.sources.roomview import Mount, MountKind, RoomPlan
 from tests.engine.adapters.proxybench import Names
 from tests.support.checkout import ROOT
 from tests.support.patience import until

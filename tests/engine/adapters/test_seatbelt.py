@@ -13,8 +13,7 @@ from gatewright.adapters.seatbelt import seatbelt_profile
 from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.target import Confinement, Place, Tree, View
 from gatewright.policy.verdict import Permission
-from gatewright.sources.roommount import Mount, MountKind, RoomPlan
-from gatewright.sources.roomview import RoomViews
+from gatewright.sources.roomview import Mount, MountKind, RoomPlan, RoomViews
 
 _TOKEN = re.compile(r'\s+|;[^\n]*|([()])|"((?:[^"\\]|\\.)*)"|([^\s()"]+)')
 Form = str | list["Form"]

@@ -16,16 +16,7 @@ from gatewright.blocks import (
     TextSchema,
 )
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import (
-    Append,
-    Edit,
-    Overwrite,
-    Patch,
-    Redo,
-    Replace,
-    SetField,
-    Undo,
-)
+from gatewright.blocks.edit import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
 
 ANN = Hand("agent:ann", 1_700_000_000.0)

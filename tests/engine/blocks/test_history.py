@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import (
-    Append,
-    Edit,
-    Overwrite,
-    Redo,
-    Replace,
-    SetField,
-    Undo,
-)
+from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
 
 ANN, BOB = Hand("ann", 1.0), Hand("bob", 2.0)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
 from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.replacement import with_splices
-from gatewright.blocks.unifieddiff import patch_splices
+from gatewright.blocks.textedit import patch_splices, with_splices
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "-x", "+y", "@@ z", "\\ w", "--- v", " s"]), max_size=12)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import GatewrightError, WorkspaceError
-from gatewright.blocks.text import TextBlock
+from gatewright.blocks.block import TextBlock
 
 TEXT = st.text(alphabet=st.sampled_from("ab\n\réé😀\ufeff "), max_size=40)
 

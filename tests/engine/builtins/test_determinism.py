@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.builtins import builtin_tools, file_tool, note_tools, root_tools
 from gatewright.gate import Status
-from gatewright.memory.adoption import adopt_memory
+from gatewright.memory.block_store import adopt_memory
 from gatewright.tools.declaration import Determinism, SideEffect
 from gatewright.tools.tool import Tool
 from gatewright.workspace import Approval, ApprovalRequest, Workspace, create_workspace

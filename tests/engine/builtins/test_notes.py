@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from gatewright.builtins import note_tools
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.memory import fulltext, notes
+from gatewright.memory import entrytable, notes
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Conversations
 from gatewright.memory.block_store import BlockStore
@@ -514,7 +514,7 @@ def test_tools_say_what_they_do(bench: Bench) -> None:
 async def test_without_a_full_text_index_the_tools_are_not_there_and_the_operator_is_told_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fulltext, "PROBE", "CREATE VIRTUAL TABLE probe USING fts_of_no_sqlite(words)")
+    monkeypatch.setattr(entrytable, "PROBE", "CREATE VIRTUAL TABLE probe USING fts_of_no_sqlite(words)")
     bench = Bench(tmp_path)
     assert bench.workspace.view("a").tools("mcp") == []
     decision = bench.workspace.decide("a", "memory_search", {"query": "x"})

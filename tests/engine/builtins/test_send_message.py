@@ -16,8 +16,8 @@ import pytest
 from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
 from gatewright.cli.main import main
 from gatewright.gate import Decision, Outcome, Status
+from gatewright.memory.archive import MAX_WAITING, Received
 from gatewright.memory.block_store import BlockStore
-from gatewright.memory.inbox import MAX_WAITING, Received
 from gatewright.policy.agentedit import remove_agent, rename_agent
 from gatewright.policy.scope import TARGETS
 from gatewright.policy.verdict import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.blocks.text import TextBlock
+from gatewright.blocks.block import TextBlock
 from gatewright.gate import Status
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, Operator

@@ -14,7 +14,7 @@ import pytest
 
 from gatewright.blocks.edit import Append
 from gatewright.memory.block_store import FILE_NAME
-from gatewright.policy.permission import Action
+from gatewright.policy.verdict import Action
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import BlockBench, opened
 

@@ -8,9 +8,9 @@ import pytest
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema, Viewport
+from gatewright.blocks.block import TextBlock
 from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
-from gatewright.blocks.text import TextBlock
 from gatewright.memory import BlockRecord, BlockService, BlockType
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.shelf import Shelf

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gatewright.blocks.block import TextBlock
 from gatewright.blocks.edit import Undo
-from gatewright.blocks.text import TextBlock
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import Action, Permission
@@ -28,7 +28,7 @@ for number in range(40):
 PUTTER = """
 import sys
 from pathlib import Path
-from gatewright.blocks.text import TextBlock
+from gatewright.blocks.block import TextBlock
 from gatewright.memory.block_store import BlockStore
 path, name, label = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 store = BlockStore(path)

@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.block import TextBlock
 from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.text import TextBlock
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.target import Located
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.filetext import with_lines
-from gatewright.sources.held import HeldBlocks
+from gatewright.sources.held import Decision, FileState, HeldBlocks, Outcome, Sides, Strategy, decide
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.reconcile import Decision, Outcome, Sides, Strategy, decide
-from gatewright.sources.state import FileState
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 BASE = "1\n2\n3\n4\n5\n"

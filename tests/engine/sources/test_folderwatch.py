@@ -8,7 +8,7 @@ import pytest
 from watchfiles import Change
 
 from gatewright.sources.basefolder import base_folder
-from gatewright.sources.folderwatch import MAX_TOLD, FolderNews, FolderWatch
+from gatewright.sources.watch import MAX_PATHS_TOLD, FolderNews, FolderWatch
 
 WAIT_S = 3_600.0
 
@@ -90,19 +90,19 @@ def test_where_the_system_cannot_watch_the_folder_is_looked_at_or_its_fault_told
         seen.append((force_polling, poll_delay_ms))
         if not force_polling or not polls:
             raise OSError("no more watches")
-        yield {(Change.added, f"{base}/{number}") for number in range(MAX_TOLD)}
-        yield {(Change.added, f"{base}/{number}") for number in range(MAX_TOLD + 1)}
+        yield {(Change.added, f"{base}/{number}") for number in range(MAX_PATHS_TOLD)}
+        yield {(Change.added, f"{base}/{number}") for number in range(MAX_PATHS_TOLD + 1)}
 
     monkeypatch.setattr("watchfiles.watch", watched)
     with watch(tmp_path, told):
         news = told.until(lambda _: True)
         if polls:
-            assert (len(news.came), news.more) == (MAX_TOLD, False)
+            assert (len(news.came), news.more) == (MAX_PATHS_TOLD, False)
             assert told.until(lambda _: True) == FolderNews(more=True)
         else:
             assert news == FolderNews(problem="no more watches")
     assert seen[:2] == [(False, 1_500), (True, 1_500)]
-    assert MAX_TOLD == 2_000
+    assert MAX_PATHS_TOLD == 2_000
 
 
 def test_what_happened_to_a_path_in_the_end_is_told_once_and_of_other_places_nothing(

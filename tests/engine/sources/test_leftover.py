@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.policy.verdict import Action
-from gatewright.sources.leftover import STALE_S, is_leftover, temporary_name
+from gatewright.sources.filetext import STALE_S, is_leftover, temporary_name
 from tests.engine.sources.bench import Bench
 
 LEFT = ".a.md.0123456789ab.tmp"

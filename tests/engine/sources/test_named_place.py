@@ -10,7 +10,7 @@ import pytest
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.target import NamedPlace
 from gatewright.policy.verdict import Action, Permission
-from gatewright.sources import named_place
+from gatewright.sources import route
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 LEVELS = (("*.key", Permission.NONE), ("shut/", Permission.NONE), ("*.txt", Permission.READ_ONLY))
@@ -182,7 +182,7 @@ def test_a_folder_too_large_to_look_through_is_as_strict_as_it_could_be(
     os.link(open_bench.folder / "a.md", open_bench.folder.parent / "work/twin")
     for name in ("m.md", "n.md"):
         open_bench.write(f"sub/{name}", "x")
-    monkeypatch.setattr(named_place, "MAX_ENTRIES", most)
+    monkeypatch.setattr(route, "MAX_ENTRIES", most)
     open_bench.update(source_of(rules=LEVELS[2:]))
     where = "sub/b.txt" if is_told else ""
     assert rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True) == [("base", "docs", ".", "read_only", where)]

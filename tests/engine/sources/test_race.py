@@ -13,7 +13,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.verdict import Action, Permission
-from gatewright.sources.reconcile import Strategy
+from gatewright.sources.held import Strategy
 from gatewright.sources.tree import Doomed, doomed, list_tree, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from gatewright.base.errors import ToolFailure
+from gatewright.blocks.block import TextBlock
 from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.text import TextBlock
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.descriptor import CONFLICT
 from gatewright.sources.filesource import FileSource
 from gatewright.sources.filetext import digest_of
-from gatewright.sources.reconcile import Strategy
+from gatewright.sources.held import Strategy
 from tests.engine.sources.bench import Bench, source_of
 
 NO_BLOCK = "there is no block for this path"

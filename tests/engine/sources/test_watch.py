@@ -13,8 +13,7 @@ from watchfiles import Change
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.verdict import Permission
-from gatewright.sources.held import StoredBlock
-from gatewright.sources.state import FileState, OutsideChange
+from gatewright.sources.held import FileState, OutsideChange, StoredBlock
 from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatching
 from tests.engine.sources.bench import Bench, source_of
 

@@ -18,7 +18,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.basefolder import base_folder
-from gatewright.sources.reconcile import Strategy
+from gatewright.sources.held import Strategy
 from gatewright.workspace import (
     Approval,
     ApprovalRequest,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.policy.edit import Edit, SourceChange
-from gatewright.sources.state import FileState
+from gatewright.sources.held import FileState
 from gatewright.sources.watch import Noticed
 from gatewright.workspace import Workspace
 

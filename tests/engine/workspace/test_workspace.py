@@ -16,7 +16,7 @@ from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile import write_policy_text
 from gatewright.workspace import Workspace, create_workspace
-from gatewright.workspace.library import load_policy
+from gatewright.workspace.policy_reader import load_policy
 
 POLICY = """\
 # Kept by hand.

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Permission
-from gatewright.sources.state import FileState
+from gatewright.sources.held import FileState
 from gatewright_gui.pages.files import folder_tree
 from gatewright_gui.pages.files.folder_tree import FolderTreeModel
 from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings

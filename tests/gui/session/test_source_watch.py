@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from gatewright.policy.target import Located
-from gatewright.sources.state import FileState, OutsideChange
+from gatewright.sources.held import FileState, OutsideChange
 from gatewright.sources.watch import Noticed
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.session.document import Document
