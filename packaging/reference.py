@@ -86,10 +86,7 @@ def _when(stage: object) -> str:
 
 
 def _said_by(stage: Any) -> str:
-    from importlib import import_module
-
-    said = _first(import_module(f"gatewright.gate.stages.{stage.name}").__doc__)
-    return said.partition(": ")[2]
+    return _first(stage.run.__doc__)
 
 
 def _tables(title: str, shape: Any) -> Iterator[str]:

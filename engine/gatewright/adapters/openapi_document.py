@@ -235,7 +235,7 @@ class Schemas:
 
     @property
     def used(self) -> int:
-        """How many schemas it has converted."""
+        """The number of schemas converted so far."""
         return self._nodes - self._left
 
     def of(self, value: object, pointer: str) -> Schema:

@@ -287,7 +287,7 @@ _EMPTY: Schema = {"type": "object", "properties": {"status": {"type": "integer"}
 
 
 class Answers:
-    """What an operation answers where it succeeds. ``schema``: of the result; None where the document does not tell.
+    """The answer of an operation that succeeds. ``schema``: of the result; None where the document does not tell.
 
     ``accept``: the types that have to be asked for; empty where JSON, or anything, is right.
     """
@@ -319,7 +319,7 @@ class Answers:
             self.schema = None if result_schema_fault(made) else made
 
     def _schemas_of(self, content: Schema, pointer: str) -> Iterator[Schema | None]:
-        """What becomes of the bodies that an answer may have; None of one that may be anything."""
+        """The result made of the bodies that an answer may have; None of one that may be anything."""
         if not content:
             yield _EMPTY
         json = [kind for kind in content if JSON.fullmatch(kind.lower())]
@@ -376,7 +376,7 @@ def read_security(document: Document, faults: list[Fault]) -> Keys:
 
 
 def _place_of(scheme: Schema, place: str) -> tuple[str, str]:
-    """Where a scheme has its key: in a header, which a cookie is too, or in the query. Raises Faulty."""
+    """The place of a scheme's key: in a header, which a cookie is too, or in the query. Raises Faulty."""
     kind, where, name = scheme.get("type"), scheme.get("in"), str(scheme.get("name"))
     if kind == "apiKey" and where == "query":
         return "query", name

@@ -126,7 +126,7 @@ class _Here:
     """Awaits work in the loop of whoever asks, as `LoopThread` does in its own."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` gives or raises."""
+        """Return what ``work`` gives, raise what it raises."""
         return await work
 
     run_out = run

@@ -109,7 +109,7 @@ def place_words(given: Mapping[str, PlaceUse]) -> str:
 
 
 def runner_words(catalog: Catalog) -> str:
-    """What gets the places of a catalog."""
+    """The process or module that gets the places of a catalog."""
     return f"the {'module' if catalog.module else 'process'} of `{catalog.catalog_id}`"
 
 

@@ -399,7 +399,7 @@ def catalog_fault(catalog: Catalog) -> str | None:
 
 
 def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]) -> tuple[Fault, ...]:
-    """What of the rules, the defaults, the workspace and the compositions of ``after`` is wrong.
+    """Faults of the rules, the defaults, the workspace and the compositions of ``after``.
 
     What ``before`` says as well is not looked at.
 

@@ -44,6 +44,7 @@ _NO_MATCH = StageResult(note="no policy rule matches")
 
 
 def _check_policy_rules(state: CallState) -> StageResult:
+    """Apply the matching rows of ``[[policy.rules]]``: deny before ask before allow, else the default."""
     chosen = state.chosen
     if not chosen.parts:
         return _apply_rows(state, chosen)
@@ -195,6 +196,7 @@ async def spend(state: CallState) -> Finding | None:
 
 
 def _check_approval(state: CallState) -> StageResult:
+    """Ask where the approvals key or tier, consents or an earlier stage do: the strictest counts."""
     try:
         return _weigh_asks(state)
     except ToolFailure as failure:  # nobody is asked about what cannot be done

@@ -103,6 +103,7 @@ _NO_ROLES = StageResult(note="none of them is a path")
 
 
 def _run(state: CallState) -> StageResult:
+    """Require what the operation needs, and make every marked text (path, URL, label, ...) canonical."""
     operation = state.chosen
     objection = unmet(state)
     if objection is not None:

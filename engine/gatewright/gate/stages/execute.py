@@ -48,6 +48,7 @@ _ENDS = {
 
 
 async def _run(state: CallState) -> StageResult:
+    """Reserve counters, record the call, run the tool within its time. Nothing runs that is not recorded first."""
     taken = reserve(state)
     if isinstance(taken, Finding):
         return StageResult((taken,))

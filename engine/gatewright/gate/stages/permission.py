@@ -72,6 +72,7 @@ class _Target:
 
 
 def _check_capabilities(state: CallState) -> StageResult:
+    """Require grants for the kinds that the operation needs, and its hosts, paths and names within them."""
     needed = state.chosen.capabilities
     if not (needed or state.urls or state.files or state.names):
         return _PASSES
@@ -220,6 +221,7 @@ _Levels = list[tuple[Located, LevelDecision]]
 
 
 def _check_levels(state: CallState) -> StageResult:
+    """Require levels of every place and block of the call that permit what it would do there."""
     sources, chosen = state.ports.sources, state.chosen
     levels: _Levels = []
     if sources is not None:

@@ -48,6 +48,7 @@ _ONE_OBJECT = StageResult(note="one JSON object")
 
 
 def _parse(state: CallState) -> StageResult:
+    """Require one JSON object within the limits; blank is the empty one."""
     try:
         state.arguments = read_arguments(state.raw)
     except JsonRefused as refused:
@@ -78,6 +79,7 @@ _IS_SHOWN = StageResult(note=_SHOWN_WORDS)
 
 
 def _look_up(state: CallState) -> StageResult:
+    """Require a tool that this agent can see. Unknown and hidden tools get the same words."""
     if state.agent is None:
         return denied("unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
     if state.user_id is not None and not is_text(state.user_id):
@@ -103,6 +105,7 @@ LOOKUP = Stage("lookup", _look_up)
 
 
 def _find_operation(state: CallState) -> StageResult:
+    """Require that every operation that the arguments name, exactly as written, is shown to this agent."""
     plan = state.plan
     called = plan.tool.operations_of(state.arguments)
     if called is None:

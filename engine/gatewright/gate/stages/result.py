@@ -137,6 +137,7 @@ _ERRORS_TOLD = 5
 
 
 async def _check_output(state: CallState) -> StageResult:
+    """Hold the result to the kind that the tool declared and to its output schema."""
     if state.status is not Status.ALLOWED:
         return StageResult(note="the call failed")
     if state.reused:
@@ -189,6 +190,7 @@ class _Normal:
 
 
 async def _normalise(state: CallState) -> StageResult:
+    """Scrub secrets, then make the canonical bytes of the result, their hash and the text for the model."""
     if state.reused:
         return StageResult(note="reused")
     if state.status is not Status.ALLOWED:
@@ -290,6 +292,7 @@ def cut(text: str, limit: int) -> str | None:
 
 
 def _truncate(state: CallState) -> StageResult:
+    """Give the model no more than the agent's share of bytes, and tell it how much there was."""
     shorter = cut(state.output or "", state.plan.max_output_bytes)
     if shorter is None:
         return StageResult(note="fits")

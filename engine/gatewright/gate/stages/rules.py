@@ -28,6 +28,7 @@ _FITS = StageResult(note="fits the shown schema")
 
 
 def _check_schema(state: CallState) -> StageResult:
+    """Require arguments that fit the schema that the model was shown. Every error is told, one per line."""
     shape = state.plan.shape
     if shape is None:
         raise LookupError("a shown tool has no schema")
@@ -71,6 +72,7 @@ _UNUSABLE = "how often this tool may be called cannot be checked now; try again 
 
 
 def _check_rules(state: CallState) -> StageResult:
+    """Test what must come first, how often, how soon again, with which values; reserved at execution."""
     chosen, constraints = state.chosen, state.chosen.constraints
     if state.agent is None:
         raise LookupError("a stage asked for the rules of a call that has no agent")
