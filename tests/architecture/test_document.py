@@ -1,5 +1,6 @@
-"""docs/architecture.md, as far as it can be walked: what it names is there, and its drawing is what is kept."""
+"""docs/architecture.md and the docstrings of the rooms: each file that they name exists, and the drawing is what is kept."""
 
+import ast
 import re
 import tomllib
 
@@ -9,13 +10,23 @@ from tests.support.checkout import ROOT
 
 TEXT = (ROOT / "docs/architecture.md").read_text("utf-8")
 TOPS = (ROOT, ROOT / "engine/gatewright", ROOT / "gui/gatewright_gui")
-NAMED = sorted(set(re.findall(r"`([\w./]+(?:\.py|\.md|/))`", TEXT)))
+ROOMS = "\n".join(
+    ast.get_docstring(ast.parse(door.read_text("utf-8"))) or ""
+    for top in TOPS[1:]
+    for door in sorted(top.rglob("__init__.py"))
+)
+NAMED = sorted(set(re.findall(r"`([\w./]+(?:\.py|\.md|/))`", f"{TEXT}\n{ROOMS}")))
+PAGE_LINES = 100
 
 
 def is_there(named: str) -> bool:
     return any((top / named).exists() for top in TOPS) or any(
         path.as_posix().endswith(f"/{named}") for top in TOPS[1:] for path in top.rglob(named.rsplit("/", 1)[-1])
     )
+
+
+def test_the_document_is_one_page() -> None:
+    assert len(TEXT.splitlines()) <= PAGE_LINES
 
 
 @pytest.mark.parametrize("named", NAMED)

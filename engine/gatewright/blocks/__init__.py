@@ -1,4 +1,4 @@
-"""Loro documents behind blocks; the only package that knows Loro. Its schemas are here for programs."""
+"""Wraps the Loro documents behind blocks, so that no other package meets Loro; offers their schemas to programs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line: one module per command over the workspace door. It decides nothing."""
+"""Runs the commands over the workspace door, a module for each group of commands."""

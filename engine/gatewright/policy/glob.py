@@ -7,9 +7,8 @@ file system says; symlinks are not looked at.
 
 Text is matched byte by byte, as git does, so ``?`` and ``[^a]`` stand for one byte: a character of the parts of a
 pattern, of its regular expression and of the text that it is asked about (``byte_text``) is a byte of UTF-8. pathspec
-asks all patterns at once (``base.firstmatch``), and, before them, whether the path is canonical. Its own reading of a
-line is not git's (docs/architecture.md), and gives no parts, which rooms, Seatbelt and the search for rules that hide
-others need.
+asks all patterns at once (``base.pattern``), and, before them, whether the path is canonical. Its own reading of a
+line is not git's (`policy`), and gives no parts, which rooms, Seatbelt and the search for rules that hide others need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The policy file: TOML read strictly with places, edited with the least change, stored whole. It enforces nothing."""
+"""Reads the policy file with places, edits its text with the least change, and writes it in one step.
+
+The readers take a table by `base/row.py`, key by key, and give its value as far as it can be told beside all that is
+wrong with it: the app shows both. A text is edited on the spans that `policyfile/scan.py` finds
+(`policyfile/editor.py`), since only that leaves untouched what no edit meant and stays linear in the length of the
+file; tomlkit writes what is new (`policyfile/render.py`). `policyfile/splice.py` pairs the rows of two policies by
+identity, and by names and likeness where a policy came from elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,14 @@
-"""JSON Schemas of tools: generate, inline, find and filter operations, narrow, check arguments, provider formats.
+"""Reads JSON Schemas of tools: finds their operations, hides, narrows, checks arguments, spells them for providers.
 
-It knows JSON values only: no tools, no policies, no files.
+`schema/filter.py` finds the operations of any tool's schema, with one family of shapes for each module of
+`schema/shapes/`, and takes the hidden ones out of structure and prose. `schema/constraint.py` says what a constraint
+means, for gate and shown schema alike; `schema/contradiction.py` finds constraints that no value meets.
+`schema/selector.py` says where a call names its operation; `schema/paths.py` finds the arguments that look like paths.
+`schema/formats/` has a format for each provider, with its inverse.
+
+jsonschema-rs validates values (`schema/check.py`, `schema/engine.py`); jsonschema says why something is no schema, and
+is the oracle of the tests. What jsonschema-rs accepts as a schema is not shown to jsonschema as well: a test holds that
+both agree, and loading it takes longer than most commands.
 """
 
 from __future__ import annotations

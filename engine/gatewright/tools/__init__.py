@@ -1,4 +1,12 @@
-"""Tools: what they declare, how they are written, which there are, and what a model is told of them."""
+"""Defines tools: what they declare, how they are written, which are registered, and what a model reads of them.
+
+A tool is a Python function (`tools/decorator.py`), a class, or a definition of JSON (`tools/definition.py`, made a tool
+by `tools/schemashape.py`). A tool of an MCP server is made of its pin (`tools/pin.py`), which holds what the server
+listed last and what of it the operator accepted, by digest; the difference is the drift. `tools/proposal.py` proposes
+tiers and side effects from hints and names. `tools/composed.py` runs a composition: it only fills in values, and each
+step goes through the gate. What built-ins reach are the `Ports` of `tools/context.py`; `memory`, `sources` and
+`adapters` satisfy them by their shape, so none of them imports this room for it.
+"""
 
 from __future__ import annotations
 

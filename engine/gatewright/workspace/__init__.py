@@ -1,4 +1,22 @@
-"""Assembly, and the one door for the app and the command line."""
+"""Puts a workspace together from its policy file, and is the one door for the app and the command line.
+
+`Workspace` (`workspace/workspace.py`) is the face. `workspace/policy_reader.py` reads the file with its catalogs,
+`workspace/assembly.py` makes the gate and what it needs and puts another policy into force, `workspace/pins.py` keeps
+what servers list and what of it was accepted, `workspace/program.py` holds what the program itself brings.
+`workspace/catalogtools.py` alone knows who executes the tools of which type of catalog, and asks for trust before a
+call (`workspace/trust.py`); `workspace/servers.py` runs servers. `workspace/attachment.py` makes the tools that hang on
+the policy.
+
+`workspace/policytext.py` makes the text of a policy: the least change of a base, which is what was read or saved last,
+what somebody typed (`TextChange`), or after an undo over a save the text that the edit was made on.
+`workspace/replay.py` decides recorded calls by the file and by what a save would write. `workspace/touch.py` makes up a
+call of every tool that may name a file and has the gate decide it. `workspace/confining.py` says where on disk a
+confinement stands, and `workspace/commandfiles.py` what a command line needs to run. `workspace/sandbox.py` makes
+disposable copies. `workspace/gateway.py` serves agents to MCP clients, by tokens of which `workspace/tokens.py` keeps
+the hashes; `workspace/one_server.py` makes the policy of `serve -- COMMAND`. The worker process of the app gets its
+workspace from the window, not from the disk (`Workspace.image`, `of_image`, `follow`), so that what somebody does to
+the files meanwhile changes no answer.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The kinds of rules and of capabilities: each value says itself how it is read, checked, written and told."""
+"""Defines the kinds of rules and capabilities: each value says itself how it is read, checked, written and named."""
