@@ -155,7 +155,7 @@ def test_context_has_five_operations(world: World) -> None:
         {"operation": "swap", "archive": "plan", "load": "away"},
     ):
         world.data("context", agent="old", **arguments)
-    assert blocks.rendered("plan") == "milk!"
+    assert blocks.render("plan") == "milk!"
     assert len(operations(world.shown("old")["context"], "operation")) == 5
 
 

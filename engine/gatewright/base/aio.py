@@ -1,4 +1,4 @@
-"""asyncio for the engine, loaded at the first use: a decision needs none of it, and it brings TLS with it."""
+"""The asyncio module, loaded at its first use: it brings TLS with it, and a decision runs without it."""
 
 # ruff: noqa: F401
 # pyright: reportUnusedImport=false

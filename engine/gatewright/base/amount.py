@@ -14,7 +14,7 @@ from gatewright.base.late import late_regex
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """``1 file``, ``2,000 files``; ``many``: where that is not ``one`` with an s."""
+    """Return ``1 file`` or ``2,000 files``; ``many`` is the plural that is more than an added s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
@@ -26,7 +26,7 @@ _MAX_S = 10 * 365 * 86400.0
 def parse_duration(value: object) -> float:
     """Seconds (0 up to ten years) from a number, ``"2m"`` or ``{secs, nanos}``.
 
-    Raises ValueError with a message that says what is accepted.
+    Raises ValueError, with a message that names the accepted forms.
     """
     seconds = _seconds(value)
     if seconds is None or not math.isfinite(seconds) or seconds < 0 or seconds > _MAX_S:
@@ -55,7 +55,7 @@ def _seconds(value: object) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest unit form that keeps the value, e.g. ``1.5s``, ``2m``, ``1h``."""
+    """Return the shortest text with a unit that keeps the value, e.g. ``1.5s``, ``2m``, ``1h``."""
     for unit in ("d", "h", "m"):
         size = _UNIT_S[unit]
         if seconds >= size and seconds % size == 0:
@@ -64,7 +64,7 @@ def format_duration(seconds: float) -> str:
 
 
 def plain_duration(seconds: float) -> object:
-    """``"2m"`` where that says exactly the same, else the number of seconds."""
+    """Return ``"2m"`` if this is exactly the same duration, else the number of seconds."""
     text = format_duration(seconds)
     try:
         return text if parse_duration(text) == seconds else plain_number(seconds)
@@ -73,7 +73,7 @@ def plain_duration(seconds: float) -> object:
 
 
 def plain_number(seconds: float) -> int | float:
-    """A whole number where it is one."""
+    """Return a whole number as an int, any other as a float."""
     return int(seconds) if seconds == int(seconds) else seconds
 
 
@@ -103,14 +103,14 @@ def duration_words(seconds: float) -> str:
 
 
 def rate_words(calls: int, per_s: float) -> str:
-    """What a rate of ``calls`` per ``per_s`` means."""
+    """Describe a rate of ``calls`` per ``per_s`` seconds."""
     return f"never more than {calls:,} in any {duration_words(per_s)}" if calls > 0 else "none at all"
 
 
 def parse_duration_words(text: str) -> float:
-    """Seconds that ``text`` says; a bare number is seconds.
+    """Seconds from a text such as ``1 h 30 min``; a bare number counts seconds.
 
-    Raises ValueError naming where the text cannot be read, and what is accepted.
+    Raises ValueError, with the column that cannot be read and the accepted forms.
     """
     rest, total, at = text.strip().lower(), 0.0, 0
     if not rest:
@@ -142,7 +142,7 @@ MAX_BYTES = 2**50
 
 
 def parse_size(value: object) -> int:
-    """Bytes (at least one) from a whole number or text with a unit. Raises ValueError saying what is accepted."""
+    """Bytes (at least one) from a whole number or text with a unit. Raises ValueError, naming the accepted forms."""
     size: float = 0
     if type(value) is int:
         size = value
@@ -155,5 +155,5 @@ def parse_size(value: object) -> int:
 
 
 def format_size(size: int) -> str | int:
-    """The shortest text with a unit that says exactly the same, or the number of bytes."""
+    """Return the shortest text with a unit that is exactly this size, or the number of bytes."""
     return next((f"{size // unit}{name}" for name, unit in _WRITTEN if size % unit == 0), size)

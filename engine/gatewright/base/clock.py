@@ -1,4 +1,4 @@
-"""Time behind a Protocol, so that a caller may bring its own."""
+"""A clock as a Protocol, so that a caller may bring its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes told apart: plain text, or the kind of file that they begin like."""
+"""A guess at what bytes are: plain text, or a kind of file by its first bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STARTS = {
 
 
 def plain_text(data: bytes) -> str | None:
-    """The bytes as the UTF-8 text that they are; None for binary data: no UTF-8, or with control characters."""
+    """Decode plain UTF-8 text; return None for binary data: other encodings, control characters."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -30,7 +30,7 @@ def plain_text(data: bytes) -> str | None:
 
 
 def media_type(data: bytes) -> str:
-    """The kind of file that the bytes begin like, as `image/png`; else `application/octet-stream`."""
+    """Return the media type that the first bytes suggest, e.g. `image/png`; else `application/octet-stream`."""
     if data[:4] == b"RIFF":
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], _ANY_BYTES)
     return next((kind for start, kind in _STARTS.items() if data.startswith(start)), _ANY_BYTES)

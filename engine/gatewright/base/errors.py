@@ -1,4 +1,4 @@
-"""The tree of exceptions, sorted by who must act; a refusal of a call is a value (Verdict), never one of these.
+"""The tree of exceptions, sorted by who must act. A refused call is no exception but a value (Verdict).
 
 ::
 
@@ -8,15 +8,15 @@
     |   +-- ToolFailure            a tool could not do what it was asked
     +-- HumanMustDecide            an operator is needed
     |   +-- EditRefused            an edit does not fit the policy as it is now
-    |   +-- NobodyAnswered         a question to an operator that nobody took up
+    |   +-- NobodyAnswered         no operator took up a question
     +-- AuthorMustFix              somebody's file or code is wrong
     |   +-- PolicyInvalid          a policy with errors (all of them in ``problems``)
     |   +-- WorkspaceError         a folder or file is missing, unreadable, not writable
-    |   |   +-- SessionConflict    a session that somebody else saved or holds meanwhile
+    |   |   +-- SessionConflict    somebody else saved or holds the session
     |   +-- SchemaError            a JSON Schema that cannot be used
     |   +-- RegistrationError      a tool that cannot be registered
-    |   |   +-- AlreadyRegistered  the same name and major version twice
-    |   +-- NotSupported           a thing the program does not do
+    |   |   +-- AlreadyRegistered  this name and major version exist already
+    |   +-- NotSupported           the program cannot do this
     +-- WeMustFix                  a bug of ours
 """
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class GatewrightError(Exception):
-    """The root of everything that Gatewright raises on purpose."""
+    """The root of every exception that Gatewright raises on purpose."""
 
 
 class ModelMustCorrect(GatewrightError):
-    """The model sent something that it can mend."""
+    """The model sent something wrong and can correct it."""
 
 
 class JsonRefused(ModelMustCorrect):
@@ -46,9 +46,9 @@ class JsonRefused(ModelMustCorrect):
 
 
 class ToolFailure(ModelMustCorrect):
-    """A tool could not do what it was asked; the message goes to the model and names nothing hidden.
+    """A tool could not do its task; the model reads the message, which names nothing hidden.
 
-    ``detail``: what the operator reads, where that is more than the message.
+    ``detail``: a longer message for the operator.
     """
 
     def __init__(self, message: str, *, code: str = "tool-failed", detail: str = "") -> None:
@@ -65,7 +65,7 @@ class EditRefused(HumanMustDecide):
 
 
 class NobodyAnswered(HumanMustDecide):
-    """A question to an operator that nobody took up; the call stays unanswered, which is no refusal."""
+    """No operator took up a question. The call stays unanswered, which differs from a refusal."""
 
 
 class AuthorMustFix(GatewrightError):
@@ -73,7 +73,7 @@ class AuthorMustFix(GatewrightError):
 
 
 class PolicyInvalid(AuthorMustFix):
-    """A policy that may not be enforced; ``problems`` holds every finding, warnings included."""
+    """A policy with errors, which nothing may enforce; ``problems`` holds every finding, warnings included."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -88,20 +88,20 @@ class WorkspaceError(AuthorMustFix):
 
 
 class ForeignStore(WorkspaceError):
-    """A store of memory that was made by somebody else or for another workspace: nothing of it is used."""
+    """A memory store that belongs to somebody else or to another workspace; the program uses nothing of it."""
 
     code = "memory-foreign"
 
 
 class DamagedBlock(ToolFailure, WorkspaceError):
-    """A stored block cannot be opened; whoever called for it is told so, and what to do."""
+    """A stored block that cannot be opened; the message advises the caller."""
 
     def __init__(self, advice: str = "an operator has to mend or delete it") -> None:
         super().__init__(f"the stored block is damaged and cannot be opened; {advice}", code="block-damaged")
 
 
 class SessionConflict(WorkspaceError):
-    """A session that somebody else saved, deleted or holds meanwhile; load it again, or hold it."""
+    """A session that somebody else saved, deleted or holds; load it again, or hold it."""
 
 
 class SchemaError(AuthorMustFix):
@@ -113,12 +113,12 @@ class RegistrationError(AuthorMustFix):
 
 
 class AlreadyRegistered(RegistrationError):
-    """The same tool name and major version twice."""
+    """A tool of this name and major version exists already."""
 
 
 class NotSupported(AuthorMustFix):
-    """A thing that the program does not do; said plainly instead of pretending."""
+    """A request for something that the program cannot do."""
 
 
 class WeMustFix(GatewrightError):
-    """A bug of ours: a state that the code rules out."""
+    """A bug of ours: the code reached a state that it rules out."""

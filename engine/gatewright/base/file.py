@@ -1,4 +1,4 @@
-"""Files that several processes use: replaced whole, and held by one process at a time."""
+"""Files that several processes share: replaced whole, and locked by one process at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 def write_atomically(path: Path, content: bytes, *, mode: int | None = None, follow: bool = True) -> None:
     """Replace ``path`` by ``content``: temporary neighbour, fsync, rename, fsync of the folder.
 
-    A symlink is followed, so that the link stays (without ``follow`` it is replaced); the permission bits of an
-    existing file are kept. Raises OSError.
+    Follows a symlink, so that the link stays (without ``follow`` it replaces the link), and keeps the permission bits
+    of an existing file. Raises OSError.
     """
     target = Path(os.path.realpath(path)) if follow else path
     if mode is None:
@@ -47,14 +47,14 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None, fol
 
 
 MOMENT_S = 0.0005
-"""For so long it is asked for again and again: most files are held for a tenth of it."""
+"""Pause before the next attempt: most locks last a tenth of it."""
 _STEP_S = 0.001
 
 if sys.platform == "win32":
     import msvcrt
 
     _BEYOND = 0x7FFF_FFFE
-    """The byte that is locked: nobody else can read a locked one, and no file of ours is as long."""
+    """The byte to lock: Windows keeps others from reading a locked byte, and no file of ours is this long."""
 
     def _try_lock(descriptor: int, shared: bool) -> None:  # noqa: ARG001 - there all locks are for one alone
         os.lseek(descriptor, _BEYOND, os.SEEK_SET)
@@ -64,7 +64,7 @@ if sys.platform == "win32":
             raise BlockingIOError(*error.args) from None
 
     def unlock(descriptor: int) -> None:
-        """Let go of a file that stays open."""
+        """Release the lock of a file that stays open."""
         os.lseek(descriptor, _BEYOND, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
@@ -75,15 +75,15 @@ else:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
     def unlock(descriptor: int) -> None:
-        """Let go of a file that stays open."""
+        """Release the lock of a file that stays open."""
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
-    """Hold the file alone (``shared``: with other readers) until it is closed or let go of; the place in it where it is
-    read next may be another afterwards.
+    """Lock the file (``shared``: together with other readers) until somebody unlocks or closes it; may move the
+    position of the next read.
 
-    Raises BlockingIOError when another holds it for too long.
+    Raises BlockingIOError when another process holds the lock for too long.
     """
     began = 0.0
     while True:

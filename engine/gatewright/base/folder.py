@@ -1,4 +1,4 @@
-"""*Only in this folder*: the pattern of paths below it, and ``in_folder`` as the policy file says it in a schema."""
+"""*Only in this folder*: the pattern of paths below it, and ``in_folder``, the policy file's form of that pattern."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$d
 _NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
 """One name in a path: neither `.` nor `..`, nor empty."""
 _BELOW = f"(/{_NAME})+$"
-"""What follows the folder in a path below it."""
+"""The rest of a path below the folder."""
 
 
 def folder_pattern(folder: str) -> str:
-    """The pattern of paths below a folder that lead nowhere else: no name in them is `..`."""
+    """Return the pattern of paths below a folder; it admits no name `..`, so that none leads out."""
     escaped = re.sub(r"([^\w/ -])", r"\\\1", folder)
     return f"^{escaped}{_BELOW}"
 
 
 def is_folder(text: str) -> bool:
-    """Whether a text names a folder by names that lead down only; it may begin at the top."""
+    """Tell whether a text names a folder without any step up; a leading `/` is fine."""
     return all(name not in {"", ".", ".."} for name in text.removeprefix("/").split("/"))
 
 
 def folder_of(pattern: object) -> str | None:
-    """The folder that `folder_pattern` made a pattern of; None for any other value."""
+    """Return the folder of a pattern that `folder_pattern` made; None for any other value."""
     if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith(_BELOW):
         return None
     folder = re.sub(r"\\(.)", r"\1", pattern[1 : -len(_BELOW)])
@@ -39,28 +39,28 @@ def folder_of(pattern: object) -> str | None:
 
 
 def folder_words(folder: str) -> str:
-    """What is asked of a path, as everybody reads it."""
+    """State the demand on a path in words for every reader."""
     return f"only in `{folder[:200]}/`"
 
 
 def folders_in(schema: JsonValue) -> list[str]:
-    """The folders that a schema asks a path, or the paths of a list, to be in."""
+    """List the folders that a schema demands of a path or of a list of paths."""
     if not isinstance(schema, dict):
         return []
     folder = folder_of(schema.get("pattern"))
-    inner = [*(one for keyword in _BRANCHES for one in _listed(schema.get(keyword))), schema.get("items")]
+    inner = [*(one for keyword in _BRANCHES for one in _as_list(schema.get(keyword))), schema.get("items")]
     return [*([folder] if folder is not None else ()), *(held for one in inner for held in folders_in(one))]
 
 
 def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str, str]]:
-    """Every text in the value that by its spelling is in a folder which the schema asks for; the folder first."""
+    """Yield each text of the value that its spelling puts into a demanded folder, as folder and text."""
     if not isinstance(schema, dict):
         return
     folder = folder_of(schema.get("pattern"))
     if folder is not None and isinstance(value, str) and re.search(folder_pattern(folder), value):
         yield folder, value
     for keyword in _BRANCHES:
-        for part in _listed(schema.get(keyword)):
+        for part in _as_list(schema.get(keyword)):
             yield from texts_in_folders(part, value)
     for item in value if isinstance(value, list) else ():
         yield from texts_in_folders(schema.get("items"), item)
@@ -70,12 +70,12 @@ def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str,
             yield from texts_in_folders(known[name], value[name])
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
 def with_pattern(schema: JsonValue) -> JsonValue:
-    """The schema with patterns for ``in_folder``, which JSON Schema lacks; one that names no folder stays."""
+    """Replace ``in_folder``, which JSON Schema lacks, by patterns; a schema that names no folder stays the same."""
 
     def read(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
         folder = node.get(IN_FOLDER)
@@ -88,19 +88,19 @@ def with_pattern(schema: JsonValue) -> JsonValue:
 
 
 def with_folder(schema: JsonValue) -> JsonValue:
-    """The same schema as the policy file says it: ``in_folder`` for the pattern of a folder."""
+    """Return the schema in the form of the policy file: ``in_folder`` in place of a folder's pattern."""
 
-    def said(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def write(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
         folder = folder_of(node.get("pattern"))
         if folder is None:
             return node
         return {IN_FOLDER if key == "pattern" else key: f"{folder}/" if key == "pattern" else node[key] for key in node}
 
-    return _each(schema, said)
+    return _each(schema, write)
 
 
 def folder_fault(node: Mapping[str, object]) -> str:
-    """Why ``in_folder`` of a schema cannot be enforced; empty where it can."""
+    """Explain why ``in_folder`` of a schema cannot be enforced; empty if it can."""
     folder = node[IN_FOLDER]
     if not isinstance(folder, str) or "\\" in folder or not is_folder(folder.removesuffix("/")):
         return "`in_folder` names one folder, such as `notes/`: names with `/` between them, none of them `..`"
@@ -108,7 +108,7 @@ def folder_fault(node: Mapping[str, object]) -> str:
 
 
 def _each(schema: JsonValue, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]) -> JsonValue:
-    """The schema with every schema in it changed, the inner ones first."""
+    """Change every schema inside the schema, the inner ones first."""
     if isinstance(schema, list):
         return [_each(one, change) for one in schema]
     if not isinstance(schema, dict):

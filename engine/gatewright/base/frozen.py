@@ -1,9 +1,9 @@
-"""Frozen values with slots: what ``dataclass(frozen=True, slots=True)`` makes, at a fraction of its price.
+"""Frozen values with slots, like ``dataclass(frozen=True, slots=True)`` at a fraction of its price.
 
-A dataclass compiles six functions as soon as there is its class; a process that starts makes hundreds of such classes
-and uses a few. Here what is used is compiled: what makes values with the first value of a class, what compares and
-hashes them with the first that is compared or hashed. A value is filled in while it belongs to a class of the same
-slots that is open, and then given its own: setting each field past a frozen ``__setattr__`` takes three times as long.
+A dataclass compiles six functions together with its class; a process that starts defines hundreds of such classes and
+uses a few. This module compiles a function at its first use: the constructor with the first value, equality and hash
+with the first comparison. The constructor fills a value while it belongs to an open class with the same slots, and
+then gives it its own class: setting each field past a frozen ``__setattr__`` takes three times as long.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ _OF_EACH_CLASS = frozenset({"__dict__", "__weakref__"})
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[_T]) -> type[_T]:
-    """Make a class of frozen values of one with annotations; they are compared, hashed and printed by their fields.
+    """Turn an annotated class into one of frozen values that compare, hash and print by their fields.
 
     Defaults, ``field``, ``__post_init__`` and inheritance from other values work as in a dataclass, and so do
-    ``dataclasses.replace``, ``fields`` and pickling. Methods that the class has itself stay. What derives from a class
-    of values has to be one too.
+    ``dataclasses.replace``, ``fields`` and pickling. The class keeps its own methods. Subclasses have to be frozen too.
     """
     own = {
         name: _field(vars(cls).get(name, MISSING))
@@ -79,10 +78,10 @@ def _methods(fields: _Fields) -> dict[str, Any]:
     def text_of(self: Any) -> str:
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in printed)})"
 
-    def reduced(self: Any) -> tuple[Any, ...]:
-        return _restored, (self.__class__, tuple(getattr(self, name) for name in fields))
+    def reduce(self: Any) -> tuple[Any, ...]:
+        return _restore, (self.__class__, tuple(getattr(self, name) for name in fields))
 
-    return {"__repr__": text_of, "__reduce__": reduced, "__setattr__": _refuse_set, "__delattr__": _refuse_delete}
+    return {"__repr__": text_of, "__reduce__": reduce, "__setattr__": _refuse_set, "__delattr__": _refuse_delete}
 
 
 def _refuse_set(_self: object, name: str, _value: object) -> None:
@@ -93,8 +92,8 @@ def _refuse_delete(_self: object, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _restored(kind: Any, values: tuple[object, ...]) -> object:
-    """A pickled or copied value, as it was: nothing is checked or worked out anew."""
+def _restore(kind: Any, values: tuple[object, ...]) -> object:
+    """Rebuild a pickled or copied value field by field, without ``__post_init__``."""
     if not vars(kind)[_IS_COMPILED]:
         _compile(kind)
     made = object.__new__(kind)
@@ -104,7 +103,7 @@ def _restored(kind: Any, values: tuple[object, ...]) -> object:
 
 
 def _compile(made: Any) -> None:
-    """Put in place what makes a value."""
+    """Compile the constructor and install it."""
     fields: _Fields = getattr(made, _FIELDS)
     written = cast("Mapping[str, Any]", made.__dict__)
     body = {name: written[name] for name in ("__slots__", "__orig_bases__") if name in written}
@@ -131,17 +130,17 @@ def _compile(made: Any) -> None:
 
 def _equals(fields: _Fields) -> Callable[[object, object], Any]:
     compared = [name for name, one in fields.items() if one.compare]
-    both = f"{_listed('self', compared)} == {_listed('other', compared)}"
+    both = f"{_tuple_source('self', compared)} == {_tuple_source('other', compared)}"
     same = f"self is other or {both} if other.__class__ is self.__class__ else NotImplemented"
     return eval(f"lambda self, other: {same}")
 
 
 def _hash_of(fields: _Fields) -> Callable[[object], int]:
     hashed = [name for name, one in fields.items() if (one.compare if one.hash is None else one.hash)]
-    return eval(f"lambda self: hash({_listed('self', hashed)})")
+    return eval(f"lambda self: hash({_tuple_source('self', hashed)})")
 
 
-def _listed(whose: str, names: list[str]) -> str:
+def _tuple_source(whose: str, names: list[str]) -> str:
     return f"({''.join(f'{whose}.{name}, ' for name in names)})"
 
 
@@ -154,7 +153,7 @@ def make({taken}):
 
 
 class _StandardFields:
-    """The fields as the functions of `dataclasses` know them, made when one of these asks."""
+    """The fields in the form of `dataclasses`, made when one of its functions asks."""
 
     def __get__(self, instance: object | None, owner: type[Any]) -> dict[str, Field[Any]]:
         made = next(base for base in owner.__mro__ if vars(base).get(_STANDARD_FIELDS) is self)
@@ -169,7 +168,7 @@ class _StandardFields:
 
 
 class _Signature:
-    """What the class takes, for `inspect`, also before it made its first value."""
+    """The signature for `inspect`, available before the first value."""
 
     def __get__(self, instance: object | None, owner: Any) -> Signature:
         from inspect import signature

@@ -1,7 +1,7 @@
-"""A host as one canonical text: a name in A-labels, or a literal address in whichever notation it was written.
+"""A host as one canonical text: a name in A-labels, or a literal address from any notation.
 
-It resolves no name and knows no URL. Notations are those that browsers and the C library read as addresses: fewer than
-four numbers, octal, hexadecimal, digits of other scripts, other dots. Names are mapped as UTS #46 says (package idna).
+Reading touches no network. It accepts every notation that browsers and the C library read as an address: fewer than
+four numbers, octal, hexadecimal, digits of other scripts, other dots. UTS #46 (package idna) maps names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SPECIAL_V6 = tuple(
     )
 )
 _LOCAL_NAME = "a name of this machine or network"
-"""A name without a dot is one, and one that ends in a suffix below."""
+"""Kind of a name without a dot, or with one of the suffixes below."""
 _PRIVATE = frozenset({"loopback", "private", "shared by a carrier", _LOCAL_NAME})
 _LOCAL_SUFFIXES = (
     "localhost",
@@ -77,19 +77,19 @@ _LOCAL_SUFFIXES = (
 
 @frozen
 class Host:
-    """A host: ``text`` without brackets, lower case, without a last dot; ``address`` where it is one, else None."""
+    """A host: ``text`` in lower case, without brackets and without a last dot; ``address`` if it is a literal one."""
 
     text: str
     address: IPv4Address | IPv6Address | None = None
 
     @property
     def in_url(self) -> str:
-        """As it stands in a URL: IPv6 in brackets."""
+        """The spelling inside a URL: IPv6 in brackets."""
         return f"[{self.text}]" if isinstance(self.address, IPv6Address) else self.text
 
     @property
     def local(self) -> str | None:
-        """What kind of place no public one is: of a name by its last labels alone; None: nothing says so."""
+        """The kind of local place, judged by the last labels of a name; None for a place that may be public."""
         if self.address is None:
             is_local = "." not in self.text or any(f".{self.text}".endswith(f".{end}") for end in _LOCAL_SUFFIXES)
             return _LOCAL_NAME if is_local else None
@@ -99,9 +99,9 @@ class Host:
         return what if what is not None or self.address in _GLOBAL_V6 else "reserved"
 
     def refusal(self, *, allow_private: bool) -> str | None:
-        """What kind of place it is that may not be reached; None: it may.
+        """Name the kind of place that the agent may not reach; None if it may.
 
-        ``allow_private`` opens private networks and this machine, never what is link-local, reserved or in disguise.
+        ``allow_private`` opens private networks and this machine, but no link-local, reserved or disguised address.
         """
         what = self.local
         return None if allow_private and what in _PRIVATE else what
@@ -109,31 +109,31 @@ class Host:
 
 @frozen
 class HostRefused:
-    """Why a text is no host; ``reason`` repeats nothing of it."""
+    """Why a text is no host; ``reason`` quotes nothing from the text."""
 
     reason: str
 
 
 def read_host(text: str) -> Host | HostRefused:
-    """The host that ``text`` means, IPv6 in brackets, or why it is none. Never raises."""
+    """Read ``text`` as a host, IPv6 in brackets, or explain why it is none. Never raises."""
     if not text:
         return HostRefused("the host is empty")
     if len(text) > MAX_HOST_CHARS:
         return HostRefused("the host is too long")
     if text.startswith("["):
-        return _bracketed(text)
+        return _read_ipv6(text)
     if _FORBIDDEN.search(text):
         return HostRefused("the host holds a character that no host has")
-    mapped = _mapped(text)
+    mapped = _map_name(text)
     if isinstance(mapped, HostRefused):
         return mapped
     labels = mapped.removesuffix(".").split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return _numeric(labels)
-    return _named(labels)
+    return _read_name(labels)
 
 
-def _bracketed(text: str) -> Host | HostRefused:
+def _read_ipv6(text: str) -> Host | HostRefused:
     if not text.endswith("]") or not text.isascii():
         return HostRefused("the brackets hold no IPv6 address")
     if "%" in text:
@@ -148,8 +148,8 @@ def _bracketed(text: str) -> Host | HostRefused:
     return Host(address.compressed, address)
 
 
-def _mapped(text: str) -> str | HostRefused:
-    """Lower case, one kind of dot, compatibility characters replaced, invisible ones gone (UTS #46)."""
+def _map_name(text: str) -> str | HostRefused:
+    """Map a name as UTS #46 does: lower case, one kind of dot, plain forms of characters, no invisible ones."""
     mapped = text.lower()
     if not text.isascii():
         import idna  # large, and of no use to most policies
@@ -164,7 +164,7 @@ def _mapped(text: str) -> str | HostRefused:
 
 
 def _numeric(labels: list[str]) -> Host | HostRefused:
-    """An IPv4 address of one to four numbers, the last one filling up what the others leave."""
+    """Read an IPv4 address of one to four numbers; the last number fills the remaining bytes."""
     refused = HostRefused("the host ends in a number and is no IPv4 address")
     numbers = [_number(label) for label in labels]
     if len(labels) > 4 or None in numbers:
@@ -187,7 +187,7 @@ def _number(label: str) -> int | None:
     return int(label)
 
 
-def _named(labels: list[str]) -> Host | HostRefused:
+def _read_name(labels: list[str]) -> Host | HostRefused:
     ascii_labels: list[str] = []
     for label in labels:
         ascii_label = label

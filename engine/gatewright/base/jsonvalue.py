@@ -1,7 +1,7 @@
 """JSON values: strict reading of what a model sends, canonical bytes, digests, copies.
 
-The limits keep a hostile argument from costing time or memory: bytes of text, depth of nesting, number of values, and
-integers that fit 64 bits (what JSON peers agree on).
+Limits keep a hostile argument from costing time or memory: bytes of text, depth, number of values, and integers of 64
+bits (the range on which JSON peers agree).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 20_000
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""A string, or the rest of the text where it does not end: a match from every quote, so that none is read twice."""
+"""A string, or an open string to the end of the text: one match from every quote, so that none is read twice."""
 _OBJECT: Any = dict
 _ARRAY: Any = list
-"""The methods of the types themselves, whatever a subclass makes of them."""
+"""The methods of the types themselves, since a subclass may override them."""
 _INT_DIGITS = len(str(-(2**63)))
 _PLAIN = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _compiled() -> Callable[[object, int], tuple[str, ...]] | None:
-    """The encoder that ``_PLAIN`` would build for every value anew, built once: half the time. Not in every Python."""
+def _compile_encoder() -> Callable[[object, int], tuple[str, ...]] | None:
+    """Build once the encoder that ``_PLAIN`` builds anew for every value: half the time. Some Pythons lack it."""
     module: Any = json.encoder
     make, quote = getattr(module, "c_make_encoder", None), getattr(module, "c_encode_basestring", None)
     if make is None or quote is None:
@@ -38,21 +38,21 @@ def _compiled() -> Callable[[object, int], tuple[str, ...]] | None:
     return make(None, _PLAIN.default, quote, None, ":", ",", True, False, False)
 
 
-_ENCODE = _compiled()
+_ENCODE = _compile_encoder()
 _INT_LOW, _INT_HIGH = -(2**63), 2**63 - 1
 
 
 def parse_object(text: str | bytes) -> dict[str, JsonValue]:
-    """One JSON object; blank text is ``{}``. Raises JsonRefused with a code, never anything else.
+    """Parse one JSON object; blank text means ``{}``. Raises JsonRefused with a code, never anything else.
 
     Codes: too-large, not-utf8, not-json, not-an-object, duplicate-key, not-finite, too-deep, too-many-values,
     integer-range, lone-surrogate.
     """
-    source = _decoded(text)
+    source = _decode(text)
     if not source.strip():
         return {}
     if source.count(",") > MAX_VALUES and _STRING.sub("", source).count(",") > MAX_VALUES:
-        raise _too_many()  # before anything is built, so that a swarm of tiny values costs nothing
+        raise _too_many()  # before parsing, so that a swarm of tiny values costs nothing
     try:
         value = json.loads(
             source, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
@@ -64,11 +64,11 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
     except json.JSONDecodeError as error:
         said = error.msg.removesuffix(" at")
         raise JsonRefused("not-json", f"{said} at line {error.lineno} column {error.colno}") from None
-    return checked_object(value)
+    return check_object(value)
 
 
-def checked_object(value: object) -> dict[str, JsonValue]:
-    """``value`` itself when it is a JSON object within the limits. Raises JsonRefused otherwise."""
+def check_object(value: object) -> dict[str, JsonValue]:
+    """Return ``value`` itself if it is a JSON object within the limits. Raises JsonRefused otherwise."""
     if not isinstance(value, dict):
         raise JsonRefused("not-an-object", "arguments must be one JSON object")
     table = cast("dict[str, Any]", value)
@@ -76,7 +76,7 @@ def checked_object(value: object) -> dict[str, JsonValue]:
     return table
 
 
-def _decoded(text: str | bytes) -> str:
+def _decode(text: str | bytes) -> str:
     if len(text) > MAX_BYTES:
         raise _too_large()
     if isinstance(text, str):
@@ -122,7 +122,7 @@ def _int(text: str) -> int:
 
 
 def _check(root: dict[str, Any]) -> None:
-    """Walk without recursion: depth, count, strings, numbers, types; values are counted before they are looked at."""
+    """Walk without recursion: depth, count, strings, numbers, types; count values before a look at them."""
     stack: list[tuple[Any, int]] = [(root, 1)]
     seen, size = 1, 0
     while stack:
@@ -138,18 +138,18 @@ def _check(root: dict[str, Any]) -> None:
             for key in _OBJECT.keys(held):
                 if not isinstance(key, str):
                     raise JsonRefused("not-json", "an object key is not text")
-                size = _sized(key, size)
+                size = _add_size(key, size)
         for value in _OBJECT.values(held) if is_table else _ARRAY.__iter__(held):
             if isinstance(value, str):
-                size = _sized(value, size)
+                size = _add_size(value, size)
             elif isinstance(value, dict | list):
                 stack.append((cast("Any", value), depth + 1))
             else:
                 _check_scalar(value)
 
 
-def _sized(text: str, size: int) -> int:
-    """``size`` and the bytes of ``text``."""
+def _add_size(text: str, size: int) -> int:
+    """Add the bytes of ``text`` to ``size``."""
     if size + len(text) > MAX_BYTES:
         raise _too_large()
     if text.isascii():
@@ -177,7 +177,7 @@ def _check_scalar(value: object) -> None:
 
 
 def nulls_in(value: object) -> Iterator[tuple[str | int, ...]]:
-    """The places in a value where null stands."""
+    """Yield the place of every null in a value."""
     if value is None:
         yield ()
     elif isinstance(value, dict | list):
@@ -188,7 +188,7 @@ def nulls_in(value: object) -> Iterator[tuple[str | int, ...]]:
 
 
 def is_text(text: str) -> bool:
-    """Whether ``text`` is whole characters, so that it can be written down."""
+    """Tell whether ``text`` holds whole characters only, so that UTF-8 can encode it."""
     try:
         return text.isascii() or bool(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -196,34 +196,34 @@ def is_text(text: str) -> bool:
 
 
 def canonical_json(value: object) -> bytes:
-    """UTF-8 JSON with sorted keys and no spaces, so that equal values give equal bytes."""
+    """Encode as UTF-8 JSON with sorted keys and no spaces, so that equal values give equal bytes."""
     if _ENCODE is None:
         return _PLAIN.encode(value).encode("utf-8")
     return "".join(_ENCODE(value, 0)).encode("utf-8")
 
 
 def digest(value: object) -> str:
-    """SHA-256 (FIPS 180-4) of ``canonical_json(value)``, 64 hexadecimal digits."""
+    """Return the SHA-256 (FIPS 180-4) of ``canonical_json(value)``, 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def copied(value: Any) -> Any:
-    """The value with objects and arrays of its own; the depth is the caller's to bound.
+def copy_value(value: Any) -> Any:
+    """Copy a value with its objects and arrays; the caller bounds the depth.
 
-    Subclasses become what they derive from, without asking them: nobody's own methods run in the gate.
+    Subclasses become plain types without a call of their methods, so that no stranger's code runs in the gate.
     """
     if type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
         return {
-            key if type(key) is str else _plain(key): item if type(item) in _SCALARS else copied(item)
+            key if type(key) is str else _plain(key): item if type(item) in _SCALARS else copy_value(item)
             for key, item in _OBJECT.items(value)
         }
     if isinstance(value, list):
-        return [item if type(item) in _SCALARS else copied(item) for item in _ARRAY.__iter__(value)]
+        return [item if type(item) in _SCALARS else copy_value(item) for item in _ARRAY.__iter__(value)]
     return _plain(value)
 
 

@@ -1,17 +1,17 @@
-"""Work that waits for its first use: names to load, patterns to compile, attributes to work out.
+"""Deferred work: names to load, patterns to compile, attributes to compute at their first use.
 
-There are two ways, and no third:
+Two ways exist, and no third:
 
 - A package that gathers names of its modules, or a module that gathers them from several packages, is a *door*:
-  importing it loads nothing, a name loads its module when it is first asked for. It imports its names for the type
-  checker only and says here which module has which; a module of a package is a name like any other.
-- What a module needs only to do something rare (a dialog, a call, a save) is imported in the function that does it.
+  importing it loads nothing; the first use of a name loads the module behind it. It imports its names for the type
+  checker only, and lists here which module has which; a submodule counts as a name like any other.
+- A module imports what only a rare act needs (a dialog, a call, a save) inside the function of that act.
 
-`tests/architecture` keeps the two lists of a door in step and says what a start may load.
+`tests/architecture` keeps the two lists of a door in step and limits the modules that a start loads.
 
-``functools.cached_property`` holds one lock for all objects of a class while it works: a thread that wants a small one
-waits for a large one of another object, and a process forked meanwhile waits for ever. Here two threads may work out
-the same; the first answer is everybody's.
+``functools.cached_property`` holds one lock for all objects of a class while it computes: a thread that wants a small
+value waits for a large one of another object, and a process forked meanwhile waits for ever. Here two threads may
+compute the same value; the first result serves both.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any, Generic, TypeVar, cast, overload
 
 
 def door(name: str, names: Mapping[str, tuple[str, ...]]) -> None:
-    """Make the package or module (its ``__name__``) a door. ``names``: by full name of the module, what it gives."""
+    """Turn the module called ``name`` into a door. ``names``: for each full module name the names that it gives."""
     module = sys.modules[name]
     module.__class__ = _Door
     vars(module)["_homes"] = {one: home for home, given in names.items() for one in given}
 
 
 class _Door(ModuleType):
-    """A name that is a module and also one of ours is ours: ``package.survey`` is the function, whoever was first."""
+    """A module that prefers its exported names to submodules: ``package.survey`` stays the function after an import."""
 
     _homes: Mapping[str, str]
 
@@ -55,7 +55,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class once(Generic[T_co]):  # noqa: N801 a decorator, as `property` is
-    """What the method answers, put into the object's ``__dict__`` under the method's name."""
+    """A property that stores its first value in the object's ``__dict__``."""
 
     def __init__(self, make: Callable[[Any], T_co]) -> None:
         self._make = make
@@ -67,7 +67,7 @@ class once(Generic[T_co]):  # noqa: N801 a decorator, as `property` is
     @overload
     def __get__(self, instance: object, owner: type) -> T_co: ...
     def __get__(self, instance: object | None, owner: type) -> once[T_co] | T_co:
-        """Work it out: it is asked only while the object holds nothing under the name."""
+        """Compute and store the value; Python comes here only while the object's ``__dict__`` lacks the name."""
         if instance is None:
             return self
         made: T_co = self._make(instance)
@@ -75,7 +75,7 @@ class once(Generic[T_co]):  # noqa: N801 a decorator, as `property` is
 
 
 def late_regex(pattern: str, flags: re.RegexFlag | int = 0) -> re.Pattern[str]:
-    """What ``re.compile`` gives, made at the first use: a process that starts has hundreds and uses a few."""
+    """Return a pattern that compiles at its first use: a process that starts defines hundreds and uses a few."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
@@ -84,7 +84,7 @@ class _Late:
         self._written = pattern, flags
 
     def __getattr__(self, name: str) -> object:
-        """Asked once for each method: from then on the object has it."""
+        """Compile, and store the method on the object: Python comes here once for each."""
         found: object = getattr(re.compile(*self._written), name)
         setattr(self, name, found)
         return found

@@ -1,8 +1,8 @@
-"""Patterns from outside, matched in linear time by RE2: one by itself, or the first of many that is found.
+"""Patterns from outside, matched in linear time by RE2: one by itself, or the first match of many.
 
-pathspec (``PathSpec``) tells which pattern was the last one, so it gets them in reverse, behind one that is found in
-every text: where even that is not found, RE2 gave up, which is never taken for "none of them". pathspec is read in with
-this module, and so only by what asks for levels: no command's start waits for it.
+pathspec (``PathSpec``) reports the last pattern that matches, so it gets them in reverse order, behind one that matches
+every text: if even that fails, RE2 gave up, which must never count as "no match". This module imports pathspec, so only
+code that compares levels loads it: no command waits for it at its start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LinearMatch(Protocol):
         ...
 
     def span(self, group: int = 0) -> tuple[int, int]:
-        """Where a group begins and ends, in characters; (-1, -1) when it took no part."""
+        """Begin and end of a group, in characters; (-1, -1) for a group that took no part."""
         ...
 
 
@@ -59,11 +59,11 @@ def compile_linear(pattern: str) -> LinearPattern:
 
 
 def linear_test(pattern: str) -> Callable[[str], bool]:
-    """Whether RE2 may find the pattern in a text, for less than what finding it costs; true where RE2 gives up."""
+    """Return a fast test for a possible match of the pattern; it is true, too, where RE2 gives up."""
     options = _ENGINE.Options()
     options.log_errors = False
     found = _ENGINE.Set.SearchSet(options)
-    for one in (pattern, ""):  # the empty one stands in every text
+    for one in (pattern, ""):  # the empty one matches every text
         found.Add(one)
     found.Compile()
     match: Callable[[bytes], list[int]] = found.Match
@@ -90,16 +90,16 @@ class _LinearPattern(RegexPattern):
 
 
 class _LastMatch(PathSpec[_LinearPattern]):
-    """Patterns of which the last one counts."""
+    """A list of patterns whose last match counts."""
 
     @property
     def match(self) -> _Match:
-        """The answer of RE2 itself: ``check_file``, which wraps it for each text, takes nearly twice the time."""
+        """RE2's own answer: ``check_file``, which wraps it for each text, takes nearly twice the time."""
         return self._backend.match_file
 
 
 class FirstMatch:
-    """Patterns in RE2 syntax, in order; ``.`` matches line breaks too. Raises ValueError for what RE2 cannot do."""
+    """Patterns in RE2 syntax, in order; ``.`` matches line breaks too. Raises ValueError for syntax beyond RE2."""
 
     def __init__(self, regexes: Sequence[str]) -> None:
         parts = _parts([_LinearPattern(one) for one in regexes])
@@ -108,9 +108,9 @@ class FirstMatch:
         self._count = len(regexes)
 
     def first(self, text: str) -> int:
-        """The index of the first pattern that is found in ``text``, or the number of patterns.
+        """Return the index of the first pattern found in ``text``, or the number of patterns.
 
-        Time is linear in the text. Raises RuntimeError where RE2 gives up for want of memory.
+        Takes time linear in the text. Raises RuntimeError if RE2 runs out of memory.
         """
         for end, match in self._parts:
             last = match(text)[1]
@@ -122,7 +122,7 @@ class FirstMatch:
 
 
 def _parts(patterns: Sequence[_LinearPattern]) -> list[tuple[int, _Match]]:
-    """Sets of patterns, in order, that each fit into RE2's memory; it may lack what it matches with as well."""
+    """Split the patterns, in order, into sets that each fit into RE2's memory, which matching may exhaust as well."""
     try:
         match = _LastMatch([_LinearPattern(""), *reversed(patterns)], backend="re2").match
         if match("")[1] is not None:

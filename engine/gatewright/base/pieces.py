@@ -1,4 +1,4 @@
-"""Long work in pieces: a generator that has its turn now and then, and returns what came of it."""
+"""Long work in pieces: a generator that yields between two pieces and returns the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def last_of(pieces: Generator[object, None, T]) -> T:
-    """Go through all pieces; what the generator returns."""
+    """Run a generator to its end and return its result."""
     while True:
         try:
             next(pieces)

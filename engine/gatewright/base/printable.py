@@ -1,4 +1,4 @@
-"""Text of strangers made safe to show on a line: nothing in it moves a cursor, hides or reorders what stands around."""
+"""Safe display of a stranger's text on one line: no character moves the cursor, hides or reorders its surroundings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _STYLES = "\ufe0e\ufe0f"
 """Variation selectors 15 and 16: a symbol as text, as a picture."""
 _IGNORED = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0)
 _EMPTY = frozenset(map(chr, (*_IGNORED, *range(0xE0100, 0xE01F0), 0x2800, 0x1D159)))
-"""Letters, marks and symbols that show nothing: of the categories above what has Default_Ignorable_Code_Point in the
-Unicode Character Database (DerivedCoreProperties.txt), and the blank ones, U+2800 and U+1D159."""
+"""Letters, marks and symbols without a visible shape: characters of those categories with
+Default_Ignorable_Code_Point in the Unicode Character Database (DerivedCoreProperties.txt), U+2800 and U+1D159."""
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """``text`` with each control, format (bidi), surrogate, private, unassigned or empty character as ``\\uXXXX``.
+    """Write each control, format (bidi), surrogate, private, unassigned or empty character as ``\\uXXXX``.
 
-    The escapes are those of JSON, so that JSON stays the same value. ``keep``: such characters that stay, as does what
-    says how the symbol before it is drawn.
+    JSON uses the same escapes, so that JSON keeps its value. ``keep``: characters to leave alone; a variation selector
+    behind its symbol stays as well.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -34,7 +34,7 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether it is one line that shows every character it has, with no space but the plain one: fit for a name."""
+    """Tell whether every character is visible and the plain space is the only space, as a name needs it."""
     return text.isprintable() and printable(text) == text
 
 

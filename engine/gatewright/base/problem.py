@@ -1,4 +1,4 @@
-"""Findings about files: place, code, message, near miss; and how one reading collects them."""
+"""Findings about files: place, code, message, near miss; and the report that collects them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Place:
 
 @frozen
 class Subject:
-    """What a finding is about: the part of the policy at ``address``, the agents and the tools that it concerns.
+    """The topic of a finding: a part of the policy at ``address``, and the agents and tools that it concerns.
 
-    ``agents``: ids; none where it is about no agent more than about others. ``tools``: names without a version, each
-    with one operation, or None for the tool as a whole.
+    ``agents``: ids; empty for a finding that concerns all agents alike. ``tools``: names without a version, each with
+    one operation, or None for the tool as a whole.
     """
 
     address: Address
@@ -59,7 +59,7 @@ class Subject:
 class Problem:
     """One finding. ``code`` is stable and kebab-case; ``near_miss`` is the likely intended word.
 
-    ``subject`` None: it is about the file as a text, or about none.
+    ``subject`` None: it concerns the text of the file, or no part of it.
     """
 
     severity: Severity
@@ -76,7 +76,7 @@ class Problem:
 
     @property
     def is_error(self) -> bool:
-        """Whether the policy may not be enforced because of it."""
+        """True for a problem that keeps the policy from being enforced."""
         return self.severity is Severity.ERROR
 
     def to_json(self) -> dict[str, object]:
@@ -95,11 +95,11 @@ class Problem:
 
 
 def near_miss(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that ``word`` is a slip of the pen for, or None.
+    """Return the candidate that ``word`` misspells, or None.
 
-    It is compared word by word: each that differs is another spelling, not another word. So no verb is taken for
-    another, and what the candidates name themselves is no slip. A name that lacks only the prefix of a catalog is
-    found, unless several have it (``owners``); so is a tool where an operation stands behind it.
+    Compares word by word, and a word may differ only in spelling. So it never takes one verb for another, nor a word
+    that the candidates use for a slip. A name without its catalog's prefix finds the full name, unless several have it
+    (``owners``); a name with an operation behind it finds the tool.
     """
     options = dict.fromkeys(candidates)
     if same := owners(word, options):
@@ -125,12 +125,12 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def owners(word: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates that are ``word`` with the prefix of a catalog before it."""
+    """List the candidates that are ``word`` behind the prefix of a catalog."""
     return sorted(option for option in candidates if option.endswith(f".{word}")) if word else []
 
 
 def choice_hint(word: str, candidates: Iterable[str]) -> str:
-    """The end of a message about a name that several servers have, each under its prefix; else empty."""
+    """End a message about a name that several servers have, each under its prefix; else return empty text."""
     same = owners(word, candidates)
     if len(same) < 2:
         return ""
@@ -141,9 +141,9 @@ def choice_hint(word: str, candidates: Iterable[str]) -> str:
 
 _LISTED = 5
 _WITHOUT_PREFIX = 10
-"""More than the slips of one name: a name that is near as it stands comes first."""
+"""Above the slips of a single name: a name that is close as a whole comes first."""
 _SLIPS = 2
-"""More slips than these in one name make it another one."""
+"""Limit of slips: a name with more is a different one."""
 
 
 @lru_cache(4096)
@@ -154,12 +154,12 @@ def _words(name: str) -> tuple[str, ...]:
 
 @lru_cache(16)
 def _words_of(names: tuple[str, ...]) -> frozenset[str]:
-    """The verbs, and what the names name themselves."""
+    """Collect the verbs and the words of the names."""
     return VERBS.union(*map(_words, names))
 
 
 def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[str]) -> int | None:
-    """How many words are spelled otherwise, or broken off; None where one is another word."""
+    """Count the words with another spelling or a cut end; None if one is another word."""
     one, other = "".join(written), "".join(meant)
     if one == other:
         return 0
@@ -176,7 +176,7 @@ def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[s
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Whether a letter was left out, put in, taken for another, or two changed places."""
+    """Tell whether one omitted, added, wrong or swapped letter makes the difference."""
     if abs(len(one) - len(other)) > 1 or max(len(one), len(other)) < 3:
         return False
     start = _alike(one, other)
@@ -187,7 +187,7 @@ def _is_one_slip(one: str, other: str) -> bool:
 
 
 def _alike(one: str, other: str) -> int:
-    """With how many letters both begin."""
+    """Count the letters that both begin with."""
     at = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -197,9 +197,9 @@ def _alike(one: str, other: str) -> int:
 
 
 def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> str:
-    """A question in brackets for the end of a message, whether the candidate most like ``word`` was meant.
+    """Ask in brackets, at the end of a message, whether the author meant the candidate most like ``word``.
 
-    Where nothing is close it is empty, or names all candidates if ``listed``.
+    Returns empty text if none is close, or all candidates if ``listed``.
     """
     options = list(candidates)
     close = near_miss(word, options)
@@ -209,9 +209,9 @@ def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> 
 
 
 BOM = "\ufeff"
-"""What a file in UTF-8 may begin with."""
+"""The byte order mark that a UTF-8 file may begin with."""
 RawPath = tuple[str | int, ...]
-"""A path in what is read as it nests there, e.g. ``("sources", 0, "id")``."""
+"""A path as the text nests its tables, e.g. ``("sources", 0, "id")``."""
 MAX_COMPARISONS = 20_000
 MAX_WORD = 64
 MAX_SHOWN = 200
@@ -219,9 +219,9 @@ MAX_SHOWN = 200
 
 @frozen
 class Finding:
-    """What is wrong with a part of a text, wherever that stands.
+    """A fault of one part of a text, not yet placed in it.
 
-    ``agent_id``, ``tools``: whom it concerns, where the policy does not say so at that path.
+    ``agent_id``, ``tools``: whom it concerns, if the path alone does not show that.
     """
 
     path: RawPath
@@ -235,7 +235,7 @@ class Finding:
 
 
 class Report:
-    """The findings so far; ``has_errors`` once there is one. Near misses are sought while they cost little time."""
+    """The findings so far; ``has_errors`` turns true with the first error. Looks for near misses while it is cheap."""
 
     def __init__(self) -> None:
         self._findings: list[Finding] = []
@@ -243,7 +243,7 @@ class Report:
         self.has_errors = False
 
     def error(self, path: RawPath, code: str, message: str, *, near: str | None = None, at_value: bool = True) -> None:
-        """An error at the value of ``path`` (or at its key)."""
+        """Add an error at the value of ``path`` (or at its key)."""
         self.has_errors = True
         self._findings.append(Finding(path, at_value, Severity.ERROR, code, message, near))
 
@@ -258,11 +258,11 @@ class Report:
         agent_id: str | None = None,
         tools: tuple[ToolPart, ...] = (),
     ) -> None:
-        """A warning at the key of ``path`` (or at its value); ``agent_id``, ``tools``: see ``Finding``."""
+        """Add a warning at the key of ``path`` (or at its value); ``agent_id``, ``tools``: see ``Finding``."""
         self._findings.append(Finding(path, at_value, Severity.WARNING, code, message, near, agent_id, tools))
 
     def near(self, word: str, candidates: Iterable[str]) -> str | None:
-        """The candidate that ``word`` was probably meant to be."""
+        """Return the candidate that the author probably meant by ``word``."""
         if self._comparisons >= MAX_COMPARISONS or len(word) > MAX_WORD:
             return None
         options = sorted(candidates)[: MAX_COMPARISONS - self._comparisons]
@@ -271,27 +271,27 @@ class Report:
 
     @property
     def first_error(self) -> tuple[RawPath, str] | None:
-        """Where the first error was found, and what it says; None without one."""
+        """Path and message of the first error; None without one."""
         found = (finding for finding in self._findings if finding.severity is Severity.ERROR)
         return next(((finding.path, finding.message) for finding in found), None)
 
     @property
     def error_paths(self) -> tuple[RawPath, ...]:
-        """Where errors were found."""
+        """Paths of the errors."""
         return tuple(finding.path for finding in self._findings if finding.severity is Severity.ERROR)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, in the order in which they were found."""
+        """All findings, in the order of the reading."""
         return tuple(self._findings)
 
     @property
     def sought(self) -> int:
-        """How many words were looked at for near misses; from `MAX_COMPARISONS` on none are sought."""
+        """Number of words compared for near misses; the search stops at `MAX_COMPARISONS`."""
         return self._comparisons
 
 
 def shown(word: str) -> str:
-    """``word`` in backticks on one line, shortened when it is very long."""
+    """Put ``word`` in backticks on one line, and shorten a very long one."""
     text = printable(word[:MAX_SHOWN])
     return f"`{text}…`" if len(word) > MAX_SHOWN else f"`{text}`"

@@ -1,4 +1,4 @@
-"""One TOML table while it is read: typed fields, and findings for what does not fit."""
+"""One TOML table under a reader: typed fields, and findings for wrong values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from gatewright.base.amount import parse_duration, parse_size
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, checked_object
+from gatewright.base.jsonvalue import JsonValue, check_object
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import RawPath, Report, shown
 
@@ -20,18 +20,18 @@ MAX_INT = 2**63 - 1
 
 @frozen
 class Row:
-    """A table, its path in the file and the report that its faults go to. Every getter gives a default on a fault."""
+    """A table, its path in the file and the report for its faults. Every getter returns a default on a fault."""
 
     raw: Raw
     path: RawPath
     report: Report
 
     def at(self, *more: str | int) -> RawPath:
-        """The path of something in the table."""
+        """Return the path of a part of the table."""
         return (*self.path, *more)
 
     def fault(self, key: str | int, code: str, message: str, near: str | None = None) -> None:
-        """An error at the value of ``key``."""
+        """Report an error at the value of ``key``."""
         self.report.error(self.at(key), code, message, near=near)
 
     def only(self, keys: Collection[str], what: str) -> None:
@@ -44,14 +44,14 @@ class Row:
                 )
 
     def require(self, key: str, what: str) -> bool:
-        """Whether ``key`` is there; an error if not."""
+        """Tell whether the table has ``key``, and report an error if not."""
         if key in self.raw:
             return True
         self.report.error(self.path, "missing-key", f"{what} needs `{key}`", at_value=False)
         return False
 
     def text(self, key: str, *, filled: bool = False) -> str | None:
-        """Text, or None when absent or wrong; ``filled``: neither blank nor with control characters."""
+        """Return a text, or None if absent or wrong; ``filled`` refuses blank text and control characters."""
         if key not in self.raw:
             return None
         value = self.raw[key]
@@ -64,13 +64,13 @@ class Row:
         return value
 
     def integer(self, key: str, low: int | None = None, high: int = MAX_INT) -> int | None:
-        """A whole number, within the limits if there are any; else None."""
+        """Return a whole number within the limits, or None."""
         if key not in self.raw:
             return None
         return whole_number(self.raw[key], self.at(key), self.report, f"`{key}`", low, high)
 
     def share(self, key: str) -> float | None:
-        """A number from 0 to 1, or None."""
+        """Return a number from 0 to 1, or None."""
         value = self.raw.get(key)
         if key not in self.raw:
             return None
@@ -83,15 +83,15 @@ class Row:
         return None
 
     def duration(self, key: str) -> float | None:
-        """Seconds, or None."""
+        """Return seconds, or None."""
         return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
 
     def size(self, key: str) -> int | None:
-        """Bytes, or None."""
+        """Return bytes, or None."""
         return size_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
 
     def flag(self, key: str, *, otherwise: bool) -> bool:
-        """True or false; ``otherwise`` when absent or wrong."""
+        """Return true or false; ``otherwise`` if absent or wrong."""
         value = self.raw.get(key, otherwise)
         if isinstance(value, bool):
             return value
@@ -99,11 +99,11 @@ class Row:
         return otherwise
 
     def choice(self, key: str, options: Mapping[str, Option]) -> Option | None:
-        """One of the spelt-out options, or None."""
+        """Return one of the named options, or None."""
         return option(self.raw[key], self.at(key), self.report, f"`{key}`", options) if key in self.raw else None
 
     def table(self, key: str) -> Row | None:
-        """The table under ``key``, or None."""
+        """Return the table under ``key``, or None."""
         if key not in self.raw:
             return None
         value = self.raw[key]
@@ -113,7 +113,7 @@ class Row:
         return None
 
     def items(self, key: str) -> list[object]:
-        """The list under ``key``, empty when absent or wrong."""
+        """Return the list under ``key``, empty if absent or wrong."""
         if key not in self.raw:
             return []
         value = self.raw[key]
@@ -123,7 +123,7 @@ class Row:
         return []
 
     def rows(self, key: str) -> list[Row]:
-        """The tables of the list under ``key``; other elements are errors."""
+        """Return the tables of the list under ``key``, and report other elements."""
         found: list[Row] = []
         for index, value in enumerate(self.items(key)):
             if isinstance(value, dict):
@@ -135,11 +135,11 @@ class Row:
         return found
 
     def texts(self, key: str) -> list[tuple[int, str]]:
-        """The texts of the list under ``key`` with their indexes; other elements are errors."""
+        """Return the texts of the list under ``key`` with their indexes, and report other elements."""
         return texts_of(self.items(key), self.at(key), self.report, f"`{key}`")
 
     def words(self, key: str) -> tuple[str, ...] | None:
-        """The list of texts under ``key``; None when absent or wrong."""
+        """Return the list of texts under ``key``; None if absent or wrong."""
         value = self.raw.get(key)
         if isinstance(value, list):
             return words_of(cast("list[object]", value), self.at(key), self.report, f"`{key}`")
@@ -148,12 +148,12 @@ class Row:
         return None
 
     def wrong(self, key: str, wanted: str, value: object) -> None:
-        """A wrong-type error at ``key``."""
+        """Report a wrong type at ``key``."""
         self.fault(key, "wrong-type", f"`{key}` must be {wanted}, not {kind_of(value)}")
 
 
 def texts_of(values: list[object], path: RawPath, report: Report, what: str) -> list[tuple[int, str]]:
-    """The texts among ``values`` with their indexes; other elements are errors."""
+    """Return the texts among ``values`` with their indexes, and report other elements."""
     found: list[tuple[int, str]] = []
     for index, value in enumerate(values):
         if isinstance(value, str):
@@ -164,7 +164,7 @@ def texts_of(values: list[object], path: RawPath, report: Report, what: str) -> 
 
 
 def words_of(values: list[object], path: RawPath, report: Report, what: str) -> tuple[str, ...] | None:
-    """``values`` where all of them are texts; None after an error."""
+    """Return ``values`` if all are texts; None after an error."""
     found = tuple(text for _, text in texts_of(values, path, report, what))
     return found if len(found) == len(values) else None
 
@@ -172,7 +172,7 @@ def words_of(values: list[object], path: RawPath, report: Report, what: str) -> 
 def whole_number(
     value: object, path: RawPath, report: Report, what: str, low: int | None = None, high: int = MAX_INT
 ) -> int | None:
-    """``value`` if it is a whole number, within the limits if there are any; else None."""
+    """Return ``value`` if it is a whole number within the limits; else None."""
     if type(value) is not int:
         report.error(path, "wrong-type", f"{what} must be a whole number, not {kind_of(value)}")
         return None
@@ -184,7 +184,7 @@ def whole_number(
 
 
 def seconds_of(value: object, path: RawPath, report: Report) -> float | None:
-    """The seconds of a duration, or None."""
+    """Return the seconds of a duration, or None."""
     try:
         return parse_duration(value)
     except ValueError as error:
@@ -195,7 +195,7 @@ def seconds_of(value: object, path: RawPath, report: Report) -> float | None:
 
 
 def size_of(value: object, path: RawPath, report: Report) -> int | None:
-    """The bytes of a size, or None."""
+    """Return the bytes of a size, or None."""
     try:
         return parse_size(value)
     except ValueError as error:
@@ -204,7 +204,7 @@ def size_of(value: object, path: RawPath, report: Report) -> int | None:
 
 
 def option(value: object, path: RawPath, report: Report, what: str, options: Mapping[str, Option]) -> Option | None:
-    """The option that ``value`` spells, or None."""
+    """Return the option that ``value`` spells, or None."""
     if not isinstance(value, str):
         report.error(path, "wrong-type", f"{what} must be text, not {kind_of(value)}")
         return None
@@ -217,16 +217,16 @@ def option(value: object, path: RawPath, report: Report, what: str, options: Map
 
 
 def json_table(value: object, path: RawPath, report: Report) -> dict[str, JsonValue] | None:
-    """A table that is also a JSON object within the limits, or None after an error."""
+    """Return a table that is a JSON object within the limits, or None after an error."""
     try:
-        return checked_object(value)
+        return check_object(value)
     except JsonRefused as refused:
-        report.error(path, "bad-value", f"this table must be what JSON can say: {refused}")
+        report.error(path, "bad-value", f"this table must be valid JSON: {refused}")
         return None
 
 
 def name_error(word: str) -> str | None:
-    """Why ``word`` may not be an id or a name, or None."""
+    """Explain why ``word`` may not be an id or a name; None if it may."""
     if not word.strip():
         return "may not be blank"
     if word != word.strip():
@@ -237,7 +237,7 @@ def name_error(word: str) -> str | None:
 
 
 def kind_of(value: object) -> str:
-    """What a TOML value is, in words."""
+    """Name the type of a TOML value in words."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, float):

@@ -1,6 +1,6 @@
-"""What a value of the policy file may look like, as pieces of its JSON Schema (draft 7, which editors of TOML read).
+"""Shapes of values in the policy file, as pieces of its JSON Schema (draft 7, which TOML editors read).
 
-A reader keeps the shape of each key beside the code that reads it, and takes the known keys from there.
+A reader keeps the shape of each key next to its code, and takes the known keys from there.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ SIZE: Shape = {
 
 
 def whole(least: int | None = None, most: int | None = None) -> Shape:
-    """A whole number within the limits."""
+    """Return the shape of a whole number within the limits."""
     limits = {"minimum": least, "maximum": most}
     return {"type": "integer", **{key: limit for key, limit in limits.items() if limit is not None}}
 
 
 def one_of(options: Collection[str]) -> Shape:
-    """One of these texts."""
+    """Return the shape of a choice among texts."""
     return {"enum": [*options]}
 
 
 def several(entry: Shape, least: int = 0, most: int | None = None) -> Shape:
-    """A list of such entries."""
+    """Return the shape of a list of such entries."""
     shape: Shape = {"type": "array", "items": entry}
     if least:
         shape["minItems"] = least
@@ -63,7 +63,7 @@ def several(entry: Shape, least: int = 0, most: int | None = None) -> Shape:
 
 
 def table(keys: Mapping[str, Shape], *required: str) -> Shape:
-    """A table with these keys and no others."""
+    """Return the shape of a table with exactly these keys."""
     return {
         "type": "object",
         "properties": {**keys},
@@ -73,10 +73,10 @@ def table(keys: Mapping[str, Shape], *required: str) -> Shape:
 
 
 def by_name(entry: Shape) -> Shape:
-    """A table of such entries under names of the author's own."""
+    """Return the shape of a table of such entries under names that the author chooses."""
     return {"type": "object", "additionalProperties": entry}
 
 
 def told(shape: Shape, description: str, default: JsonValue = None) -> Shape:
-    """The shape with what it means, as an editor shows it, and what holds where the key is absent."""
+    """Add the description that an editor shows, and the value that holds if the key is absent."""
     return {**shape, "description": description, **({} if default is None else {"default": default})}

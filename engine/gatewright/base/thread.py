@@ -1,4 +1,4 @@
-"""Work that goes on when nobody waits for it: in a daemon thread of its own, or until it has ended."""
+"""Work that outlives its waiter: in a daemon thread of its own, or to its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> aio.Future[T]:
-    """What ``function`` gives or raises, in the caller's context. Whoever cancels it only ceases to wait."""
+    """Run ``function`` in a new thread, in the caller's context. Whoever cancels the future only stops waiting."""
     loop = aio.get_running_loop()
     future: aio.Future[T] = loop.create_future()
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
@@ -24,12 +24,12 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     def work() -> None:
         try:
             tell = partial(future.set_result, call())
-        except BaseException as error:  # noqa: BLE001 it is raised where it is awaited
-            kind = type(error)  # no future takes a StopIteration
+        except BaseException as error:  # noqa: BLE001 the waiter raises it
+            kind = type(error)  # a future refuses StopIteration
             is_fit = issubclass(kind, Exception) and not issubclass(kind, StopIteration)
             raised = error if is_fit else RuntimeError(kind.__name__)
             tell = partial(future.set_exception, raised)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             loop.call_soon_threadsafe(lambda: None if future.done() else tell())
 
     threading.Thread(target=work, name="gatewright-work", daemon=True).start()
@@ -37,7 +37,7 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def unbroken(future: aio.Future[T]) -> T:
-    """Wait for ``future`` to its end and return its result; a cancellation is raised then, from its exception."""
+    """Wait for ``future`` to its end and return its result; raise a cancellation only then, from its exception."""
     cancelled = False
     while not future.done():
         try:

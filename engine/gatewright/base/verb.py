@@ -1,4 +1,4 @@
-"""Verbs that names of tools are made of."""
+"""The verbs in names of tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READS = frozenset(
     """,
     )
 )
-"""They look at something."""
+"""Verbs that look at something."""
 CHANGES = frozenset(
     re.findall(
         r"\w+",
@@ -31,7 +31,7 @@ CHANGES = frozenset(
     """,
     )
 )
-"""They do something to it."""
+"""Verbs that change something."""
 VERBS = (
     READS
     | CHANGES
@@ -62,4 +62,4 @@ VERBS = (
         )
     )
 )
-"""All of them: a name that begins with one of these means that, however much another looks like it."""
+"""All verbs: a name that begins with one means this verb, however similar another looks."""

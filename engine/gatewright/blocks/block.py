@@ -1,9 +1,9 @@
-"""A block: a schema, a Loro document that holds to it, and the steps that led there; or one text alone.
+"""A block: a schema, a Loro document that obeys it, and the steps of its history; or one plain text.
 
-Loro raises most of its errors as plain BaseException; every call to it goes through ``guarded``, which turns them into
-errors of our tree.
+Loro raises most of its errors as plain BaseException; ``guard`` wraps every call to it and turns them into errors of
+our tree.
 
-Every change goes through ``edit``, and is done whole or not at all. Not for use from two threads at once.
+``edit`` makes every change, whole or not at all. One thread at a time may use a block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gatewright.blocks.part import (
     check_growth,
     check_parts,
     counter_name,
-    guarded,
+    guard,
     map_name,
     passing,
 )
@@ -50,7 +50,7 @@ _UPDATE_TIMEOUT_MS = 250
 
 
 class TextBlock:
-    """A text that is edited in memory and kept as a snapshot. Not safe for use from two threads at once."""
+    """A text to edit in memory and store as a snapshot. One thread at a time may use it."""
 
     def __init__(self, document: loro.LoroDoc) -> None:
         self._document = document
@@ -59,7 +59,7 @@ class TextBlock:
     @classmethod
     def from_text(cls, text: str) -> TextBlock:
         """A new block that holds ``text``."""
-        with guarded(WeMustFix("a new block cannot be made")):
+        with guard(WeMustFix("a new block cannot be made")):
             document = loro.LoroDoc()
             document.get_text(_BODY).insert(0, text)
             document.commit()
@@ -67,8 +67,8 @@ class TextBlock:
 
     @classmethod
     def from_snapshot(cls, snapshot: bytes) -> TextBlock:
-        """The block of ``snapshot()``. Raises DamagedBlock for bytes that are none."""
-        with guarded(DamagedBlock()):
+        """Open the block of ``snapshot()``. Raises DamagedBlock for other bytes."""
+        with guard(DamagedBlock()):
             document = loro.LoroDoc()
             document.import_(snapshot)
             return cls(document)
@@ -76,12 +76,12 @@ class TextBlock:
     @property
     def text(self) -> str:
         """The whole text."""
-        with guarded(WeMustFix("a block's text cannot be had")):
+        with guard(WeMustFix("a block's text cannot be read")):
             return self._text.to_string()
 
     def set_text(self, text: str) -> None:
-        """Make the whole text ``text``, as a small difference where one is found in time, else all at once."""
-        with guarded(WeMustFix("a block refuses a new text")):
+        """Set the whole text, as a small difference if one is quickly found, else all at once."""
+        with guard(WeMustFix("a block refuses a new text")):
             try:
                 self._text.update(text, timeout_ms=_UPDATE_TIMEOUT_MS)
             except ValueError:
@@ -91,14 +91,14 @@ class TextBlock:
 
     def snapshot(self) -> bytes:
         """The document with its history, for ``from_snapshot``."""
-        with guarded(WeMustFix("a block cannot be written out")):
+        with guard(WeMustFix("a block cannot be written out")):
             self._document.commit()
             return bytes(self._document.export(loro.ExportMode.Snapshot()))
 
 
 @frozen
 class BlockSize:
-    """``chars``: what ``char_limit`` counts; ``items``: of lists and logs; ``history_bytes``: a snapshot's size."""
+    """``chars``: the size under ``char_limit``; ``items``: of lists and logs; ``history_bytes``: of a snapshot."""
 
     chars: int
     items: int
@@ -125,10 +125,11 @@ class Block:
         hand: Hand | None = None,
         char_limit: int | None = None,
     ) -> Block:
-        """A new block. ``content``: text, object, list (of a log its entries), or an object of sections; fields have
-        their defaults.
+        """Make a new block; defaults fill absent fields.
 
-        Raises ToolFailure, also when a required field has no value.
+        ``content``: text, object, list (entries for a log), or an object of sections.
+
+        Raises ToolFailure, also for a required field without a value.
         """
         hand = hand or Hand()
         block = cls(schema, _new_document(), (), char_limit=char_limit)
@@ -144,7 +145,7 @@ class Block:
                     raise ToolFailure("the content of a log is a list of entries", code="wrong-type")
                 edits = [Append(entry, where) for entry in own]
             for edit in edits:
-                block._apply(block.planned(edit, Hand(hand.author, hand.at_s, may_all=True))[0])
+                block._apply(block.plan_edit(edit, Hand(hand.author, hand.at_s, may_all=True))[0])
         block._record(hand, CREATE, undoable=False)
         return block
 
@@ -158,9 +159,9 @@ class Block:
         *,
         char_limit: int | None = None,
     ) -> Block:
-        """The block of ``snapshot`` and the ``updates`` since. Raises DamagedBlock for bytes that are none."""
+        """Open the block of ``snapshot`` and the ``updates`` since. Raises DamagedBlock for other bytes."""
         document = _new_document()
-        with guarded(DamagedBlock()):
+        with guard(DamagedBlock()):
             document.import_(snapshot)
             for update in updates:
                 if document.import_(update).pending:
@@ -173,27 +174,27 @@ class Block:
     @property
     def value(self) -> JsonValue:
         """All of it: text, object, list, or an object of sections."""
-        with guarded(WeMustFix("a block cannot be read")):
+        with guard(WeMustFix("a block cannot be read")):
             if isinstance(self.schema, CompositeSchema):
                 return {section: self._document.part(section) for section in self._document.parts}
             return self._document.part("")
 
-    def rendered(self) -> str:
-        """What is shown to the model: of a text with a viewport the window, of a log the newest entries."""
+    def render(self) -> str:
+        """The model's view: the window of a text with a viewport, the newest entries of a log."""
         return render(self.schema, self.value)
 
     def plain(self) -> str:
-        """All of it as text, for a diff: a text as it is, everything else as JSON, a composite section by section."""
+        """Return all of it as text for a diff: a text unchanged, other values as JSON, a composite by section."""
         return plain(self.schema, self.value)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The history, oldest first; the oldest may no longer be kept."""
+        """The history, oldest step first; the oldest ones may be dropped."""
         return tuple(self._steps)
 
     def size(self) -> BlockSize:
-        """How large it is."""
-        with guarded(WeMustFix("a block cannot be measured")):
+        """The block's size."""
+        with guard(WeMustFix("a block cannot be measured")):
             counts = [
                 self._document.item_count(section)
                 for section, part in self._document.parts.items()
@@ -202,31 +203,31 @@ class Block:
             return BlockSize(self._document.chars(), sum(counts), len(self.snapshot()))
 
     def undo_target(self, author: str) -> int | None:
-        """The step that ``Undo`` by this author would take back."""
+        """The step that ``Undo`` by this author takes back."""
         return undo_target(self._steps, author)
 
     def redo_target(self, author: str) -> int | None:
-        """The step that ``Redo`` by this author would do again."""
+        """The step that ``Redo`` by this author repeats."""
         return redo_target(self._steps, author)
 
     def at(self, number: int) -> Block:
-        """The block as it was after a step. Raises ToolFailure (``no-step``) when that is not known or kept."""
+        """The block after a step. Raises ToolFailure (``no-step``) if the history lacks that state."""
         steps = [step for step in self._steps if step.number <= number]
         if not steps or steps[-1].number != number or not steps[-1].after:
             raise ToolFailure(f"the state after step {number} is not kept", code="no-step")
-        with guarded(ToolFailure(f"the state after step {number} is not kept", code="no-step")):
+        with guard(ToolFailure(f"the state after step {number} is not kept", code="no-step")):
             document = _with_own_name(self._document.loro.fork_at(loro.Frontiers.decode(steps[-1].after)))
         return Block(self.schema, document, steps, char_limit=self.char_limit)
 
     # changing
 
     def edit(self, edit: Edit, hand: Hand) -> Step | None:
-        """Do an edit; the step, or None when it changes nothing. Raises ToolFailure, and nothing is changed then."""
-        ops, target = self.planned(edit, hand)
+        """Do an edit and return its step, or None if it changes nothing. Raises ToolFailure without any change."""
+        ops, target = self.plan_edit(edit, hand)
         if not ops and target is None:
             return None
         self._apply(ops)
-        # entries of a log are taken back by nobody
+        # nobody takes back an entry of a log
         return self._record(
             hand,
             kind_of(edit),
@@ -234,8 +235,8 @@ class Block:
             undoable=not any(isinstance(op, ListOp) and op.name.startswith("entries:") for op in ops),
         )
 
-    def planned(self, edit: Edit, hand: Hand) -> tuple[tuple[Op, ...], int | None]:
-        """What an edit would do, checked in every way, and the step that an undo or redo concerns."""
+    def plan_edit(self, edit: Edit, hand: Hand) -> tuple[tuple[Op, ...], int | None]:
+        """Check an edit in every way, and return its operations and the step that an undo or redo concerns."""
         target = None
         try:
             if isinstance(edit, Undo | Redo):
@@ -248,51 +249,51 @@ class Block:
         except (GatewrightError, *passing()):
             raise
         except BaseException as error:
-            raise WeMustFix("an edit cannot be planned") from error
+            raise WeMustFix("an edit cannot be plan_edit") from error
         return ops, target
 
     def diff(self, edit: Edit, hand: Hand, name: str = "block") -> str:
-        """The change that an edit would make, as a unified diff; empty when none. Raises like ``edit``."""
-        ops, _ = self.planned(edit, hand)
+        """Show an edit's change as a unified diff; empty if it changes nothing. Raises like ``edit``."""
+        ops, _ = self.plan_edit(edit, hand)
         if not ops:
             return ""
-        with guarded(WeMustFix("an edit cannot be shown")):
+        with guard(WeMustFix("an edit cannot be shown")):
             other = Block(self.schema, self._document.loro.fork(), ())
             other._document.apply(ops)
         return diff_text(name, self.plain(), other.plain())
 
     def note(self, hand: Hand, kind: str) -> Step:
-        """Record something that did not change the content, such as that it was pinned."""
+        """Record a step that leaves the content alone, such as a pin."""
         return self._record(hand, kind, has_changes=False, undoable=False)
 
     # at rest
 
     @property
     def version(self) -> bytes:
-        """What the document holds, for ``updates_since``."""
-        with guarded(WeMustFix("a block's version cannot be had")):
+        """The document's version, for ``updates_since``."""
+        with guard(WeMustFix("a block's version cannot be read")):
             return self._document.loro.oplog_vv.encode()
 
     def updates_since(self, version: bytes) -> bytes:
-        """What came since. Raises ToolFailure (``bad-update``) for bytes that are no version."""
-        with guarded(ToolFailure("this is no version of a block", code="bad-update")):
+        """Export the updates since a version. Raises ToolFailure (``bad-update``) for bytes that are no version."""
+        with guard(ToolFailure("this is no version of a block", code="bad-update")):
             vector = loro.VersionVector.decode(version)
             return bytes(self._document.loro.export(loro.ExportMode.Updates(vector)))
 
     def snapshot(self) -> bytes:
-        """The document with its history, for ``restore``; the steps are kept beside it."""
-        with guarded(WeMustFix("a block cannot be written out")):
+        """The document with its history, for ``restore``; the caller stores the steps beside it."""
+        with guard(WeMustFix("a block cannot be written out")):
             return bytes(self._document.loro.export(loro.ExportMode.Snapshot()))
 
     def shallow_snapshot(self) -> bytes:
-        """The document without its history; earlier states and undo are gone for whoever restores it."""
-        with guarded(WeMustFix("a block cannot be written out")):
+        """The document without its history: a block restored from it has no earlier states and no undo."""
+        with guard(WeMustFix("a block cannot be written out")):
             document = self._document.loro
             return bytes(document.export(loro.ExportMode.ShallowSnapshot(document.oplog_frontiers)))
 
     def take_in(self, updates: Iterable[bytes], steps: Sequence[Step]) -> None:
-        """Steps that another holder of the same stored block did, with their updates. Raises DamagedBlock."""
-        with guarded(DamagedBlock()):
+        """Take in the steps and updates of another holder of the same stored block. Raises DamagedBlock."""
+        with guard(DamagedBlock()):
             for update in updates:
                 if self._document.loro.import_(update).pending:
                     raise ValueError("an update is missing")
@@ -305,30 +306,30 @@ class Block:
 
     @property
     def frontier(self) -> bytes:
-        """The state that the document is in, as ``Step.after`` holds it."""
+        """The document's state in the form of ``Step.after``."""
         try:
             return self._document.loro.state_frontiers.encode()
         except passing():
             raise
         except BaseException as error:
-            raise WeMustFix("a block's state cannot be had") from error
+            raise WeMustFix("a block's state cannot be read") from error
 
     # inside
 
     def _apply(self, ops: tuple[Op, ...]) -> None:
-        """Do operations that were checked; if Loro stops in the middle, the document is put back as it was."""
+        """Do checked operations; if Loro stops in the middle, put the document back."""
         if not ops:
             return
         before = self._document.loro.state_frontiers
         try:
             self._document.apply(ops)
         except BaseException as error:
-            with guarded(WeMustFix("a block cannot be put back")):
+            with guard(WeMustFix("a block cannot be put back")):
                 self._document.loro.commit()
                 self._document = Document(_with_own_name(self._document.loro.fork_at(before)), self.schema)
             if isinstance(error, passing()):
                 raise
-            raise WeMustFix("a planned edit cannot be done") from error
+            raise WeMustFix("a plan_edit edit cannot be done") from error
 
     def _record(
         self, hand: Hand, kind: str, *, target: int | None = None, has_changes: bool = True, undoable: bool = True
@@ -339,7 +340,7 @@ class Block:
         return step
 
     def _check_values(self, ops: tuple[Op, ...]) -> None:
-        """What an undo or redo may not do to fields: empty a required one, count beyond what a counter holds."""
+        """Refuse an undo or redo that would empty a required field or overflow a counter."""
         for section, part in self._document.parts.items():
             if not isinstance(part, MapSchema):
                 continue
@@ -355,7 +356,7 @@ class Block:
 
 
 def _content_of(schema: BlockSchema, content: JsonValue, section: str) -> JsonValue:
-    """What of the whole content is a section's. Raises ToolFailure."""
+    """Return a section's part of the whole content. Raises ToolFailure."""
     if not isinstance(schema, CompositeSchema) or content is None:
         return content
     names = {item.name for item in schema.sections}
@@ -365,7 +366,7 @@ def _content_of(schema: BlockSchema, content: JsonValue, section: str) -> JsonVa
 
 
 def _with_defaults(part: MapSchema, content: JsonValue) -> JsonValue:
-    """The fields that a map begins with. Raises ToolFailure when a required one has no value."""
+    """Return the first fields of a map. Raises ToolFailure if a required one has no value."""
     if content is not None and not isinstance(content, dict):
         raise ToolFailure("the content is an object of fields", code="wrong-type")
     given = content or {}
@@ -382,11 +383,11 @@ def _with_defaults(part: MapSchema, content: JsonValue) -> JsonValue:
 
 
 def _new_document() -> loro.LoroDoc:
-    with guarded(WeMustFix("a new document cannot be made")):
+    with guard(WeMustFix("a new document cannot be made")):
         return _with_own_name(loro.LoroDoc())
 
 
 def _with_own_name(document: loro.LoroDoc) -> loro.LoroDoc:
-    """The document with a name for its edits that nobody else has, also where the library's own dice were forked."""
+    """Give the document a unique name for its edits, even after a fork that copied the library's random state."""
     document.peer_id = secrets.randbits(63)
     return document

@@ -1,6 +1,6 @@
-"""A unified diff for a person who has to say yes, in bounded time and size.
+"""A unified diff for the person who approves, in bounded time and size.
 
-The head holds the SHA-256 of the new text, so that a diff that was cut still stands for exactly one content.
+The head holds the SHA-256 of the new text, so that a cut diff still stands for exactly one content.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def _hunks(old: str, new: str, offset: int) -> Iterator[str]:
 
 
 def _head(old_at: int, old_count: int, new_at: int, new_count: int) -> str:
-    """Of no lines the head names the line before, else the first one."""
+    """The head of a hunk; a hunk without lines names the line before it."""
     return f"@@ -{old_at + (old_count > 0)},{old_count} +{new_at + (new_count > 0)},{new_count} @@\n"
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their ends, LF only; whatever else splits lines elsewhere stays inside one."""
+    """Split into lines with their ends; only LF ends a line."""
     lines = text.split("\n")
     whole = [f"{line}\n" for line in lines[:-1]]
     return [*whole, lines[-1]] if lines[-1] else whole

@@ -1,6 +1,6 @@
 """Edits of a block as values, each with one meaning.
 
-``section`` names a composite's section; None for the others.
+``section`` names a composite's section; None elsewhere.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Append:
-    """Add at the end of a text, list or log. To a text exactly ``content``, with no line end of ours.
+    """Add ``content`` at the end of a text, list or log; a text gets exactly this, without a line end.
 
-    For items and entries that are not text, text is read as JSON.
+    A text is read as JSON unless the items or entries are texts.
     """
 
     content: JsonValue
@@ -26,7 +26,7 @@ class Append:
 
 @frozen
 class Replace:
-    """Put ``new`` in the place of ``old``: at its first place, at all, or at the ``nth`` (from 1).
+    """Put ``new`` in the place of ``old``: at its first place, everywhere, or at the ``nth`` (from 1).
 
     ``regex``: ``old`` is an RE2 pattern and ``new`` may hold ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match
     and ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
@@ -42,7 +42,7 @@ class Replace:
 
 @frozen
 class Patch:
-    """Apply a unified diff for this one text; context and removed lines have to be there."""
+    """Apply a unified diff of this one text; its context and removed lines have to match."""
 
     patch: str
     section: str | None = None
@@ -59,9 +59,9 @@ class SetField:
 
 @frozen
 class Overwrite:
-    """New content in the place of all there was: text, object, list; for a composite an object of sections.
+    """Replace all content: text, object, list; for a composite an object of sections.
 
-    Fields and sections that are not named in an object: fields are emptied, sections left as they are.
+    Empties the fields that an object omits, but leaves omitted sections alone.
     """
 
     content: JsonValue
@@ -70,12 +70,12 @@ class Overwrite:
 
 @frozen
 class Undo:
-    """Take back this author's last edit that still stands; what others did stays."""
+    """Take back this author's last edit in force; the edits of others stay."""
 
 
 @frozen
 class Redo:
-    """Do again what this author took back last."""
+    """Repeat the edit that this author took back last."""
 
 
 Edit = Append | Replace | Patch | SetField | Overwrite | Undo | Redo
@@ -103,5 +103,5 @@ def kind_of(edit: Edit) -> str:
 
 
 def is_addition(edit: Edit) -> bool:
-    """Whether the edit leaves everything that was there as it is, and only adds at the end."""
+    """Tell whether the edit only adds at the end."""
     return isinstance(edit, Append)

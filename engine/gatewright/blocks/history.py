@@ -1,11 +1,11 @@
-"""The steps that made a block, the changes between two of its states, and what undo or redo would do now.
+"""The steps of a block, the changes between two of its states, and the present effect of undo or redo.
 
-Sequences (texts, lists) are runs in order: keep n, drop n, add these; rebasing is operational transformation over
-those runs. Of a map the later change of a key holds; counters add up.
+Sequences (texts, lists) are runs in order: keep n, drop n, add these; rebasing is operational transformation over those
+runs. In a map the later change of a key wins; counters add up.
 
-Undo is by author and outlives the process, which the library's own undo does not: the steps are walked from the one to
-be undone to the last, and the way back is rebased over what others did since. What others wrote stays, also inside a
-text that goes; a field that somebody else has set since keeps that value.
+Undo goes by author and outlives the process, unlike the library's own: it walks the steps from the target to the last
+and rebases the way back over the later steps of others. Text of others stays, also inside a text that goes; a field
+that somebody else has set since keeps its value.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ import loro
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp, guarded
+from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp, guard
 from gatewright.blocks.textedit import Splice
 
 
 @frozen
 class Keep:
-    """The next ``count`` stay."""
+    """Keep the next ``count``."""
 
     count: int
 
 
 @frozen
 class Drop:
-    """The next ``count`` go."""
+    """Drop the next ``count``."""
 
     count: int
 
 
 @frozen
 class Add:
-    """``items`` come here: characters of a text, or values."""
+    """Insert ``items`` here: characters of a text, or values."""
 
     items: str | tuple[JsonValue, ...]
 
@@ -56,14 +56,14 @@ class Delta:
     maps: dict[str, dict[str, JsonValue]] = field(default_factory=dict[str, "dict[str, JsonValue]"])
     counters: dict[str, int] = field(default_factory=dict[str, int])
 
-    def rebased_over(self, other: Delta, *, first: bool = False) -> Delta:
-        """This change when ``other`` was done before it; both begin at the same state.
+    def rebase_over(self, other: Delta, *, first: bool = False) -> Delta:
+        """Return this change as it applies after ``other``; both begin at the same state.
 
-        ``first``: where both add at one place, this one's stands first; and a key that both set stays this one's.
+        ``first``: at a common place this one's additions come first, and this one wins a key that both set.
         """
         return Delta(
-            {name: _rebased(runs, other.texts.get(name, []), first=first) for name, runs in self.texts.items()},
-            {name: _rebased(runs, other.lists.get(name, []), first=first) for name, runs in self.lists.items()},
+            {name: _rebase_runs(runs, other.texts.get(name, []), first=first) for name, runs in self.texts.items()},
+            {name: _rebase_runs(runs, other.lists.get(name, []), first=first) for name, runs in self.lists.items()},
             {
                 name: {k: v for k, v in keys.items() if first or k not in other.maps.get(name, {})}
                 for name, keys in self.maps.items()
@@ -72,7 +72,7 @@ class Delta:
         )
 
     def ops(self) -> tuple[Op, ...]:
-        """The change as operations of the document that it begins at."""
+        """Turn the change into operations on the document of its first state."""
         found: list[Op] = []
         for name, runs in self.texts.items():
             splices = tuple(Splice(at, gone, cast("str", added or "")) for at, gone, added in _changes(runs))
@@ -88,7 +88,7 @@ class Delta:
 
 
 def delta_between(document: loro.LoroDoc, before: loro.Frontiers, after: loro.Frontiers) -> Delta:
-    """The change from one state to another. Loro raises when it no longer has them."""
+    """Compute the change from one state to another. Loro raises if it lacks one of them."""
     found = Delta()
     for container, change in document.diff(before, after).get_diff():
         if not isinstance(container, loro.ContainerID.Root):
@@ -117,8 +117,8 @@ def _plain(value: object) -> JsonValue:
     return cast("JsonValue", value.value) if isinstance(value, loro.ValueOrContainer.Value) else None
 
 
-def _rebased(runs: Sequence[Run], over: Sequence[Run], *, first: bool) -> list[Run]:
-    """``runs`` as they read after ``over``."""
+def _rebase_runs(runs: Sequence[Run], over: Sequence[Run], *, first: bool) -> list[Run]:
+    """Rebase ``runs`` over ``over``."""
     mine, theirs = _Reader(runs), _Reader(over)
     found: list[Run] = []
     while mine.left:
@@ -139,7 +139,7 @@ def _rebased(runs: Sequence[Run], over: Sequence[Run], *, first: bool) -> list[R
 
 
 class _Reader:
-    """Runs, taken piece by piece."""
+    """A reader that takes runs in pieces."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
@@ -156,7 +156,7 @@ class _Reader:
 
     @property
     def count(self) -> int:
-        """How many of the next run are left; not for additions."""
+        """The rest of the next run; additions have none."""
         run = self._runs[self._at]
         return 0 if isinstance(run, Add) else run.count - self._done
 
@@ -174,7 +174,7 @@ class _Reader:
 
 
 def _changes(runs: Sequence[Run]) -> list[tuple[int, int, str | tuple[JsonValue, ...] | None]]:
-    """Start, how many go, what comes: in order, not overlapping, neighbours joined."""
+    """List start, removed count and addition of each change, in order, neighbours joined."""
     found: list[tuple[int, int, str | tuple[JsonValue, ...] | None]] = []
     at = 0
     for run in runs:
@@ -185,14 +185,14 @@ def _changes(runs: Sequence[Run]) -> list[tuple[int, int, str | tuple[JsonValue,
         added = run.items if isinstance(run, Add) else None
         if found and found[-1][0] + found[-1][1] == at:
             start, before, earlier = found[-1]
-            found[-1] = (start, before + gone, _joined(earlier, added))
+            found[-1] = (start, before + gone, _join(earlier, added))
         else:
             found.append((at, gone, added))
         at += gone
     return found
 
 
-def _joined(
+def _join(
     one: str | tuple[JsonValue, ...] | None, other: str | tuple[JsonValue, ...] | None
 ) -> str | tuple[JsonValue, ...] | None:
     if one is None or other is None:
@@ -207,11 +207,11 @@ UNDO, REDO, CREATE = "undo", "redo", "create"
 
 @frozen
 class Step:
-    """One entry of the history. ``after``: the state it led to, b"" when that can no longer be had.
+    """One entry of the history. ``after``: the state it led to, b"" if the history lacks it.
 
-    ``number``: from 1 without gaps; ``at_s``: s since 1970; ``kind``: the edit's name; ``target``: the step that an
-    undo or redo concerned; ``has_changes``: False for what only changed the block's record (pinned, archived);
-    ``undoable``: False for what nobody takes back (an entry of a log).
+    ``number``: from 1 without gaps; ``at_s``: s since 1970; ``kind``: the edit's name; ``target``: the step of an undo
+    or redo; ``has_changes``: False if only the block's record changed (a pin, the archive); ``undoable``: False if
+    nobody may take it back (an entry of a log).
     """
 
     number: int
@@ -225,7 +225,7 @@ class Step:
 
 
 class _Back:
-    """A change back to an earlier state, worked out when it is first needed: most are undone and done again unseen."""
+    """A change back to an earlier state, computed at its first use: most are undone and redone before anybody looks."""
 
     def __init__(self, document: loro.LoroDoc, after: loro.Frontiers, before: loro.Frontiers) -> None:
         self._document, self._after, self._before = document, after, before
@@ -244,19 +244,19 @@ class _Back:
 
 
 def undo_target(steps: Sequence[Step], author: str) -> int | None:
-    """The number of the step that an undo of this author takes back."""
+    """Return the number of the step that this author's undo takes back."""
     done, _ = _stacks(steps, author)
     return done[-1] if done else None
 
 
 def redo_target(steps: Sequence[Step], author: str) -> int | None:
-    """The number of the step that a redo of this author does again."""
+    """Return the number of the step that this author's redo repeats."""
     _, undone = _stacks(steps, author)
     return undone[-1] if undone else None
 
 
 def way(document: loro.LoroDoc, steps: Sequence[Step], author: str, *, redo: bool) -> tuple[int, Delta]:
-    """The step that an undo (or redo) concerns, and the change that it makes now.
+    """Return the step of an undo (or redo) and the change that it makes now.
 
     Raises ToolFailure (``nothing-to-undo``, ``nothing-to-redo``, ``too-old``).
     """
@@ -265,13 +265,13 @@ def way(document: loro.LoroDoc, steps: Sequence[Step], author: str, *, redo: boo
     if target is None:
         raise ToolFailure(f"there is nothing of yours to {word} in this block", code=f"nothing-to-{word}")
     too_old = ToolFailure(f"the edit to {word} is too old: its history is no longer kept", code="too-old")
-    with guarded(too_old):
-        done, undone = _walked(document, _changing(steps), author, target)
+    with guard(too_old):
+        done, undone = _collect_ways(document, _changing(steps), author, target)
         return target, (undone if redo else done)[-1].delta
 
 
 def _stacks(steps: Sequence[Step], author: str) -> tuple[list[int], list[int]]:
-    """The numbers of the author's steps that stand and that are undone, the next to be taken last."""
+    """Number the author's steps in force and the undone ones, the next target last."""
     done: list[int] = []
     undone: list[int] = []
     for step in _changing(steps):
@@ -300,8 +300,10 @@ def _changing(steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.has_changes]
 
 
-def _walked(document: loro.LoroDoc, steps: Sequence[Step], author: str, target: int) -> tuple[list[_Back], list[_Back]]:
-    """The changes that take back the author's steps from ``target`` on, and those that do them again."""
+def _collect_ways(
+    document: loro.LoroDoc, steps: Sequence[Step], author: str, target: int
+) -> tuple[list[_Back], list[_Back]]:
+    """Collect the changes that take back the author's steps from ``target`` on, and those that repeat them."""
     first = _beginning(steps, author, target)
     done: list[_Back] = []
     undone: list[_Back] = []
@@ -326,7 +328,7 @@ def _walked(document: loro.LoroDoc, steps: Sequence[Step], author: str, target: 
 
 
 def _beginning(steps: Sequence[Step], author: str, target: int) -> int:
-    """Where to begin, so that every step that an own undo or redo from there on concerns is among them."""
+    """Find the first step so early that every later undo or redo of the author has its target behind it."""
     lowest = target
     for step in reversed(steps):
         if step.number < lowest:
@@ -340,7 +342,7 @@ def _beginning(steps: Sequence[Step], author: str, target: int) -> int:
 
 
 def _own(step: Step, back: _Back, done: list[_Back], undone: list[_Back]) -> None:
-    """An own step: its way back goes on the stack where the next undo or redo finds it."""
+    """Move the way back of an own step to the stack of the next undo or redo."""
     if step.kind == UNDO:
         done.pop()
         undone.append(back)
@@ -353,11 +355,11 @@ def _own(step: Step, back: _Back, done: list[_Back], undone: list[_Back]) -> Non
 
 
 def _rebase(stack: list[_Back], change: Delta) -> None:
-    """Every change of the stack as it reads after ``change``; the last one begins at the state that it begins at."""
+    """Rebase each change of the stack over ``change``, from the last one down."""
     for at in range(len(stack) - 1, -1, -1):
         held = stack[at].delta
-        stack[at].delta = held.rebased_over(change)
-        change = change.rebased_over(held, first=True)
+        stack[at].delta = held.rebase_over(change)
+        change = change.rebase_over(held, first=True)
 
 
 def _state(step: Step) -> loro.Frontiers:

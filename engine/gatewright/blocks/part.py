@@ -1,10 +1,10 @@
-"""The parts of a block inside one Loro document: how they are read, what they may hold, and planned operations done.
+"""The parts of a block in one Loro document: reading them, checking their values, applying planned operations.
 
-Root containers, by section (``""`` where there is only one): ``body:S`` (plain ``body`` for the one text, as in
-``TextBlock``), ``fields:S``, ``items:S``, ``entries:S``; a counter is a container ``counter:S:FIELD`` of its own.
+Root containers, by section (``""`` if there is only one): ``body:S`` (plain ``body`` for a single text, as in
+``TextBlock``), ``fields:S``, ``items:S``, ``entries:S``; each counter has its own container ``counter:S:FIELD``.
 
-``char_limit`` counts the characters of texts; of other values those of their JSON and of their field's name. An edit
-that makes a block smaller is always let through, also when the block is over a limit that was lowered.
+``char_limit`` counts the characters of texts, and of other values the characters of their JSON and field name. An edit
+that makes a block smaller always passes, even above a lowered limit.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 def passing() -> tuple[type[BaseException], ...]:
-    """What is nobody's failure: interrupts, the end of the program, cancellation."""
+    """Exceptions that are no failure: interrupts, the end of the program, cancellation."""
     return KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError
 
 
 @contextmanager
-def guarded(failure: GatewrightError) -> Generator[None]:
-    """Any error of Loro becomes ``failure``; interrupts and cancellation pass."""
+def guard(failure: GatewrightError) -> Generator[None]:
+    """Turn any error of Loro into ``failure``; let interrupts and cancellation pass."""
     try:
         yield
     except passing():
@@ -62,21 +62,21 @@ _MAX_LISTED = 12
 
 
 def names_of(names: list[str]) -> str:
-    """Names for a message, the first of many."""
+    """Join the first names for a message."""
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     return ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + more
 
 
 def check_new(fields: Sequence[Field], before: Sequence[JsonValue], after: Sequence[JsonValue]) -> None:
-    """Raises ToolFailure (``read-only``) when an item that was not there before fills a read-only field itself."""
+    """Raises ToolFailure (``read-only``) when a new item fills a read-only field itself."""
     held = {canonical_json(item) for item in before}
     for item in after:
         if canonical_json(item) not in held:
             check_kept(fields, item)
 
 
-def checked_item(item: JsonValue, schema: ListSchema) -> JsonValue:
-    """An item as the list takes it. Raises ToolFailure."""
+def check_item(item: JsonValue, schema: ListSchema) -> JsonValue:
+    """Return an item in the list's form. Raises ToolFailure."""
     if schema.item_type is not None:
         return check_type(schema.item_type, item, "an item")
     if not schema.fields:
@@ -86,17 +86,15 @@ def checked_item(item: JsonValue, schema: ListSchema) -> JsonValue:
         return item
     if not isinstance(item, dict):
         raise ToolFailure("an item is an object of fields", code="wrong-type")
-    return cast("JsonValue", checked_object_of(item, schema.fields))
+    return cast("JsonValue", check_fields(item, schema.fields))
 
 
-def checked_object_of(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict[str, JsonValue]:
-    """An item or entry with fields: types, required ones, defaults; unknown ones are refused."""
+def check_fields(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict[str, JsonValue]:
+    """Check the fields of an item or entry and add defaults; refuse unknown fields."""
     known = {field.name for field in fields}
     for name in given:
         if name not in known:
-            raise ToolFailure(
-                f"there is no such field: fields are {names_of(sorted(known)) or 'none'}", code="no-field"
-            )
+            raise ToolFailure(f"no such field: fields are {names_of(sorted(known)) or 'none'}", code="no-field")
     found: dict[str, JsonValue] = {}
     for field in fields:
         value = given.get(field.name)
@@ -107,7 +105,7 @@ def checked_object_of(given: dict[str, JsonValue], fields: tuple[Field, ...]) ->
 
 
 def read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
-    """Text stands for an item: as it is where texts are taken, else read as JSON; either where anything is taken."""
+    """Read a text as an item: unchanged for lists of texts, else as JSON; a list of anything takes both."""
     if not isinstance(content, str) or schema.item_type in {FieldType.TEXT, FieldType.TIMESTAMP}:
         return content
     if schema.item_type is not None or schema.fields:
@@ -120,7 +118,7 @@ def read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
 
 
 def read_entry(content: JsonValue, schema: LogSchema) -> dict[str, JsonValue]:
-    """The fields of a new entry: of an object, or text as its message. Raises ToolFailure."""
+    """Return the fields of a new entry; a text becomes its message. Raises ToolFailure."""
     if isinstance(content, dict):
         return dict(content)
     if not isinstance(content, str):
@@ -135,9 +133,9 @@ def _read_json(content: str) -> JsonValue:
     try:
         read = parse_object(f'{{"value":{content}}}')
     except JsonRefused as error:
-        raise ToolFailure(f"the content has to be one JSON value here: {error}", code="not-json") from None
+        raise ToolFailure(f"the content must be one JSON value here: {error}", code="not-json") from None
     if tuple(read) != ("value",):
-        raise ToolFailure("the content has to be one JSON value here", code="not-json")
+        raise ToolFailure("the content must be one JSON value here", code="not-json")
     return read["value"]
 
 
@@ -151,7 +149,7 @@ class TextOp:
 
 @frozen
 class ListOp:
-    """``inserted`` in the place of ``removed`` items from ``start`` on."""
+    """Insert ``inserted`` in the place of ``removed`` items from ``start`` on."""
 
     name: str
     start: int
@@ -161,7 +159,7 @@ class ListOp:
 
 @frozen
 class MapOp:
-    """A key of a map gets a value, None takes it away."""
+    """Set a key of a map; None removes it."""
 
     name: str
     key: str
@@ -170,7 +168,7 @@ class MapOp:
 
 @frozen
 class CounterOp:
-    """A counter grows by ``by``."""
+    """Add ``by`` to a counter."""
 
     name: str
     by: int
@@ -180,7 +178,7 @@ Op = TextOp | ListOp | MapOp | CounterOp
 
 
 class Document:
-    """A Loro document seen through a schema. Texts that were read are kept until they change."""
+    """A Loro document seen through a schema. It keeps each text that it read until the text changes."""
 
     def __init__(self, loro_document: loro.LoroDoc, schema: BlockSchema) -> None:
         self.loro = loro_document
@@ -195,7 +193,7 @@ class Document:
         self._chars: int | None = None
 
     def forget(self) -> None:
-        """Read everything anew from now on."""
+        """Forget the texts read so far."""
         self._texts.clear()
         self._pending.clear()
         self._chars = None
@@ -211,7 +209,7 @@ class Document:
         return found
 
     def text_length(self, section: str) -> int:
-        """The number of its characters."""
+        """Count the characters of a text."""
         return self._handle(text_name(section)).len_unicode
 
     def items(self, section: str) -> list[JsonValue]:
@@ -219,11 +217,11 @@ class Document:
         return cast("list[JsonValue]", self.loro.get_list(self._list_name(section)).get_deep_value())
 
     def item_count(self, section: str) -> int:
-        """How many they are."""
+        """Count the items of a list or the entries of a log."""
         return len(self.loro.get_list(self._list_name(section)))
 
     def fields(self, section: str) -> dict[str, JsonValue]:
-        """The values of a map by field, without those that have none; counters always have one."""
+        """Return the values of a map by field; fields without a value are absent, counters always present."""
         schema = self.parts[section]
         if not isinstance(schema, MapSchema):
             return {}
@@ -237,7 +235,7 @@ class Document:
         return found
 
     def counter(self, section: str, field: str) -> int:
-        """What a counter stands at."""
+        """Return the value of a counter."""
         return round(float(self.loro.get_counter(counter_name(section, field))))
 
     def part(self, section: str) -> JsonValue:
@@ -254,7 +252,7 @@ class Document:
                 assert_never(schema)
 
     def chars(self) -> int:
-        """The size that ``char_limit`` counts: characters of text; of other values those of their JSON and name."""
+        """The size that ``char_limit`` limits: characters of text; of other values those of their JSON and name."""
         if self._chars is None:
             chars = 0
             for section, schema in self.parts.items():
@@ -268,11 +266,11 @@ class Document:
                         chars += sum(json_chars(item) for item in self.items(section))
                     case _:
                         assert_never(schema)
-            self._chars = chars  # only now: a part that cannot be read leaves no half of a count
+            self._chars = chars  # only now, so that an unreadable part leaves no partial count
         return self._chars
 
     def grown(self, ops: tuple[Op, ...]) -> int:
-        """By how many characters the operations change ``chars``."""
+        """Compute the change of ``chars`` by the operations."""
         grown = 0
         for op in ops:
             grown += self._growth(op)
@@ -303,11 +301,11 @@ class Document:
                 if op.removed:
                     items.delete(op.start, op.removed)
                 for step, item in enumerate(op.inserted):
-                    items.insert(op.start + step, _stored(item))
+                    items.insert(op.start + step, _loro_value(item))
             case MapOp():
                 values = self.loro.get_map(op.name)
                 if op.value is not None:
-                    values.insert(op.key, _stored(op.value))
+                    values.insert(op.key, _loro_value(op.value))
                 elif op.key in values:
                     values.delete(op.key)
             case CounterOp():
@@ -316,7 +314,7 @@ class Document:
                 assert_never(op)
 
     def _follow(self, op: TextOp) -> None:
-        """Keep a text that was read in step, as long as that costs less than reading it again."""
+        """Keep a text that was read in step while that costs less than another reading."""
         waiting = self._pending.setdefault(op.name, [])
         waiting.append(op.splices)
         if len(op.splices) > 64 or len(waiting) > 2:
@@ -354,32 +352,32 @@ class Document:
 
 
 def text_name(section: str) -> str:
-    """The container of a text."""
+    """Name the container of a text."""
     return f"body:{section}" if section else "body"
 
 
 def map_name(section: str) -> str:
-    """The container of a map."""
+    """Name the container of a map."""
     return f"fields:{section}"
 
 
 def list_name(section: str, schema: PartSchema) -> str:
-    """The container of a list or log."""
+    """Name the container of a list or log."""
     return f"{'entries' if isinstance(schema, LogSchema) else 'items'}:{section}"
 
 
 def counter_name(section: str, field: str) -> str:
-    """The container of a counter."""
+    """Name the container of a counter."""
     return f"counter:{section}:{field}"
 
 
 def json_chars(value: JsonValue) -> int:
-    """How long a value is as JSON."""
+    """Count the characters of a value's JSON."""
     return len(canonical_json(value).decode("utf-8"))
 
 
-def _stored(value: JsonValue) -> loro.LoroValue:
-    """The same value under the name that Loro has for it."""
+def _loro_value(value: JsonValue) -> loro.LoroValue:
+    """Cast a value to Loro's type."""
     return cast("loro.LoroValue", value)
 
 
@@ -395,7 +393,7 @@ def _value(items: loro.LoroList, at: int) -> JsonValue:
 
 
 def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:
-    """Raises ToolFailure (``too-large``, ``too-many-items``) when the operations would make the block too large."""
+    """Raises ToolFailure (``too-large``, ``too-many-items``) if the operations would make the block too large."""
     grown, limit = document.grown(ops), MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
     if grown > 0 and (chars := document.chars() + grown) > limit:
         said = f"the block would have {chars:,} characters, more than its limit of {limit:,}"
@@ -412,12 +410,12 @@ def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None
         most = MAX_ITEMS if schema.max_items is None else schema.max_items
         if count > most:
             what = "entries" if isinstance(schema, LogSchema) else "items"
-            said = f"there would be {count:,} {what}, more than the limit of {most:,}"
+            said = f"the block would have {count:,} {what}, more than the limit of {most:,}"
             raise ToolFailure(said, code="too-many-items")
 
 
 def check_parts(document: Document) -> None:
-    """Raises ToolFailure for a part that the schema does not have, and whatever Loro raises for one it cannot read."""
+    """Raises ToolFailure for a part that the schema lacks; Loro raises for a part that it cannot read."""
     known: set[str] = set()
     for section, schema in document.parts.items():
         match schema:

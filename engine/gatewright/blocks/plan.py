@@ -1,6 +1,6 @@
-"""What an edit would do to a document, as operations; every check of types, flags and arguments is here.
+"""The operations of an edit on a document, with every check of types, flags and arguments.
 
-Nothing is changed: a refused edit (ToolFailure, words for the model) leaves no trace. Limits are in ``limit``.
+Planning leaves the document alone, so that a refused edit (ToolFailure, words for the model) has no effect.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gatewright.blocks.part import (
     MapOp,
     Op,
     TextOp,
+    check_fields,
+    check_item,
     check_new,
-    checked_item,
-    checked_object_of,
     counter_name,
     list_name,
     map_name,
@@ -50,7 +50,7 @@ from gatewright.blocks.textedit import Splice, difference, patch_splices, replac
 
 @frozen
 class Hand:
-    """Who edits, and when (s since 1970). ``may_all``: flags ``read_only`` do not bind them (the operator)."""
+    """The author of an edit, and its time (s since 1970). ``may_all``: free from ``read_only`` (the operator)."""
 
     author: str = ""
     at_s: float = 0.0
@@ -58,7 +58,7 @@ class Hand:
 
 
 def plan(document: Document, schema: BlockSchema, edit: Edit, hand: Hand) -> tuple[Op, ...]:
-    """The operations of an edit that is neither undo nor redo. Raises ToolFailure."""
+    """Plan any edit but undo and redo. Raises ToolFailure."""
     if isinstance(edit, Undo | Redo):
         raise ToolFailure("undo and redo are planned from the history", code="not-supported")
     if isinstance(schema, CompositeSchema) and edit.section is None:
@@ -77,31 +77,31 @@ def _section(schema: BlockSchema, name: str | None, hand: Hand) -> str:
             if section.read_only and not hand.may_all:
                 raise ToolFailure(f"section `{name}` is read-only", code="read-only")
             return section.name
-    raise ToolFailure(f"there is no such section: sections are {_listed(schema)}", code="no-section")
+    raise ToolFailure(f"no such section: sections are {_section_names(schema)}", code="no-section")
 
 
 def _whole(document: Document, schema: CompositeSchema, edit: Edit, hand: Hand) -> tuple[Op, ...]:
-    """Edits of a composite that name no section: of all of them, or of the one that ``field`` names."""
+    """Plan an edit of a composite without a section: for all sections, or for the one that ``field`` names."""
     if isinstance(edit, SetField):
         section = _section(schema, edit.field, hand)
-        return _Part(document, section, document.parts[section], hand).overwritten(edit.value)
+        return _Part(document, section, document.parts[section], hand).plan_overwrite(edit.value)
     if not isinstance(edit, Overwrite):
-        raise ToolFailure(f"say which section: sections are {_listed(schema)}", code="no-section")
+        raise ToolFailure(f"say which section: sections are {_section_names(schema)}", code="no-section")
     if not isinstance(edit.content, dict):
         raise ToolFailure("the content of this block is an object of sections", code="wrong-type")
     ops: list[Op] = []
     for name, value in edit.content.items():
         section = _section(schema, name, hand)
-        ops += _Part(document, section, document.parts[section], hand).overwritten(value)
+        ops += _Part(document, section, document.parts[section], hand).plan_overwrite(value)
     return tuple(ops)
 
 
-def _listed(schema: CompositeSchema) -> str:
+def _section_names(schema: CompositeSchema) -> str:
     return names_of([section.name for section in schema.sections])
 
 
 class _Part:
-    """Planning inside one section."""
+    """The plan of an edit inside one section."""
 
     def __init__(self, document: Document, section: str, schema: PartSchema, hand: Hand) -> None:
         self._document = document
@@ -112,24 +112,24 @@ class _Part:
     def plan(self, edit: Edit) -> tuple[Op, ...]:
         match edit:
             case Append():
-                return self._appended(edit.content)
+                return self._plan_append(edit.content)
             case Replace():
-                return self._text_op(self._replaced(edit))
+                return self._text_op(self._plan_replace(edit))
             case Patch():
                 self._need_text()
                 _check_text(edit.patch)
                 return self._text_op(patch_splices(self._document.text(self._section), edit.patch))
             case SetField():
-                return self._field_set(edit.field, edit.value)
+                return self._plan_field(edit.field, edit.value)
             case Overwrite():
-                return self.overwritten(edit.content)
+                return self.plan_overwrite(edit.content)
             case Undo() | Redo():
                 raise ToolFailure("undo and redo concern the whole block", code="not-supported")
             case _:
                 assert_never(edit)
 
-    def overwritten(self, content: JsonValue) -> tuple[Op, ...]:
-        """New content in the place of all there is here."""
+    def plan_overwrite(self, content: JsonValue) -> tuple[Op, ...]:
+        """Plan new content in the place of all present content."""
         if isinstance(self._schema, TextSchema):
             text = _text_of(content)
             return self._text_op((difference(self._document.text(self._section), text),))
@@ -139,7 +139,7 @@ class _Part:
             held = self._document.fields(self._section)
             gone = (one.name for one in self._schema.fields if one.name in held and one.type is not FieldType.COUNTER)
             values = {**content, **{name: None for name in gone if name not in content}}
-            return tuple(op for name, value in values.items() for op in self._field_set(name, value))
+            return tuple(op for name, value in values.items() for op in self._plan_field(name, value))
         if isinstance(self._schema, LogSchema):
             raise ToolFailure("a log is only added to", code="append-only")
         if not isinstance(content, list):
@@ -156,7 +156,7 @@ class _Part:
         effective = tuple([splice for splice in splices if splice.removed or splice.inserted])
         return (TextOp(text_name(self._section), effective),) if effective else ()
 
-    def _replaced(self, edit: Replace) -> tuple[Splice, ...]:
+    def _plan_replace(self, edit: Replace) -> tuple[Splice, ...]:
         self._need_text()
         _check_text(edit.old)
         _check_text(edit.new)
@@ -180,9 +180,9 @@ class _Part:
                     raise ToolFailure(f"field `{name}` is read-only", code="read-only")
                 return field
         known = names_of([field.name for field in self._schema.fields])
-        raise ToolFailure(f"there is no such field: fields are {known}", code="no-field")
+        raise ToolFailure(f"no such field: fields are {known}", code="no-field")
 
-    def _field_set(self, name: str, value: JsonValue) -> tuple[Op, ...]:
+    def _plan_field(self, name: str, value: JsonValue) -> tuple[Op, ...]:
         field = self._field(name)
         checked = check_value(field, value)
         if field.type is FieldType.COUNTER:
@@ -196,7 +196,7 @@ class _Part:
 
     # list and log
 
-    def _appended(self, content: JsonValue) -> tuple[Op, ...]:
+    def _plan_append(self, content: JsonValue) -> tuple[Op, ...]:
         match self._schema:
             case TextSchema():
                 text = _text_of(content)
@@ -217,14 +217,14 @@ class _Part:
         return (ListOp(list_name(self._section, self._schema), start, removed, inserted),)
 
     def _items(self, content: list[JsonValue], schema: ListSchema) -> list[JsonValue]:
-        """All items anew: those that were there keep what is read-only in them."""
-        items = [checked_item(item, schema) for item in content]
+        """Check all items of a new list; the items that exist already may keep their read-only fields."""
+        items = [check_item(item, schema) for item in content]
         if not self._hand.may_all and any(field.read_only for field in schema.fields):
             check_new(schema.fields, self._document.items(self._section), items)
         return items
 
     def _item(self, item: JsonValue, schema: ListSchema) -> JsonValue:
-        found = checked_item(item, schema)
+        found = check_item(item, schema)
         if not self._hand.may_all:
             check_kept(schema.fields, found)
         return found
@@ -242,7 +242,7 @@ class _Part:
         if message:
             _check_text(message)
             entry["message"] = message
-        entry.update(checked_object_of(given, schema.fields))
+        entry.update(check_fields(given, schema.fields))
         if not self._hand.may_all:
             check_kept(schema.fields, entry)
         return entry

@@ -1,4 +1,4 @@
-"""What a block looks like to the model: text, from values alone."""
+"""The model's view of a block as text, made from values alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ_ONLY = " (read-only)"
 
 
 def render(schema: BlockSchema, value: JsonValue) -> str:
-    """The whole block; of a text with a viewport the window, of a log the newest entries."""
+    """Render the whole block; of a text with a viewport the window, of a log the newest entries."""
     if not isinstance(schema, CompositeSchema):
         return render_part(schema, value)
     values = cast("Mapping[str, JsonValue]", value)
@@ -35,7 +35,7 @@ def render(schema: BlockSchema, value: JsonValue) -> str:
 
 
 def render_part(schema: PartSchema, value: JsonValue) -> str:
-    """One section."""
+    """Render one section."""
     match schema:
         case TextSchema():
             text = cast("str", value)
@@ -68,7 +68,7 @@ def _window(text: str, viewport: Viewport) -> str:
 
 
 def _line_begin(text: str, lines: int) -> int | None:
-    """Where the text goes on after so many lines; None when there are not more."""
+    """Find the text behind so many lines; None if it has no more."""
     at = 0
     for _ in range(lines):
         at = text.find("\n", at) + 1
@@ -95,7 +95,7 @@ def _list(items: list[JsonValue]) -> str:
 
 
 def _item(item: JsonValue) -> str:
-    """An object with a truth value ``done`` as a task, other objects as fields."""
+    """Render an object with a truth value ``done`` as a task, other objects as fields."""
     if not isinstance(item, dict):
         return _plain(item)
     rest = {name: value for name, value in item.items() if name != "done" or not isinstance(value, bool)}
@@ -125,7 +125,7 @@ def _plain(value: JsonValue) -> str:
 
 
 def plain(schema: BlockSchema, value: JsonValue) -> str:
-    """All of a block as text, for a diff: texts as they are, everything else as JSON, a composite by section."""
+    """Return a block as text for a diff: texts unchanged, other values as JSON, a composite by section."""
     if not isinstance(schema, CompositeSchema):
         return _part_plain(schema, value)
     values = cast("Mapping[str, JsonValue]", value)

@@ -1,6 +1,6 @@
-"""The five schemas of blocks, as values, and the fields that they are made of.
+"""The five schemas of blocks as values, and their fields.
 
-A text, map, list or log is one part; a composite is named sections, each of them such a part.
+A text, map, list or log is one part; a composite has named sections, each with one such part.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from enum import StrEnum
 
 from gatewright.base.errors import JsonRefused, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, checked_object
+from gatewright.base.jsonvalue import JsonValue, check_object
 
 _NAME = re.compile(r"[^\W\d](?:[\w .\-]{0,62}\w)?")
 COUNTER_LIMIT = 2**53 - 1
-"""A counter is a double underneath: beyond this it would no longer be exact."""
+"""Limit of a counter: Loro stores a double, which is exact up to here."""
 
 
 class FieldType(StrEnum):
-    """What a field holds. A counter is a whole number to which concurrent additions add up."""
+    """The type of a field's value. A counter is a whole number to which concurrent additions add up."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -34,7 +34,7 @@ class FieldType(StrEnum):
 class Field:
     """One field. ``required``: it always has a value; ``read_only``: agents may not change it.
 
-    Raises SchemaError for a name or default that cannot be.
+    Raises SchemaError for an impossible name or default.
     """
 
     name: str
@@ -61,11 +61,11 @@ def check_name(name: str) -> None:
 
 
 def check_value(field: Field, value: JsonValue) -> JsonValue:
-    """``value`` when the field may hold it; None takes the value away. Raises ToolFailure."""
+    """Return ``value`` if the field may hold it; None empties the field. Raises ToolFailure."""
     if value is not None:
         return check_type(field.type, value, f"field `{field.name}`")
     if field.required:
-        raise ToolFailure(f"field `{field.name}` is required, so that it cannot be emptied", code="required-field")
+        raise ToolFailure(f"field `{field.name}` is required and cannot be emptied", code="required-field")
     return None
 
 
@@ -77,19 +77,19 @@ def check_kept(fields: Sequence[Field], item: JsonValue) -> None:
 
 
 def check_type(kind: FieldType, value: JsonValue, what: str) -> JsonValue:
-    """``value`` when it is of that type. Raises ToolFailure (``wrong-type``)."""
+    """Return ``value`` if it has that type. Raises ToolFailure (``wrong-type``)."""
     check_json(value)
     if not _fits(kind, value):
-        raise ToolFailure(f"{what} takes {_WORDS[kind]}, not {_named(value)}", code="wrong-type")
+        raise ToolFailure(f"{what} takes {_WORDS[kind]}, not {_name_type(value)}", code="wrong-type")
     return value
 
 
 def check_json(value: object) -> None:
-    """Raises ToolFailure for what cannot be kept: no JSON, too large, too deep, half characters."""
+    """Raises ToolFailure for a value that no block can store: no JSON, too large, too deep, half characters."""
     try:
-        checked_object({"value": value})
+        check_object({"value": value})
     except JsonRefused as refused:
-        raise ToolFailure(f"the value cannot be kept: {refused}", code="bad-value") from None
+        raise ToolFailure(f"the value cannot be stored: {refused}", code="bad-value") from None
 
 
 def _fits(kind: FieldType, value: JsonValue) -> bool:
@@ -107,7 +107,7 @@ def _fits(kind: FieldType, value: JsonValue) -> bool:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether ``text`` is a date and time with an offset (RFC 3339)."""
+    """Tell whether ``text`` is a date and time with an offset (RFC 3339)."""
     try:
         return len(text) <= 64 and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
@@ -124,7 +124,7 @@ _WORDS = {
 }
 
 
-def _named(value: JsonValue) -> str:
+def _name_type(value: JsonValue) -> str:
     if value is None:
         return "null"
     if isinstance(value, int) and abs(value) > COUNTER_LIMIT:
@@ -140,9 +140,9 @@ _MAX_PARTS = 256
 
 @frozen
 class Viewport:
-    """The window of a text that is shown: from line ``start_line`` (from 1), ``lines`` of them.
+    """The visible window of a text: ``lines`` lines from line ``start_line`` (from 1) on.
 
-    ``max_chars``: at most that many characters, whatever the lines hold; None for no such limit.
+    ``max_chars``: at most that many characters; None for no such limit.
     """
 
     start_line: int = 1
@@ -156,7 +156,7 @@ class Viewport:
 
 @frozen
 class TextSchema:
-    """One text; ``viewport``: the window that is shown, None for all of it."""
+    """One text; ``viewport``: the visible window, None for all of it."""
 
     viewport: Viewport | None = None
 
@@ -173,7 +173,7 @@ class MapSchema:
 
 @frozen
 class ListSchema:
-    """Items in order: of one type, or objects with ``fields``, or anything."""
+    """A list of items: of one type, objects with ``fields``, or anything."""
 
     item_type: FieldType | None = None
     fields: tuple[Field, ...] = ()
@@ -188,10 +188,10 @@ class ListSchema:
 
 @frozen
 class LogSchema:
-    """Entries that are only ever added, the newest ``display_limit`` of them shown, newest first.
+    """Entries that are only ever added; the view has the newest ``display_limit``, newest first.
 
-    An entry is ``{"message", ...fields}`` with ``at`` (when ``timestamp``) and ``author`` (when ``names_author``),
-    which are filled in by us. A log that holds ``max_items`` takes no more: it never loses an entry.
+    An entry is ``{"message", ...fields}``, and the block adds ``at`` (if ``timestamp``) and ``author`` (if
+    ``names_author``). A log with ``max_items`` entries takes no more: it never loses an entry.
     """
 
     fields: tuple[Field, ...] = ()

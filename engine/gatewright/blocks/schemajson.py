@@ -1,10 +1,10 @@
-"""Schemas of blocks to JSON and back, strictly, and as JSON Schemas for forms.
+"""The JSON form of block schemas, read strictly, and JSON Schemas for forms.
 
 ``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``,
 ``{"type": "list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp",
 "names_author", "max_items"}``, ``{"type": "composite", "sections": [...]}``; a section is
 ``{"name", "schema", "description", "read_only"}``, a field
-``{"name", "type", "description", "required", "read_only", "default"}``. What is at its default may be left out.
+``{"name", "type", "description", "required", "read_only", "default"}``. Defaults may be left out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FIELD_TYPE: dict[str, JsonValue] = {"enum": [str(one) for one in FieldType]}
 
 
 def schema_keys(kind: str) -> dict[str, JsonValue]:
-    """The JSON Schema of what stands beside ``type`` in the schema of a ``map``, ``list``, ``log``, ..., for forms."""
+    """Return the JSON Schema of the keys beside ``type`` in the schema of a ``map``, ``list``, ``log``, for forms."""
     field = _object(
         ("name", "type"), name=_TEXT, type=_FIELD_TYPE, description=_TEXT, required=_FLAG, read_only=_FLAG, default={}
     )
@@ -63,7 +63,7 @@ def schema_keys(kind: str) -> dict[str, JsonValue]:
             more = {"timestamp": _FLAG, "names_author": _FLAG, "max_items": _NUMBER}
             return _object((), fields=fields, display_limit=_NUMBER, **more)
         case _:
-            parts: list[JsonValue] = [_tagged(part) for part in _TYPES if part != "composite"]
+            parts: list[JsonValue] = [_with_type(part) for part in _TYPES if part != "composite"]
             section = _object(
                 ("name", "schema"), name=_TEXT, schema={"oneOf": parts}, description=_TEXT, read_only=_FLAG
             )
@@ -74,7 +74,7 @@ def _object(needed: tuple[str, ...], /, **properties: JsonValue) -> dict[str, Js
     return {"type": "object", "properties": properties, "required": [*needed], "additionalProperties": False}
 
 
-def _tagged(kind: str) -> dict[str, JsonValue]:
+def _with_type(kind: str) -> dict[str, JsonValue]:
     keys = schema_keys(kind)
     properties, required = cast("dict[str, JsonValue]", keys["properties"]), cast("list[JsonValue]", keys["required"])
     return {**keys, "properties": {"type": {"const": kind}, **properties}, "required": ["type", *required]}
@@ -98,17 +98,17 @@ def type_name(schema: BlockSchema) -> str:
 
 
 def schema_to_json(schema: BlockSchema) -> dict[str, JsonValue]:
-    """The schema as JSON, defaults left out."""
+    """Return the schema as JSON without defaults."""
     return {"type": type_name(schema), **_plain(schema)}
 
 
 def schema_from_json(value: object) -> BlockSchema:
-    """The schema that ``schema_to_json`` wrote. Raises SchemaError with the pointer of what is wrong."""
+    """Read the JSON of ``schema_to_json``. Raises SchemaError with the pointer of the fault."""
     return _schema(value, "")
 
 
 def _plain(value: Any) -> dict[str, JsonValue]:
-    """The attributes of a value that are not at their defaults."""
+    """Collect the attributes that differ from their defaults."""
     found: dict[str, JsonValue] = {}
     for attribute in fields(value):
         held = getattr(value, attribute.name)
@@ -190,7 +190,7 @@ def _read(
 ) -> dict[str, Any]:
     for name in table:
         if name not in readers:
-            raise SchemaError(f"`{pointer}/{name}` is not known here: known are {', '.join(readers)}")
+            raise SchemaError(f"`{pointer}/{name}` is unknown here; known keys are {', '.join(readers)}")
     for name in required:
         if name not in table:
             raise SchemaError(f"`{pointer}/{name}` is missing")
@@ -199,19 +199,19 @@ def _read(
 
 def _table(value: object, pointer: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise SchemaError(f"`{pointer}` is no object")
+        raise SchemaError(f"`{pointer}` is not an object")
     return dict(cast("dict[str, object]", value))
 
 
 def _list(value: object, pointer: str) -> list[object]:
     if not isinstance(value, list):
-        raise SchemaError(f"`{pointer}` is no list")
+        raise SchemaError(f"`{pointer}` is not a list")
     return cast("list[object]", value)
 
 
 def _text(value: object, pointer: str) -> str:
     if not isinstance(value, str):
-        raise SchemaError(f"`{pointer}` is no text")
+        raise SchemaError(f"`{pointer}` is not text")
     return value
 
 
@@ -223,7 +223,7 @@ def _flag(value: object, pointer: str) -> bool:
 
 def _number(value: object, pointer: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SchemaError(f"`{pointer}` is no whole number")
+        raise SchemaError(f"`{pointer}` is not a whole number")
     return value
 
 
@@ -248,9 +248,9 @@ _FIELD_TYPES: dict[FieldType, dict[str, JsonValue]] = {
 
 
 def value_schema(schema: BlockSchema) -> dict[str, JsonValue]:
-    """The JSON Schema of what the operator may put in the place of a block's value.
+    """Return the JSON Schema of values that the operator may give a block.
 
-    Logs are left out of the sections of a composite, since nothing is put in their place.
+    A composite's logs are missing, since nothing replaces a log.
     """
     match schema:
         case TextSchema():
@@ -281,7 +281,7 @@ def value_schema(schema: BlockSchema) -> dict[str, JsonValue]:
 
 
 def whole_value(schema: BlockSchema, given: JsonValue) -> JsonValue:
-    """What was given, with what writing over a value would leave as it was: missing sections empty, counters 0."""
+    """Complete a new value with everything that overwriting leaves alone: missing sections empty, counters 0."""
     if isinstance(schema, CompositeSchema) and isinstance(given, dict):
         parts = [part for part in schema.sections if part.name in given or not isinstance(part.schema, LogSchema)]
         return {**given, **{part.name: whole_value(part.schema, given.get(part.name)) for part in parts}}
@@ -304,6 +304,6 @@ def _object_of(fields: tuple[Field, ...]) -> dict[str, JsonValue]:
 
 
 def _about(description: str, read_only: bool) -> dict[str, JsonValue]:
-    """What is said of a part; ``read_only`` binds agents alone."""
+    """Describe a part; ``read_only`` binds agents alone."""
     said = "; ".join(one for one in (description, "agents may not change it" if read_only else "") if one)
     return {"description": said} if said else {}

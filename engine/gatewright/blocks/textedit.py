@@ -1,8 +1,8 @@
-"""Edits of one text by find and replace or by a unified diff, in bounded time and size.
+"""Find and replace in one text, and unified diffs, in bounded time and size.
 
-A hunk has to match at the line that its head names or, when it does not, at exactly one other place behind the hunk
-before; models count lines badly, but the lines themselves have to be there. Line ends: LF, or CRLF where all of the
-text has it. The format is GNU diff's "detailed unified".
+A hunk matches at the line that its head names or, failing that, at exactly one other place behind the previous hunk;
+models count lines badly, but the lines themselves have to match. Line ends: LF, or CRLF if all of the text has it. The
+format is GNU diff's "detailed unified".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_PATTERN = 4096
 
 @frozen
 class Splice:
-    """``inserted`` in the place of ``removed`` characters from ``start`` on."""
+    """Insert ``inserted`` in the place of ``removed`` characters from ``start`` on."""
 
     start: int
     removed: int
@@ -35,7 +35,7 @@ class Splice:
 
 
 def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
-    """The splices of an edit, in order, not overlapping; ``limit``: characters that the text may have afterwards.
+    """Return the splices of an edit in order, without overlap; ``limit``: characters that the new text may have.
 
     Raises ToolFailure: ``no-match``, ``nth-match``, ``bad-pattern``, ``bad-arguments``, ``too-large``.
     """
@@ -60,11 +60,11 @@ def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
     if not count:
         raise ToolFailure(f"{what} nowhere in the block (0 places)", code="no-match")
     places = "1 place" if count == 1 else f"{count} places"
-    raise ToolFailure(f"{what} at {places}: there is no place {edit.nth}", code="nth-match")
+    raise ToolFailure(f"{what} at {places}: place {edit.nth} does not exist", code="nth-match")
 
 
 def with_splices(text: str, splices: tuple[Splice, ...]) -> str:
-    """The text after the splices."""
+    """Return the text after the splices."""
     parts: list[str] = []
     at = 0
     for splice in splices:
@@ -74,14 +74,14 @@ def with_splices(text: str, splices: tuple[Splice, ...]) -> str:
 
 
 def difference(old: str, new: str) -> Splice:
-    """The one run in which two texts differ."""
+    """Return the one run in which two texts differ."""
     first = _common_prefix(old, new)
     tail = min(_common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
     return Splice(first, len(old) - first - tail, new[first : len(new) - tail])
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """How many characters both begin with, by halves."""
+    """Count the characters that both begin with, by halves."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -118,11 +118,11 @@ def _regex(text: str, edit: Replace, most: int) -> Iterator[Splice]:
     for number, match in enumerate(pattern.finditer(text), start=1):
         start, end = match.span()
         is_passed_over = edit.nth is not None and number < edit.nth
-        yield Splice(start, end - start, "" if is_passed_over else _filled(template, match, most))
+        yield Splice(start, end - start, "" if is_passed_over else _fill(template, match, most))
 
 
 def _template(new: str) -> list[str | int]:
-    """The parts of a replacement: text, and numbers of groups."""
+    """Split a replacement into text and numbers of groups."""
     parts: list[str | int] = []
     at = 0
     for found in _GROUP.finditer(new):
@@ -138,8 +138,8 @@ def _template(new: str) -> list[str | int]:
     return [*parts, new[at:]]
 
 
-def _filled(template: list[str | int], match: LinearMatch, most: int) -> str:
-    """The replacement of one match; raises ToolFailure where it has more than ``most`` characters."""
+def _fill(template: list[str | int], match: LinearMatch, most: int) -> str:
+    """Fill in the replacement of one match; raises ToolFailure above ``most`` characters."""
     try:
         groups = {part: match.group(part) or "" for part in template if isinstance(part, int)}
     except IndexError:
@@ -158,11 +158,11 @@ _MAX_HUNKS = 2000
 
 @dataclass(slots=True)
 class Hunk:
-    """One hunk: the line it names (from 1), and what its head says that it holds.
+    """One hunk: the line that its head names (from 1), and the counts in its head.
 
-    ``rows``: mark and line in the order of the patch, without line ends; ``old``: the lines that have to be there;
-    ``at_line``: where its head stands in the patch.
-    ``old_open``, ``new_open``: the last of those lines has no line end, said by the patch.
+    ``rows``: mark and line in the order of the patch, without line ends; ``old``: the lines that have to match;
+    ``at_line``: the line of its head in the patch. ``old_open``, ``new_open``: the patch says that the last of those
+    lines has no line end.
     """
 
     start: int
@@ -177,7 +177,7 @@ class Hunk:
 
 
 def read_patch(patch: str) -> tuple[Hunk, ...]:
-    """The hunks of a patch. Raises ToolFailure (``bad-patch``) with the line of the patch."""
+    """Read the hunks of a patch. Raises ToolFailure (``bad-patch``) with the line of the patch."""
     hunks: list[Hunk] = []
     lines = patch.split("\n")
     if lines and lines[-1] == "":
@@ -205,7 +205,7 @@ def read_patch(patch: str) -> tuple[Hunk, ...]:
 
 
 def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
-    """What the patch changes in ``text``, in order. Raises ToolFailure: ``bad-patch``, ``patch-mismatch``."""
+    """Return the splices of a patch in order. Raises ToolFailure: ``bad-patch``, ``patch-mismatch``."""
     hunks = read_patch(patch)
     ending = "\r\n" if "\r\n" in text and not _BARE_LF.search(text) else "\n"
     lines = _Lines(text, ending)
@@ -213,17 +213,17 @@ def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
     low, offset = 0, 0
     for number, hunk in enumerate(hunks, start=1):
         at = _place(lines, hunk, low, offset, number)
-        offset = at - _named(hunk)
+        offset = at - _named_line(hunk)
         splices += _splices(lines, hunk, at)
         low = at + len(hunk.old)
     return tuple(splices)
 
 
 def _takes(hunk: Hunk, line: str, number: int) -> bool:
-    """Whether the line belongs to the hunk, which then holds it."""
+    """Add the line to the hunk, or tell that it does not belong there."""
     if line.startswith("\\"):
         if not hunk.rows:
-            raise _bad(number, "`\\` says that the line before has no line end, and there is none")
+            raise _bad(number, "`\\` says that the line before has no line end, and the patch has no line before")
         last = hunk.rows[-1][0]
         hunk.old_open = hunk.old_open or last != "+"
         hunk.new_open = hunk.new_open or last != "-"
@@ -238,16 +238,16 @@ def _takes(hunk: Hunk, line: str, number: int) -> bool:
     if mark != "+":
         hunk.old.append(rest)
     if len(hunk.old) > hunk.old_count or hunk.new_seen > hunk.new_count:
-        raise _miscounted(hunk)
+        raise _wrong_count(hunk)
     return True
 
 
 def _check_full(hunk: Hunk) -> None:
     if (len(hunk.old), hunk.new_seen) != (hunk.old_count, hunk.new_count):
-        raise _miscounted(hunk)
+        raise _wrong_count(hunk)
 
 
-def _miscounted(hunk: Hunk) -> ToolFailure:
+def _wrong_count(hunk: Hunk) -> ToolFailure:
     return _bad(
         hunk.at_line,
         f"its head says {hunk.old_count} old and {hunk.new_count} new lines, "
@@ -260,7 +260,7 @@ def _bad(number: int, words: str) -> ToolFailure:
 
 
 class _Lines:
-    """A text by lines: each with where it begins; a last line without line end counts, an empty rest does not."""
+    """The lines of a text with their offsets; a last line without line end counts, an empty rest does not."""
 
     def __init__(self, text: str, ending: str) -> None:
         self.ending = ending
@@ -275,15 +275,15 @@ class _Lines:
         self._where: dict[str, list[int]] | None = None
 
     def begin(self, line: int) -> int:
-        """Where a line begins; the end of the text for those behind the last."""
+        """Return the offset of a line; behind the last line the end of the text."""
         return min(self.starts[min(line, len(self.items))], self.size)
 
     def holds(self, wanted: list[str], at: int) -> bool:
-        """Whether these lines stand from line ``at`` (from 0) on."""
+        """Tell whether these lines match from line ``at`` (from 0) on."""
         return at >= 0 and self.items[at : at + len(wanted)] == wanted
 
     def places(self, wanted: list[str], low: int) -> list[int]:
-        """Where these lines stand from line ``low`` on, at most two places."""
+        """Find these lines from line ``low`` on, at most two places."""
         if self._where is None:
             self._where = {}
             for at, item in enumerate(self.items):
@@ -301,14 +301,14 @@ class _Lines:
         return (self._where or {}).get(item, [])
 
 
-def _named(hunk: Hunk) -> int:
-    """The line (from 0) that the head names; with no old lines it names the line before."""
+def _named_line(hunk: Hunk) -> int:
+    """Return the line (from 0) that the head names; without old lines it names the line before."""
     return hunk.start if hunk.old_count == 0 else hunk.start - 1
 
 
 def _place(lines: _Lines, hunk: Hunk, low: int, offset: int, number: int) -> int:
-    """The line (from 0) at which the hunk applies. Raises ToolFailure (``patch-mismatch``)."""
-    at = _named(hunk)
+    """Find the line (from 0) where the hunk applies. Raises ToolFailure (``patch-mismatch``)."""
+    at = _named_line(hunk)
     old = hunk.old
     if not old:
         at += offset
@@ -331,12 +331,12 @@ def _mismatch(lines: _Lines, hunk: Hunk, number: int, *, several: bool) -> ToolF
     if several:
         words = "its lines stand at several places and not at the line it names: give more of the surroundings"
         return ToolFailure(f"hunk {number} of the patch: {words}", code="patch-mismatch")
-    at = _named(hunk)
+    at = _named_line(hunk)
     for step, line in enumerate(hunk.old):
         here = lines.items[at + step] if 0 <= at + step < len(lines.items) else None
         if here != line:
             where = f"line {at + step + 1} of the text"
-            words = f"{where} is not what the patch expects there" if here is not None else f"there is no {where}"
+            words = f"{where} is not what the patch expects there" if here is not None else f"{where} does not exist"
             return ToolFailure(
                 f"hunk {number} of the patch does not match, and nothing was changed: {words}", code="patch-mismatch"
             )
@@ -347,7 +347,7 @@ def _mismatch(lines: _Lines, hunk: Hunk, number: int, *, several: bool) -> ToolF
 
 
 def _splices(lines: _Lines, hunk: Hunk, at: int) -> list[Splice]:
-    """The hunk's changes run by run, so that lines of context are not touched."""
+    """Split the hunk's changes into runs, so that lines of context stay untouched."""
     ends_text = at + len(hunk.old) >= len(lines.items)
     splices: list[Splice] = []
     run_start, removed, added = at, 0, list[str]()
@@ -367,16 +367,16 @@ def _run(lines: _Lines, start: int, removed: int, added: list[str]) -> Splice:
     first = lines.begin(start)
     inserted = "".join(f"{line}{lines.ending}" for line in added)
     if added and start == len(lines.items) and lines.is_open:
-        inserted = lines.ending + inserted  # behind a last line that has no end
+        inserted = lines.ending + inserted  # behind a last line without an end
     return Splice(first, lines.begin(start + removed) - first, inserted)
 
 
 def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice]:
-    """The hunk that reaches the end of the text: whether its last line ends is the patch's word, else as it was."""
+    """Adapt the hunk at the end of the text: the patch decides whether the last line ends, else the text does."""
     stays_open = hunk.new_open or (lines.is_open and not hunk.old_open)
     last = splices[-1] if splices else None
     reaches_end = last is not None and last.start + last.removed == lines.size
-    if last is None or not reaches_end:  # the last line is context: its end comes or goes only where the patch says so
+    if last is None or not reaches_end:  # the last line is context: only the patch changes its end
         if stays_open == lines.is_open or not (hunk.old_open or hunk.new_open):
             return splices
         if stays_open:

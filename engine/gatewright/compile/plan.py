@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gatewright.base.errors import GatewrightError
-from gatewright.base.jsonvalue import JsonValue, copied
+from gatewright.base.jsonvalue import JsonValue, copy_value
 from gatewright.base.late import once
 from gatewright.compile.operation import CombinedPlans, DeclaredTools, OperationPlan, Redactor, path_plans
 from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compiled_rules, constraints_of
@@ -110,7 +110,7 @@ class ToolShape:
         """The tool as JSON in a provider's format under ``name``, apart from what the gate checks against."""
         found = self._rendered.get((form, name))
         if found is None:
-            found = self._rendered[form, name] = copied(form.fitted(self.listing).body(name))
+            found = self._rendered[form, name] = copy_value(form.fitted(self.listing).body(name))
         return found
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast
 from gatewright.base import aio
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import MAX_BYTES, checked_object, copied, parse_object
+from gatewright.base.jsonvalue import MAX_BYTES, check_object, copy_value, parse_object
 from gatewright.gate.call import CallState, Stage, Status
 from gatewright.gate.callrun import Outcome
 from gatewright.gate.decision import StageTrace
@@ -231,7 +231,7 @@ def _is_object(text: str) -> bool:
 def _text_of(arguments: Mapping[object, object]) -> str:
     """The object as text, empty for an empty one; what is no JSON within the limits becomes a text that is refused."""
     try:
-        found = copied(checked_object(arguments))
+        found = copy_value(check_object(arguments))
         return json.dumps(found, ensure_ascii=False) if found else ""
     except Exception:  # noqa: BLE001 an object of the host's may raise anything
         return "an object that is not JSON, or too large"

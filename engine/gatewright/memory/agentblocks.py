@@ -88,7 +88,7 @@ def context_of(agent_id: str, service: BlockService, source_ids: Collection[str]
     found = [record for record in service.list() if not record.source_id or record.source_id in source_ids]
     core = [record for record in found if record.type is BlockType.CORE]
     pinned = [record for record in found if record.pinned and record.type is not BlockType.CORE]
-    blocks = (ContextBlock(service.info(one.label), service.rendered(one.label)) for one in (*core, *pinned))
+    blocks = (ContextBlock(service.info(one.label), service.render(one.label)) for one in (*core, *pinned))
     return AgentContext(agent_id, tuple(blocks))
 
 
@@ -193,7 +193,7 @@ class AgentBlocks:
 
         def work() -> JsonValue:
             service = self._service(agent_id)
-            return {**_known(service.info(label, owner_of(agent_id))), "content": service.rendered(label)}
+            return {**_known(service.info(label, owner_of(agent_id))), "content": service.render(label)}
 
         return await aio.to_thread(work)
 

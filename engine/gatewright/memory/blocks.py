@@ -164,10 +164,10 @@ class BlockService:
         with self._reading(label) as opened:
             return opened.block.value
 
-    def rendered(self, label: str) -> str:
+    def render(self, label: str) -> str:
         """What is shown of a block to the model."""
         with self._reading(label) as opened:
-            return opened.block.rendered()
+            return opened.block.render()
 
     def info(self, label: str, author: str = "") -> BlockInfo:
         """A block's record, size and what could be undone."""

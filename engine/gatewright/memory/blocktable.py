@@ -219,7 +219,7 @@ def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Bloc
     """Have the words of an archived block found, as it is now; those of any other block are not."""
     entrytable.delete_entry(connection, record.block_id)
     if record.type is BlockType.ARCHIVAL:
-        text = block.value if isinstance(block.value, str) else block.rendered()
+        text = block.value if isinstance(block.value, str) else block.render()
         kind, said = entrytable.EntryKind.BLOCK, {"label": record.label}
         kept = text[:_INDEXED_CHARS]
         entry = entrytable.Entry(record.block_id, kind, record.owner, kept, dict(said), record.archived_at or 0.0)

@@ -16,7 +16,7 @@ import jsonschema_rs
 
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import checked_object
+from gatewright.base.jsonvalue import check_object
 from gatewright.schema.engine import CHECKED_FORMATS, compiled, pattern_problems, with_lengths
 from gatewright.schema.inline import check_expansion, inline_references
 from gatewright.schema.walk import Schema, as_object, is_draft_7, map_children, pointer_text, walk
@@ -69,7 +69,7 @@ class SchemaChecker:
         """Whether ``value`` fits; what is no JSON value does not.
 
         The engine reads a text only where the schema asks for more than its type, so half of a surrogate pair may pass
-        here; `checked_object` refuses it before.
+        here; `check_object` refuses it before.
         """
         try:
             return self._validator.is_valid(value)
@@ -108,7 +108,7 @@ def _unreadable(value: object, error: Exception) -> ArgumentError:
     from gatewright.schema.phrase import ArgumentError
 
     try:
-        checked_object(value)
+        check_object(value)
     except GatewrightError as refused:
         return ArgumentError("", str(refused))
     except RecursionError:

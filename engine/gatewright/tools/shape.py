@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import copied
+from gatewright.base.jsonvalue import copy_value
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
 from gatewright.schema.filter import reduced_schema
@@ -104,7 +104,7 @@ def _line(spec: OperationSpec, clean: Clean) -> str:
 def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
     """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
     first = same[0]
-    schema = copied(first.schema)
+    schema = copy_value(first.schema)
     for _, node in walk(schema) if clean is not str else ():
         if isinstance(text := node.get("description"), str):
             node["description"] = clean(text)
@@ -123,7 +123,7 @@ def _closed(properties: Schema, required: list[str], parameters: Sequence[Parame
         schema["required"] = required
     schema["additionalProperties"] = False
     held = definitions("schema", parameters)
-    return {**schema, "$defs": copied(held)} if held else schema
+    return {**schema, "$defs": copy_value(held)} if held else schema
 
 
 PLAIN = ""

@@ -359,7 +359,7 @@ def _row(blocks: BlockService, record: BlockRecord, places: Mapping[str, int]) -
 
 def _content(blocks: BlockService, agent_id: str, label: str) -> BlockContent:
     info = blocks.info(label, WHO)
-    text, shown, steps = value_text(blocks.value(label)), blocks.rendered(label), blocks.history(label, limit=STEPS)
+    text, shown, steps = value_text(blocks.value(label)), blocks.render(label), blocks.history(label, limit=STEPS)
     again = blocks.info(label, WHO)
     if again.steps != info.steps:  # somebody wrote in between
         return _content(blocks, agent_id, label)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import JsonValue, canonical_json, checked_object, digest, parse_object
+from gatewright.base.jsonvalue import JsonValue, canonical_json, check_object, digest, parse_object
 from tests.support.patience import in_time
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -72,14 +72,14 @@ def test_blank_text_is_an_empty_object(text: str | bytes) -> None:
 @pytest.mark.parametrize("value", [{"a": {1, 2}}, {1: 2}, {"a": object()}, {"a": (1, 2)}])
 def test_python_values_that_are_no_json_are_refused(value: object) -> None:
     with pytest.raises(JsonRefused):
-        checked_object(value)
+        check_object(value)
 
 
 def test_a_value_that_holds_itself_is_refused() -> None:
     loop: dict[str, object] = {}
     loop["again"] = loop
     with pytest.raises(JsonRefused):
-        checked_object(loop)
+        check_object(loop)
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=5))

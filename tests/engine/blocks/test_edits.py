@@ -261,7 +261,7 @@ def test_a_log_is_only_added_to_and_nobody_takes_an_entry_back() -> None:
     refused(block, Overwrite([]), "append-only")
     refused(block, Undo(), "nothing-to-undo")
     refused(block, Append({"at": "2020-01-01T00:00:00Z"}), "no-field")
-    assert block.rendered() == "2023-11-14T22:13:21.000Z agent:bob: second; level: warn\n[1 older entries not shown]"
+    assert block.render() == "2023-11-14T22:13:21.000Z agent:bob: second; level: warn\n[1 older entries not shown]"
 
 
 def test_a_composite_edits_section_by_section() -> None:

@@ -94,7 +94,7 @@ def test_hunks_that_name_the_wrong_line_go_where_their_lines_stand_once() -> Non
         ("@@ -1 +1 @@\n\\ No newline\n-one\n+x\n", "bad-patch", "line 2"),
         ("@@ -1 +1 @@\n-nine\n+x\n", "patch-mismatch", "line 1 of the text is not what"),
         ("@@ -1,2 +1,2 @@\n one\n-nine\n+x\n", "patch-mismatch", "line 2 of the text"),
-        ("@@ -9 +9 @@\n-nine\n+x\n", "patch-mismatch", "there is no line 9"),
+        ("@@ -9 +9 @@\n-nine\n+x\n", "patch-mismatch", "line 9 of the text does not exist"),
         ("@@ -9 +9 @@\n-two\n+x\n", "patch-mismatch", "several places"),
         ("@@ -9,0 +10 @@\n+x\n", "patch-mismatch", "3 lines"),
         ("@@ -3 +3 @@\n-two\n+x\n@@ -1 +1 @@\n-one\n+y\n", "patch-mismatch", "hunks go in order"),

@@ -43,8 +43,8 @@ def test_a_schema_written_as_json_is_read_back_equal(schema: BlockSchema) -> Non
 WRONG: list[tuple[Any, str]] = [
     (None, "``"),
     ({"type": "tree"}, "`/type` is one of text, map"),
-    ({"type": "text", "view": {}}, "`/view` is not known"),
-    ({"type": "text", "viewport": {"lines": "x"}}, "`/viewport/lines` is no whole number"),
+    ({"type": "text", "view": {}}, "`/view` is unknown"),
+    ({"type": "text", "viewport": {"lines": "x"}}, "`/viewport/lines` is not a whole number"),
     ({"type": "text", "viewport": {"lines": True}}, "`/viewport/lines`"),
     ({"type": "text", "viewport": {"lines": 0}}, "from 1"),
     ({"type": "map"}, "`/fields` is missing"),
@@ -81,7 +81,7 @@ WRONG: list[tuple[Any, str]] = [
 def test_forms_are_told_exactly_the_keys_that_are_read(kind: str) -> None:
     with pytest.raises(SchemaError) as refused:
         schema_from_json({"type": kind, "no such key": 1})
-    known = str(refused.value).partition("known are ")[2].split(", ")
+    known = str(refused.value).partition("known keys are ")[2].split(", ")
     keys: Any = schema_keys(kind)
     assert sorted(keys["properties"]) == sorted(known)
 
@@ -111,7 +111,7 @@ def test_a_schema_that_cannot_be_is_refused_with_its_pointer(value: Any, words: 
     ],
 )
 def test_a_viewport_shows_its_window(viewport: Viewport | None, shown: str) -> None:
-    assert Block.create(TextSchema(viewport), "1\n2\n3\n4").rendered() == shown
+    assert Block.create(TextSchema(viewport), "1\n2\n3\n4").render() == shown
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_each_schema_is_shown_in_its_way(schema: BlockSchema, content: JsonValue
         LogSchema: "3\n2\n[1 older entries not shown]",
         CompositeSchema: "## s (read-only)\nx\n\n## l\n(no items)",
     }
-    assert Block.create(schema, content).rendered() == (shown or wanted[type(schema)])
+    assert Block.create(schema, content).render() == (shown or wanted[type(schema)])

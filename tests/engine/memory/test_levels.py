@@ -129,7 +129,7 @@ def test_reading_is_let_by_every_level_but_none(bench: Bench, level: Permission)
     readings: list[Callable[[], object]] = [
         lambda: service.get("b"),
         lambda: service.value("b"),
-        lambda: service.rendered("b"),
+        lambda: service.render("b"),
         lambda: service.info("b"),
         lambda: service.history("b"),
         lambda: service.value_at("b", 1),

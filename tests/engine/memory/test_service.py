@@ -58,7 +58,7 @@ def test_a_block_is_the_same_for_another_program_that_opens_the_file(tmp_path: P
         assert service.get("notes") == made
         assert made.schema == schema
         assert service.value("notes") == {"t": "a\nb\n", "m": {"n": 0, "r": "x"}, "l": [1]}
-        assert service.rendered("notes").startswith("## t\n[lines 2 to 2 of 2]\nb\n")
+        assert service.render("notes").startswith("## t\n[lines 2 to 2 of 2]\nb\n")
         assert [(step.number, step.author, step.kind, step.at_s) for step in service.history("notes")] == [
             (1, ANN, "create", 50.0),
             (2, ANN, "append", 50.0),
@@ -100,7 +100,7 @@ def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service:
     ):
         with pytest.raises(ToolFailure, match="was archived"):
             change()
-    assert service.rendered("n") == "one"
+    assert service.render("n") == "one"
     assert not service.get("n").pinned
 
 

@@ -292,7 +292,7 @@ ONLY_OPERATIONS = "`x` is no condition here: `MaxCalls` takes only `operation:NA
         ),
         (
             ToolRule("a", MaxCalls(1), metadata={"k": float("nan")}),
-            ["error metadata bad-value: this table must be what JSON can say: a number is not finite"],
+            ["error metadata bad-value: this table must be valid JSON: a number is not finite"],
         ),
     ],
 )

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure
-from gatewright.base.jsonvalue import JsonValue, canonical_json, copied
+from gatewright.base.jsonvalue import JsonValue, canonical_json, copy_value
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
@@ -61,7 +61,7 @@ async def _run(state: CallState) -> StageResult:
     if kept is not None:  # what an equal call of a pure tool gave in this session
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
-        state.result, state.has_result = copied(kept.raw), True
+        state.result, state.has_result = copy_value(kept.raw), True
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
     return StageResult(note="; ".join(filter(None, (state.detail or "executed", state.ran_under))))
@@ -142,7 +142,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
         # what a tool changes in its arguments is neither recorded nor kept with its result
-        given = copied(cast("dict[str, JsonValue]", replaced(state.arguments, state.moved)))
+        given = copy_value(cast("dict[str, JsonValue]", replaced(state.arguments, state.moved)))
         return await state.plan.tool.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
         raise Exited from error
@@ -252,7 +252,7 @@ async def finish(state: CallState) -> None:
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
     elif state.status is Status.ALLOWED and not state.reused and (results := _results_of(state)) is not None:
-        raw = copied(state.result)  # the program may change its own
+        raw = copy_value(state.result)  # the program may change its own
         kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes, raw)
         results.keep(state.session, _result_key(state), kept)
 

@@ -26,7 +26,7 @@ from typing import NamedTuple, cast
 from gatewright.arguments.path import may_be_path
 from gatewright.arguments.shell_judge import Named
 from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, copied, is_text, parse_object
+from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, check_object, copy_value, is_text, parse_object
 from gatewright.base.late import late_regex
 from gatewright.compile.operation import uses_of
 from gatewright.compile.rule_test import Finding
@@ -67,7 +67,7 @@ def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
         raise raw
     if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raw = dict(islice(raw.items(), MAX_VALUES))
-    return copied(checked_object(raw))  # which refuses whatever else a program may have passed
+    return copy_value(check_object(raw))  # which refuses whatever else a program may have passed
 
 
 PARSE = Stage("parse", _parse)

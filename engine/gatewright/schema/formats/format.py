@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from gatewright.base.errors import JsonRefused, SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import checked_object, parse_object
+from gatewright.base.jsonvalue import check_object, parse_object
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.operation import Level, ToolListing
 from gatewright.schema.walk import Schema, as_list, as_object, pointer_text, walk
@@ -426,7 +426,7 @@ class CallReader:
         if fitted is None or fitted.step is KEEP:
             return own, arguments
         try:
-            value = parse_object(arguments) if isinstance(arguments, str | bytes) else checked_object(arguments)
+            value = parse_object(arguments) if isinstance(arguments, str | bytes) else check_object(arguments)
             return own, fitted.step.back(value)
         except (JsonRefused, RecursionError):
             return own, arguments
