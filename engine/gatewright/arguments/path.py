@@ -1,12 +1,12 @@
-"""Paths: the grammar of one that a model sends, and every path on disk that some program may take a text for.
+"""Paths that models send: their one grammar, and every path on disk that some program may take a text for.
 
-A model's path is relative or absolute, with ``/`` only. Percent signs, spaces and colons are ordinary characters; a
-backslash, NUL, another control character, a URL scheme, a drive letter and a leading ``~`` are refused, since other
-readers would take them for something else than a name. ``..`` is kept for the resolver, which knows where the base is.
+A model's path is relative or absolute and uses ``/`` only. Percent signs, spaces and colons are ordinary characters.
+A backslash, NUL, another control character, a URL scheme, a drive letter and a leading ``~`` are refused, because other
+readers would not take them for part of a name. ``..`` stays for the resolver, which knows where the base is.
 
-Servers differ in what they take for a path: one takes a URL, one expands `~` and variables, one decodes percent signs,
-one takes a backslash for a slash. ``readings`` gives what each of them would open, so that no other spelling of a
-closed place is let through; which of it is there, the disk says.
+Servers differ in how they read a path: one takes a URL, one expands `~` and variables, one decodes percent signs, one
+takes a backslash for a slash. ``readings`` returns what each of them would open, so that no other spelling of a closed
+place gets through. The disk tells which of these paths exist.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatewright.base.pattern import LinearPattern, compile_linear
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 _PLAIN = re.compile(r"[ -9;-\[\]-}]{1,1024}")
-"""Printable ASCII without a backslash, `~` and `:`: no more need be asked of it."""
+"""Printable ASCII without a backslash, `~` and `:`; such a text needs no further check."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HIERARCHICAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[/\\]?")
 _OPAQUE = re.compile(
@@ -36,7 +36,7 @@ _OPAQUE = re.compile(
 
 @frozen
 class ModelPath:
-    """An accepted path: its components without empty ones and ``.``; ``folder``: written with a ``/`` last."""
+    """An accepted path: its components without empty ones and ``.``; ``folder``: it ends with ``/``."""
 
     absolute: bool
     parts: tuple[str, ...]
@@ -48,7 +48,9 @@ class ModelPath:
 
 @frozen
 class PathRefused:
-    """Why a text is no path. ``reason`` is the operator's; ``hint`` is safe to show the model and echoes nothing."""
+    """The reason why a text is not a path. The operator reads ``reason``; a model may see ``hint``, which echoes
+    nothing.
+    """
 
     code: str
     reason: str
@@ -56,7 +58,7 @@ class PathRefused:
 
 
 def parse_model_path(text: str) -> ModelPath | PathRefused:
-    """The parts of ``text``, or why it is refused. Never raises."""
+    """Return the parts of ``text``, or the refusal. Never raises."""
     if _PLAIN.fullmatch(text) is None:
         refused = _refusal(text)
         if refused is not None:
@@ -98,11 +100,11 @@ def _refusal(text: str) -> PathRefused | None:
 
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
-"""Characters of a text whose forms are tried on each other; a longer one is made short first, if it can be."""
+"""The longest text, in characters, whose forms are tried on each other; longer texts are shortened first."""
 MAX_READ = 8 * MAX_STUDIED
-"""Characters of all forms of one text together: what reading it may cost."""
+"""The most characters that all forms of one text may have together; it bounds the cost of reading a text."""
 MAX_ESCAPES = MAX_STUDIED
-"""Stretches of percent signs that are decoded."""
+"""The most runs of percent signs that are decoded."""
 _Readings = tuple[tuple[str, ...], tuple[str, ...]]
 _C0 = "".join(map(chr, range(0x20)))
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -119,13 +121,13 @@ _TRIMMED = (
     f"{_C0} \x85{_SPACES}{_UNSEEN}",
     _AROUND,
 )
-"""Characters that programs take off both ends of a text."""
+"""Sets of characters that programs strip from both ends of a text."""
 _LETTER = r"(?:[A-Za-z0-9+.\-\t\r\n]|%(?:25)*[0-9A-Fa-f]{2})"
 _MAY = late_regex(
     rf"[{re.escape(_AROUND)}]*+(?:[/\\~$%]|\.\.?[\t\r\n]*[/\\%]|[A-Za-z]{_LETTER}{{0,30}}?(?::|%(?:25)*3[aA]))"
 )
 _PLAIN_PATH = late_regex(r"/(?:[A-Za-z0-9_\-+,=@ ()./]*[A-Za-z0-9_\-+,=@.])?", re.ASCII)
-"""Nothing in it is read in two ways, but `//`, `/.` and blanks at its end."""
+"""A path that every reader takes alike, except for `//`, `/.` and blanks at its end."""
 _SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:|(?<=(?i:file):))")
 _VARIABLE = late_regex(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
 _ESCAPES = late_regex(r"(?:%[0-9A-Fa-f]{2})++")
@@ -137,80 +139,81 @@ _GLOB = late_regex(r"[*?\[{]")
 
 
 def may_be_path(text: str) -> bool:
-    """Whether a whole text may be an absolute path or a URL of a file, judged by how it begins."""
+    """Tell from its beginning whether a whole text may be an absolute path or the URL of a file."""
     if text[:1].isalpha() and ":" not in (head := text[:_HEAD]) and "%" not in head:
         return False  # most texts, in a fraction of the time
     return _MAY.match(text) is not None
 
 
 def readings(text: str) -> _Readings | None:
-    """The absolute and the relative paths that a program may take ``text`` for; often one.
+    """Return the absolute and the relative paths that a program may take ``text`` for; often one.
 
-    Both are spelled as written, `..` included, and once more with `..` taken out of the text, since programs do either.
-    None: there are more than 64, or it is too long for all of them to be found. Time is linear in the text.
+    Each path comes as written, `..` included, and once more with `..` resolved in the text, since programs do either.
+    None: the text has more than 64 readings, or is too long to find all of them. Time is linear in the text.
     """
     if len(text) <= MAX_PATH_BYTES and "/." not in text and "//" not in text and _PLAIN_PATH.fullmatch(text):
         return (text,), ()
     if len(text) <= MAX_STUDIED:
-        return _studied([text])
+        return _read_forms([text])
     cut = text.partition("\0")[0].strip(_AROUND)
     if len(cut) <= MAX_STUDIED:
-        return _studied([cut])
-    if _unschemed(cut):
+        return _read_forms([cut])
+    if _drop_scheme(cut):
         return None
-    short = _shortened(cut)
-    return None if short is None else _studied(short)
+    short = _shorten(cut)
+    return None if short is None else _read_forms(short)
 
 
-def _studied(found: list[str]) -> _Readings | None:
+def _read_forms(found: list[str]) -> _Readings | None:
     left = MAX_READ
-    for held in found:  # it grows on the way: what one step gives the others are tried on as well
+    for held in found:  # it grows on the way: every step also runs on the results of the others
         left -= len(held)
         if left < 0 or len(found) > MAX_READINGS:
             return None
         for step in (
-            _bare,
+            _strip,
             _cut,
-            _without_breaks,
-            _decoded,
-            _slashed,
-            _unschemed,
-            _path_alone,
-            _expanded,
-            _climbed,
-            _composed,
+            _drop_breaks,
+            _decode,
+            _turn_backslashes,
+            _drop_scheme,
+            _url_path,
+            _expand,
+            _climb,
+            _compose,
         ):
             given = step(held)
             if given is None:
                 return None
             found += [other for other in given if other not in found]
-    return _sorted(found)
+    return _absolute_and_relative(found)
 
 
-def _shortened(text: str) -> list[str] | None:
-    """What a text that is too long for a path comes to where detours and escapes are taken out of it, if that is short.
+def _shorten(text: str) -> list[str] | None:
+    """Return the short forms of a text that is too long for a path, with detours and escapes resolved.
 
-    Where nothing climbs, nothing takes away what stands before it: then the beginning tells that it is too long.
+    Where nothing climbs, no later part removes an earlier one: then the beginning alone shows that the path is too
+    long.
     """
     begun = text if _climbs(text) else text[: 3 * MAX_STUDIED]
-    decoded = _decoded(begun)
+    decoded = _decode(begun)
     if decoded is None:
         return None
     forms = [begun, *decoded]
-    forms += [other for form in forms for other in _slashed(form)]
+    forms += [other for form in forms for other in _turn_backslashes(form)]
     ended = [form.partition("\0")[0] for form in forms if "\0" in form]
     if len(begun) < len(text):
         if any(_fits(form, 3) or _fits(normpath(form), 3) for form in forms):
             return None
         forms = []
     forms += ended
-    forms += [other for form in forms for other in _climbed(form)]
+    forms += [other for form in forms for other in _climb(form)]
     forms += [normpath(form) for form in forms]
     return list(dict.fromkeys(form for form in forms if len(form) <= MAX_STUDIED))
 
 
 def _climbs(text: str) -> bool:
-    """Whether some reading of a long text may hold `..` as a component."""
+    """Tell whether some reading of a long text may hold `..` as a component."""
     if "%" not in text and "\\" not in text and "/.." not in text and not text.startswith(".."):
         return False
     return _climbing().search(text if text.isascii() else text.encode("utf-8", "replace").decode()) is not None
@@ -218,19 +221,19 @@ def _climbs(text: str) -> bool:
 
 @cache
 def _climbing() -> LinearPattern:
-    """Each character as it is, or escaped once or twice."""
+    """Match `..` as a component, each character plain or escaped once or twice."""
     dot = r"(?:\.|%(?:25)?(?:2|%32)(?:[eE]|%[64]5))"
     slash = r"(?:[/\\]|%(?:25)?(?:(?:2|%32)(?:[fF]|%[64]6)|(?:5|%35)(?:[cC]|%[64]3)))"
     return compile_linear(rf"(?:^|{slash}){dot}{dot}(?:[/\\%]|$)")
 
 
 def parent_of_glob(path: str) -> str | None:
-    """The folder above the first component that is a pattern, where ``path`` has one: all in it may be meant."""
+    """Return the folder above the first component that is a pattern, since all in it may be meant; None without one."""
     found = _GLOB.search(path)
     return None if found is None else path[: path.rfind("/", 0, found.start()) + 1] or "."
 
 
-def _sorted(texts: list[str]) -> _Readings:
+def _absolute_and_relative(texts: list[str]) -> _Readings:
     forms = (form for text in texts if text for form in (text, normpath(text)))
     plain = dict.fromkeys(f"/{form.lstrip('/')}" if form.startswith("//") else form for form in forms)
     fitting = [form for form in plain if "\0" not in form and _fits(form)]
@@ -242,16 +245,16 @@ def _fits(path: str, times: int = 1) -> bool:
     return len(path) <= most and len(path.encode("utf-8", "surrogatepass")) <= most
 
 
-def _bare(text: str) -> list[str]:
-    """Without what stands around it, as each kind of program takes it off."""
+def _strip(text: str) -> list[str]:
+    """Strip the characters around a text, once in each way that programs do."""
     if text[:1] not in _EDGE and text[-1:] not in _EDGE:
         return []
     signs = (sign for sign in (text[:1], text[-1:]) if sign in _SIGNS)
     return [text.strip(around) for around in (*_TRIMMED, *signs)]
 
 
-def _without_breaks(text: str) -> list[str]:
-    """Without line ends and tabs, which readers of URLs leave out, of plain paths too."""
+def _drop_breaks(text: str) -> list[str]:
+    """Remove line ends and tabs, as readers of URLs do in plain paths too."""
     return [text.translate(_BROKEN)]
 
 
@@ -259,8 +262,8 @@ def _cut(text: str) -> list[str]:
     return [text.partition("\0")[0], text.replace("\0", "")] if "\0" in text else []
 
 
-def _decoded(text: str) -> list[str] | None:
-    """With percent signs decoded, and that once more; None where there are too many of them."""
+def _decode(text: str) -> list[str] | None:
+    """Decode percent signs once and twice; None where there are too many of them."""
     found: list[str] = []
     while "%" in text and len(found) < 2:
         once, count = _ESCAPES.subn(_bytes, text, count=MAX_ESCAPES)
@@ -276,12 +279,12 @@ def _bytes(found: re.Match[str]) -> str:
     return bytes.fromhex(found[0].replace("%", "")).decode(errors="surrogateescape")
 
 
-def _slashed(text: str) -> list[str]:
+def _turn_backslashes(text: str) -> list[str]:
     return [text.replace("\\", "/")] if "\\" in text else []
 
 
-def _unschemed(text: str) -> list[str]:
-    """What stands behind the scheme of a URL, or behind a drive."""
+def _drop_scheme(text: str) -> list[str]:
+    """Return the text behind the scheme of a URL or behind a drive."""
     found = _SCHEME.match(text)
     if found is None or found[1].lower() in _ELSEWHERE:
         return []
@@ -289,14 +292,14 @@ def _unschemed(text: str) -> list[str]:
     return [rest, f"/{rest}"] if found[1].lower() == "file" and not rest.startswith("/") else [rest]
 
 
-def _path_alone(text: str) -> list[str]:
-    """What a reader of URLs takes for the path: without a host, a query, a fragment and parameters."""
+def _url_path(text: str) -> list[str]:
+    """Return the path as readers of URLs see it: without host, query, fragment and parameters."""
     found = [text[end.end() :]] if (end := _AUTHORITY.match(text)) else []
     return [*found, *(text.partition(sign)[0] for sign in "#?;" if sign in text)]
 
 
-def _expanded(text: str) -> list[str]:
-    """With `~` and variables put in, as far as this program has them."""
+def _expand(text: str) -> list[str]:
+    """Replace `~` and variables by the values that this process has."""
     found: list[str] = []
     if text.startswith("~"):
         home = os.environ.get("HOME") or "/"
@@ -312,19 +315,21 @@ def _value(found: re.Match[str]) -> str:
     return os.environ.get("HOME" if name == "USERPROFILE" else name, found[0])[:MAX_PATH_BYTES]
 
 
-def _climbed(text: str) -> list[str]:
-    """From the top, where a relative path climbs: it does so from wherever it starts, if it climbs enough."""
+def _climb(text: str) -> list[str]:
+    """Start a climbing relative path at the top: from any folder it gets there if it climbs enough."""
     dots = text[: len(text) - len(text.lstrip("./"))].partition("...")[0]
     climbing = dots[: dots.rfind("/") + 1]
     return [f"/{text[len(climbing) :]}"] if text.startswith(".") and ".." in climbing else []
 
 
-def _composed(text: str) -> list[str]:
-    return [composed(text)]
+def _compose(text: str) -> list[str]:
+    return [compose_letters(text)]
 
 
-def composed(path: str) -> str:
-    """``path`` with composed letters, but in what is too long for a name: the time is quadratic in a row of marks."""
+def compose_letters(path: str) -> str:
+    """Compose the letters of ``path``, except in names that are too long: the time grows by the square of a row of
+    marks.
+    """
     if path.isascii():
         return path
     return "/".join(

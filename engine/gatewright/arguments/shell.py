@@ -1,9 +1,9 @@
-"""What a shell command means: every program that it starts, every file that it redirects to, one canonical text.
+"""The reading of a shell command: every program it starts, every file it redirects to, and one canonical text.
 
-The text is read with the grammar of bash, and what is executed is written anew from what was read: each word quoted so
-that it can be nothing else, each program by its plain name. Where the grammar reads a text otherwise than a shell
-would, the shell gets what was judged. What is not known here, and what would be decided only while the command runs (a
-program's name in a variable, arithmetic over variables, an indirect expansion), is refused.
+The reader takes the text with the grammar of bash and writes anew what will run: each word quoted so that it can be
+nothing else, each program by its plain name. Where the grammar reads a text otherwise than a shell would, the shell
+still gets the text that was judged. The reader refuses unknown constructs, and whatever the shell decides only while
+the command runs: a program's name in a variable, arithmetic over variables, an indirect expansion.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gatewright.arguments.shell_word import (
     TOKENS,
     Word,
     WordReader,
-    quoted,
-    strictly_quoted,
+    quote,
+    quote_always,
 )
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex, once
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 MAX_COMMAND_BYTES = 16 * 1024
 MAX_SIGNS = 1_000
-"""Of each of the signs ``| ( <``: the grammar looks for a way on after a fault in a time that grows by their square."""
+"""The most of each of the signs ``| ( <``: after a fault the grammar's search for a way on grows by their square."""
 MAX_DEPTH = 64
-"""Of commands in commands."""
+"""The deepest nesting of commands in commands."""
 
 Locate = Callable[[str, bool], "str | CommandRefused"]
-"""Where the target of a redirect lies (and whether it is written): its absolute path, or why it is refused."""
+"""Return the absolute path of a redirect's target (and True if it is written), or the refusal."""
 
 
 @frozen
 class ShellCommand:
-    """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
+    """An accepted command. ``text`` is canonical; ``programs`` are those that it may start, each once, in order.
 
-    ``words``: what its words may name, or the folders that it is in; ``only_reads``: none of it changes those.
+    ``words``: the files and folders that its words may name; ``only_reads``: the command changes none of them.
     """
 
     text: str
@@ -56,17 +56,17 @@ class ShellCommand:
 
 
 def parse_command(text: str, rules: ShellRules, locate: Locate) -> ShellCommand | CommandRefused:
-    """What ``text`` would do, or why it is refused. Never raises; takes time linear in the length, which is bounded."""
-    refused = _refused_text(text)
+    """Read ``text``, or return the refusal. Never raises; takes time linear in the length, which is bounded."""
+    refused = _text_refusal(text)
     if refused is not None:
         return refused
     try:
         return _Reader(text.encode(), rules, locate).read()
     except Refusal as refusal:
-        return refusal.said
+        return refusal.refused
 
 
-def _refused_text(text: str) -> CommandRefused | None:
+def _text_refusal(text: str) -> CommandRefused | None:
     if not text.strip(" \t\n"):
         return CommandRefused("shell-empty", "the command is empty", "give a command")
     if len(text) > MAX_COMMAND_BYTES or len(text.encode("utf-8", "replace")) > MAX_COMMAND_BYTES:
@@ -92,7 +92,7 @@ def _language() -> Language:
 _NOT_NOW = "write the name of each program, and each place to write to, out in full"
 _CONTROL = late_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-"""Letters of words to a shell. The grammar looks them up in a table that has no place for all of them, and crashes."""
+"""Letters of words to a shell. The grammar crashes on them: its table of letters has no place for all of them."""
 _BARE_NAME = late_regex(r"[A-Za-z0-9_./+-]+")
 _FUNCTION = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
@@ -109,7 +109,7 @@ _WORDS = SUBSTITUTIONS | names(
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 _AFTER_END = names("then do done fi elif else esac } if while until for case { ( !")
 _NO_END = names("if then elif else while until do ( { ! && || | |& & ; ;; ;& ;;&")
-"""After these the end of a command would be a fault, or says nothing."""
+"""Tokens after which the end of a command would be a fault, or add nothing."""
 _CASE_ENDS = frozenset({";;", ";&", ";;&"})
 _SETTING = frozenset({"export", "readonly", "local"})
 _DECLARING = _SETTING | {"unset", "declare", "typeset"}
@@ -119,7 +119,7 @@ _DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 
 
 class _Reader:
-    """Goes through the tree of one command, judges it and writes it anew."""
+    """Walks the tree of one command, judges it and writes it anew."""
 
     def __init__(self, source: bytes, rules: ShellRules, locate: Locate) -> None:
         self._source, self._rules, self._locate = source, rules, locate
@@ -130,7 +130,7 @@ class _Reader:
         self._judge = Judge(rules)
 
     def read(self) -> ShellCommand:
-        """The command as it may be executed."""
+        """Return the command as it may run."""
         root = self._root
         self._require_whole(root)
         text = self._run(root.children)
@@ -144,7 +144,7 @@ class _Reader:
 
     @once
     def _root(self) -> Node:
-        """The tree of the command. Reading ends at the first fault: looking for a way on takes up to a second."""
+        """The tree of the command. Reading stops at the first fault: the search for a way on takes up to a second."""
         from tree_sitter import Parser
 
         ascii_only = _NOT_ASCII.sub(b"x", self._source)
@@ -152,14 +152,14 @@ class _Reader:
             tree = Parser(_language()).parse(
                 lambda offset, _point: ascii_only[offset:], progress_callback=lambda _offset, has_error: has_error
             )
-        except ValueError:  # it was ended
+        except ValueError:  # the callback stopped it
             raise Refusal("syntax", "the command cannot be read as shell", WRITE_PLAINLY) from None
         if tree.root_node.has_error:
             raise Refusal("syntax", "the command cannot be read as shell", WRITE_PLAINLY)
         return tree.root_node
 
     def _require_whole(self, root: Node) -> None:
-        """What the grammar dropped would be missing from what is executed."""
+        """Refuse a text of which the grammar dropped a part: that part would be missing from what runs."""
         at, stack = 0, [root]
         while stack:
             node = stack.pop()
@@ -191,13 +191,13 @@ class _Reader:
     # commands
 
     def _run(self, nodes: Iterable[Node], kind: str = "program") -> str:
-        """Commands one after the other, on one line."""
+        """Write commands one after the other, on one line."""
         out: list[str] = []
         self._structure(nodes, kind, out)
         return "".join(token if token == ";" or not at else f" {token}" for at, token in enumerate(out))
 
     def _structure(self, nodes: Iterable[Node], kind: str, out: list[str]) -> None:
-        """Whatever holds commands: its words of the shell as they are, what is in it judged and written anew."""
+        """Write a construct that holds commands: its own words as they are, the commands judged and written anew."""
         self._deeper()
         for at, node in enumerate(nodes):
             if not node.is_named:
@@ -226,7 +226,7 @@ class _Reader:
         self._depth -= 1
 
     def _token(self, token: str, out: list[str]) -> None:
-        """A word or sign of the shell. Where one command ends is written anew, too."""
+        """Add a word or sign of the shell; ends of commands are written anew."""
         if token in {";", "\n"}:
             return
         if token not in TOKENS:
@@ -256,7 +256,7 @@ class _Reader:
             assigned = {"variable_assignment": self._assignment}
             out += [name, *(assigned.get(child.type, self._variable)(child) for child in children[1:])]
         elif kind == "test_command" and children[0].type == "[":
-            words = [word for child in children[1:-1] for word in self._tested(child)]
+            words = [word for child in children[1:-1] for word in self._test_words(child)]
             self._judge.program("[", words)
             out += ["[", *(word.text for word in words), "]"]
         elif kind == "function_definition":
@@ -275,14 +275,14 @@ class _Reader:
                 self._redirect(node, out)
             elif node.type == "command_name":
                 name = self._name(node.children[0])
-                out.append(name if _BARE_NAME.fullmatch(name) and name not in KEYWORDS else strictly_quoted(name))
+                out.append(name if _BARE_NAME.fullmatch(name) and name not in KEYWORDS else quote_always(name))
             else:
                 held = self._words_of.words(node)
                 words += held
                 out += (word.text for word in held)
         if name is None:
             raise _unknown("a command without a name")
-        if name in _DECLARING:  # which the grammar reads as a program; what it sets would not be judged
+        if name in _DECLARING:  # the grammar reads it as a program, so nobody would judge what it sets
             hint = "write words that set variables without quotes and first in their command"
             raise Refusal("variable", f"`{name}` is in quotes or not the first word of its command", hint)
         self._judge.program(name, words)
@@ -295,20 +295,20 @@ class _Reader:
         return word.literal
 
     def _shell_words(self, node: Node, kind: str) -> str:
-        """The words that a loop goes through, or the one that `case` is about."""
+        """Write the words that a loop goes through, or the one that `case` compares."""
         is_loop = kind == "for_statement"
         words = self._words_of.words(node) if is_loop else [self._words_of.word(node, keeps_blanks=True)]
         for word in words:
             self._judge.word(word, "", expands=is_loop)
         return " ".join(word.text for word in words)
 
-    def _tested(self, node: Node) -> list[Word]:
-        """The arguments of ``[``, in their order."""
+    def _test_words(self, node: Node) -> list[Word]:
+        """Return the arguments of ``[``, in their order."""
         if node.type in _WORDS:
             return self._words_of.words(node)
         if node.type in _TESTED:
             self._deeper()
-            found = [word for child in node.children for word in self._tested(child)]
+            found = [word for child in node.children for word in self._test_words(child)]
             self._depth -= 1
             return found
         if node.child_count:
@@ -333,7 +333,7 @@ class _Reader:
     # variables
 
     def _variable(self, node: Node) -> str:
-        """The name of a variable that may be set: others say how programs are found, and what they start."""
+        """Return the name of a variable that may be set: others change which programs the shell finds and starts."""
         name = self._text(node)
         is_open = _OPEN_VARIABLE.fullmatch(name) or (f"{name}=" in self._rules.allow and _FUNCTION.fullmatch(name))
         if node.type == "variable_name" and is_open and f"{name}=" not in self._rules.deny:
@@ -374,7 +374,7 @@ class _Reader:
         elif sign.type in {">&", "<&"} and len(rest) == 1 and self._text(rest[0]) in _STREAMS:
             out.append(f"{stream}{sign.type}{self._text(rest[0])}")
         elif sign.type in _FILES and len(rest) == 1:
-            out.append(f"{stream}{sign.type} {quoted(self._target(rest[0], writes=_FILES[sign.type]))}")
+            out.append(f"{stream}{sign.type} {quote(self._target(rest[0], writes=_FILES[sign.type]))}")
         else:
             raise Refusal(
                 "redirect", "a redirect of a kind that is not judged", "write redirects last, one target each"
@@ -395,14 +395,14 @@ class _Reader:
         return found
 
     def _document(self, sign: Node, nodes: Sequence[Node], out: list[str]) -> None:
-        """A here-document, written as a here-string; what follows it on its line stays behind it."""
+        """Write a here-document as a here-string; the rest of its line stays behind it."""
         start = nodes[0]
         bodies = [node for node in nodes if node.type == "heredoc_body"]
         ends = [node for node in nodes if node.type == "heredoc_end"]
         line = self._source.find(b"\n", start.end_byte) + 1
         if sign.type not in {"<<", "<<-"} or start.type != "heredoc_start" or len(ends) != 1 or not line:
             raise _unknown("a here-document of this kind")
-        is_plain = any(quote in self._text(start) for quote in "'\"\\")
+        is_plain = any(sign in self._text(start) for sign in "'\"\\")
         parts = (
             [] if is_plain else [part for body in bodies for part in body.children if part.type != "heredoc_content"]
         )
@@ -421,6 +421,6 @@ def _unknown(what: str) -> Refusal:
 
 
 def _end(out: list[str]) -> None:
-    """Where a command came before, it ends here."""
+    """End the command that came before, if one did."""
     if out and out[-1] not in _NO_END and not out[-1].startswith("("):
         out.append(";")

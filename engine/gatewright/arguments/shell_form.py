@@ -1,7 +1,7 @@
-"""Texts that a word of a shell command may become, and what each of them may name.
+"""The texts that a word of a shell command may become, and the files that each of them may name.
 
-While a word is read, a sign that the shell would act on is a control character, and an expansion half of a surrogate
-pair: neither can stand in a command, so one text holds both what is known and what is not.
+In a word, a control character stands for a sign that the shell would act on, and half of a surrogate pair for an
+expansion. A command can hold neither, so one text carries both the known and the unknown parts.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gatewright.base.late import late_regex
 from gatewright.base.pattern import compile_linear
 
 MAX_FORMS = 64
-"""Texts that one word may come to, for all that is known of its variables."""
+"""The most texts that one word may become, over all values of its variables."""
 MAX_FORM_CHARS = 128 * 1024
-"""Of all of them in one command together, and of what braces come to."""
+"""The most characters of all forms in one command, and of what its braces expand to."""
 _MAX_WORDS = 1_000
-"""That one word with braces may become."""
+"""The most words that one word with braces may become."""
 _MAX_NESTED = 20
 WRITE_PLAINLY = "write the command in plain shell: simple commands with `|`, `&&`, `||` and `;`, and quoted words"
 _SIGNS = "*?[]!^{},~"
 MARKS = {sign: chr(0x0E + at) for at, sign in enumerate(_SIGNS)}
 SPLIT = "\x18"
-"""Where blanks in the value of a variable end a word."""
+"""The mark for blanks in a variable's value, which end a word."""
 WITHOUT_MARKS = {ord(mark): sign for sign, mark in MARKS.items()}
 OPEN, _COMMA, _CLOSE, HOME = (MARKS[sign] for sign in "{,}~")
 _GLOBS = "".join(MARKS[sign] for sign in "*?[]!^")
@@ -40,13 +40,13 @@ _TOKEN = late_regex(r"[^\s;|&()<>`'\"$={}]+")
 
 _RANGE = late_regex(r"(?:(-?[0-9]{1,3})\.\.(-?[0-9]{1,3})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?[0-9]{1,3}))?")
 _SIGN = late_regex(r"[=@:,;]")
-"""Behind these a program may take the rest of an argument, or what stands between two of them, for a name."""
+"""Signs behind or between which a program may take a part of an argument for a name."""
 _MAX_SIGNS = 16
 
 
 @frozen
 class CommandRefused:
-    """Why a command is refused. ``reason`` is the operator's; ``hint`` is safe to show the model and echoes nothing."""
+    """The reason for refusing a command: ``reason`` for the operator, ``hint`` for the model, which echoes nothing."""
 
     code: str
     reason: str
@@ -54,29 +54,29 @@ class CommandRefused:
 
 
 class Refusal(Exception):
-    """Raised inside the reader; what it says is returned to the caller."""
+    """Stops the reader; ``refused`` goes back to the caller."""
 
     def __init__(self, code: str, reason: str, hint: str) -> None:
         super().__init__(reason)
-        self.said = CommandRefused(f"shell-{code}", reason, hint)
+        self.refused = CommandRefused(f"shell-{code}", reason, hint)
 
     @classmethod
-    def of(cls, said: CommandRefused) -> Refusal:
-        """To raise what somebody else said."""
-        made = cls(said.code, said.reason, said.hint)
-        made.said = said
+    def of(cls, refused: CommandRefused) -> Refusal:
+        """Wrap a refusal that another reader returned."""
+        made = cls(refused.code, refused.reason, refused.hint)
+        made.refused = refused
         return made
 
 
 def plain(form: str) -> str:
-    """A form of a word with its signs as text."""
+    """Return a form of a word with its marks as signs again."""
     return form.translate(WITHOUT_MARKS)
 
 
 def places_in(form: str) -> list[str] | None:
-    """What a form of a word may name on disk, as a whole or behind an option or a sign: `-fname`, `if=name`, `x=@name`.
+    """Return the files that a form of a word may name, whole or behind an option or sign: `-fn`, `if=n`, `x=@n`.
 
-    Of a pattern, the folders that it begins in, and what it is where nothing fits it. None: it may lead above them.
+    A pattern names the folders that it begins in, and itself where nothing fits it. None: it may lead above them.
     """
     found = GLOB.search(form)
     if found is None:
@@ -89,7 +89,7 @@ def places_in(form: str) -> list[str] | None:
 
 
 def _names(text: str) -> list[str]:
-    """The text, and what stands in it behind signs or an option."""
+    """Return the text, and the parts of it behind signs or an option."""
     found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
     if text.startswith("-") and not text.startswith("--"):
         end = len(text.partition("/")[0])
@@ -98,7 +98,7 @@ def _names(text: str) -> list[str]:
 
 
 def _may_climb(step: str) -> bool:
-    """Whether a step of a pattern is `..`, or may fit it: some shells let `.*` do that."""
+    """Tell whether a step of a pattern is `..` or may match it: some shells let `.*` do that."""
     rest = step[1:]
     return step[:1] == "." and (
         MARKS["["] in rest or (rest.count(".") <= 1 and all(c in _GLOBS or c == "." for c in rest) and rest != "")
@@ -106,7 +106,7 @@ def _may_climb(step: str) -> bool:
 
 
 def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
-    """Those of ``known`` programs that may be named somewhere in a form of a word, by a path or within a command."""
+    """Yield the ``known`` programs that a form of a word may name, by a path or within a command."""
     for token in _TOKEN.findall(form):
         bare = token.rpartition("/")[2].lower()
         if GLOB.search(bare) is None:
@@ -118,7 +118,7 @@ def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
 
 
 def _pattern(pattern: str) -> Iterator[str]:
-    """A regular expression for all that a pattern may fit; what stands in brackets may be any letter."""
+    """Yield the regular expression for all that a pattern may match; brackets may match any letter."""
     for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(_GLOBS)}])", pattern):
         mark = piece[:1]
         if mark == MARKS["["]:
@@ -130,7 +130,7 @@ def _pattern(pattern: str) -> Iterator[str]:
 
 
 def spread(text: str, left: int) -> list[str]:
-    """The texts that a text with braces stands for."""
+    """Expand the braces of a text."""
     closing: dict[int, int] = {}
     commas: dict[int, list[int]] = {}
     opened: list[int] = []
@@ -172,7 +172,7 @@ def spread(text: str, left: int) -> list[str]:
 
 
 def _sequence(found: re.Match[str]) -> list[str]:
-    """The numbers or letters of `{1..9}`, `{a..e..2}`."""
+    """Return the numbers or letters of `{1..9}`, `{a..e..2}`."""
     first, last, start, stop, step = found.groups()
     by = abs(int(step or 1)) or 1
     if start:

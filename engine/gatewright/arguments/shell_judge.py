@@ -1,9 +1,8 @@
 """The judgement of one shell command: programs that it may start, files that its words and variables may name.
 
-A word that is not known to its end could be any file, those of the policy too, so it is refused; but where it is only
-printed, and goes to programs that take no names from what they read. A variable may hold every value that is set
-anywhere in the command, whatever the order of its parts, or none; a shell that is fresh for the command, with an
-environment that is known, has no other variables.
+A word whose end is unknown could name any file, those of the policy too, so it is refused, unless the command only
+prints it to programs that take no names from their input. A variable may hold every value that the command sets
+anywhere, in whatever order, or none; a shell that is fresh for the command, with a known environment, has no others.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 16
 _Values = tuple[str, ...] | None
 _PRESET = ("BASH", "COMP_", "GIT_", "READLINE_")
-"""Beginnings of names with `_` that the shell, or whoever starts it, gives a value."""
+"""Prefixes of names with `_` that the shell, or its parent, sets."""
 
 
 class Variables:
-    """The variables of one command, whose tree ``root`` is; ``is_fresh``: no other one set any before."""
+    """The variables of one command with the tree ``root``; ``is_fresh``: no earlier command set any."""
 
     def __init__(self, source: bytes, root: Callable[[], Node], *, is_fresh: bool) -> None:
         self._source, self._root, self._is_fresh = source, root, is_fresh
@@ -38,13 +37,13 @@ class Variables:
         self._depth = 0
 
     def values(self, name: str) -> _Values:
-        """Every value, patterns that a loop goes through marked; None where they cannot be told."""
+        """Return every value, with marks in patterns that a loop goes through; None where they are unknown."""
         if not self._is_fresh:
             return None
         if self._set is None:
             self._set = self._settings()
         if name not in self._known:
-            self._known[name] = None  # where its value is made of itself
+            self._known[name] = None  # for a value made of itself
             self._known[name] = self._all(name, self._set)
         return self._known[name]
 
@@ -71,7 +70,10 @@ class Variables:
         return tuple(values)
 
     def _settings(self) -> dict[str, list[tuple[Node, bool]]]:
-        """Where each variable is set, and whether a loop does it; no variable is known beside what sets others."""
+        """Return where the command sets each variable, and whether a loop does.
+
+        No variable counts as known beside a program that sets others.
+        """
         settings: dict[str, list[tuple[Node, bool]]] = {}
         programs: set[str] = set()
         stack = [self._root()]
@@ -106,7 +108,7 @@ _QUOTES = late_regex(r"['\"\\]")
 
 
 class Named(NamedTuple):
-    """A place that a word of a command may name: for ``program``, empty for the shell; ``lists``: it shows names."""
+    """A place that a word of a command may name, with its ``program`` (empty: the shell); ``lists``: it shows names."""
 
     text: str
     program: str
@@ -114,7 +116,10 @@ class Named(NamedTuple):
 
 
 class Judge:
-    """Judges one command. ``programs``: what it may start; ``words``: what it may name, ``only_reads``: unchanged."""
+    """Judges one command.
+
+    ``programs``: those it may start; ``words``: places it may name; ``only_reads``: it changes none of them.
+    """
 
     def __init__(self, rules: ShellRules) -> None:
         self._rules = rules
@@ -124,11 +129,11 @@ class Judge:
         self._runner, self._is_text = "", True
         self._calls: set[tuple[str | Word, ...]] = set()
         self._noted: set[tuple[str, str, Listing | None]] = set()
-        self._told: list[Word] = []
+        self._texts: list[Word] = []
         self._forms: dict[str, None] = {}
 
     def program(self, name: str, words: Sequence[Word]) -> None:
-        """Refuse a program that may not be started, and an option with which it would start another one."""
+        """Refuse a program that may not start, or an option with which it would start another one."""
         if (call := (name, *words)) in self._calls:
             return
         self._calls.add(call)
@@ -159,10 +164,10 @@ class Judge:
             elif not opens_nothing or (word.splits and not word.counts):
                 raise _not_known(f"an argument of `{name}`")
             elif not word.counts:
-                self._told.append(word)
+                self._texts.append(word)
 
     def _option_that_runs(self, name: str, bare: str, words: Sequence[Word], arguments: Sequence[str]) -> str:
-        """The option of a program that starts another one, where `allow` has it."""
+        """Return the option of a program that starts another one, where `allow` has it."""
         if not programs.needs_plain_arguments(bare):
             return ""
         for at, word in enumerate(words):
@@ -177,14 +182,14 @@ class Judge:
         return option
 
     def word(self, word: Word, program: str, *, lists: Listing | None = None, expands: bool = True) -> None:
-        """Note what a word may name, as far as its forms are known; ``expands``: the shell takes patterns for such."""
+        """Note the places that a word may name, as far as its forms are known; ``expands``: so does the shell."""
         for form in word.forms or ():
             noted = (form if expands else plain(form), program, lists)
             if noted in self._noted:
                 continue
             self._noted.add(noted)
             places = places_in(noted[0])
-            shown = lists if plain(form) == form else None  # a pattern shows what it fits, at any depth
+            shown = lists if plain(form) == form else None  # a pattern shows its matches, at any depth
             if places is None:
                 reason = "a pattern that may lead above the folder that it begins in"
                 raise Refusal("unknown-word", reason, "leave `..` out of what stands behind a pattern")
@@ -192,19 +197,19 @@ class Judge:
             self.words |= {Named(place, program, shown): None for place in places}
 
     def text(self, word: Word) -> None:
-        """Note a text that goes into a program."""
-        self._told.append(word)
+        """Note a text that a program reads."""
+        self._texts.append(word)
 
     def finish(self) -> None:
-        """Judge what the whole command has to be known for."""
-        self._judge_told()
+        """Judge what depends on the whole command."""
+        self._judge_texts()
         self._judge_run()
 
-    def _judge_told(self) -> None:
-        """Text that goes into programs counts where one of them may take it for names of files."""
+    def _judge_texts(self) -> None:
+        """Count a text that programs read, where one of them may take it for names of files."""
         if self._is_text:
             return
-        for word in self._told:
+        for word in self._texts:
             if word.forms is None and not word.counts:
                 raise _not_known("a text that goes to a program")
             for form in word.forms or ():
@@ -213,7 +218,7 @@ class Judge:
                 self.words |= {Named(text, self._runner): None for text in texts if text}
 
     def _judge_run(self) -> None:
-        """A denied program counts behind every program that runs others, wherever its name stands."""
+        """Refuse a denied program behind every program that runs others, wherever its name stands."""
         if not self._runner or not self._rules.deny:
             return
         denied = {one.rpartition("/")[2].lower() for one in self._rules.deny}
@@ -223,7 +228,7 @@ class Judge:
                 raise self.not_allowed("denied", reason)
 
     def not_allowed(self, code: str, reason: str) -> Refusal:
-        """Say that a program is refused, and which ones the model may use."""
+        """Return the refusal of a program, with the programs that the model may use."""
         names = sorted(one for one in self._rules.allow if one != EVERY and not one.endswith("=") and " " not in one)
         shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
         more = ", ..." if len(names) > _NAMED else ""
@@ -232,7 +237,7 @@ class Judge:
 
 
 def _words_within(form: str) -> list[str]:
-    """The words of a text, as they stand and as a shell would go on reading them."""
+    """Return the words of a text, as they stand and as a shell would read them again."""
     said = plain(form)
     return [word for text in (said, _QUOTES.sub("", said)) for word in text.split()]
 

@@ -1,7 +1,7 @@
-"""Programs that start other programs: by their nature, or by one of their options.
+"""Programs that start other programs, by their nature or by one of their options.
 
-No such list is whole. It keeps ``*`` from standing for a shell or an interpreter, and common programs from being a way
-to others; what a program reads from files of its own (hooks of git, a Makefile) it does not see.
+No such list is complete. It keeps ``*`` from standing for a shell or an interpreter, and common programs from being a
+way to others; it cannot see what a program reads from files of its own (hooks of git, a Makefile).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVERY = "*"
 
 
 class Listing(StrEnum):
-    """The names in a folder that are shown: all, or those that begin with no dot."""
+    """The names of a folder that a call shows: all, or those that do not begin with a dot."""
 
     PLAIN = "plain"
     ALL = "all"
@@ -26,9 +26,12 @@ class Listing(StrEnum):
 
 @frozen
 class ShellRules:
-    """What may be started: names of programs; ``*`` for all but those that are there to run others; ``program option``
-    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``.
-    ``is_fresh``: no command before left functions or variables to the shell."""
+    """The programs that may start.
+
+    ``allow`` has names; ``*`` for all except those that exist to run others; ``program option`` for an option that
+    does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``. ``is_fresh``: no earlier
+    command left functions or variables to the shell.
+    """
 
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
@@ -37,7 +40,7 @@ class ShellRules:
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Split a text into its words."""
     return frozenset(text.split())
 
 
@@ -83,46 +86,46 @@ _READING = names(
     "head id join kill local ls md5sum nl od paste printf pwd read readlink readonly realpath return rev rg seq set "
     "sha1sum sha256sum sha512sum sleep stat tac tail test tr true uname unset wc whoami"
 )
-"""Programs that change none of the files that they are given, whatever their options."""
+"""Programs that change none of their files, whatever their options."""
 _READING_VERBS = {
     "git": names("blame cat-file describe diff grep log ls-files ls-tree rev-list rev-parse shortlog show status"),
     "systemctl": names("is-active is-enabled is-failed list-timers list-units reload restart show start status stop"),
 }
 _PRINTING = names(": echo exit false kill printf return seq sleep true wait")
-"""Programs that open nothing of what their arguments name."""
+"""Programs that open none of the files that their arguments name."""
 _COMPARING = names("= == != < > -eq -ne -lt -le -gt -ge")
 _NAMED_IN_INPUT = names("cksum du md5sum sha1sum sha256sum sha512sum wc")
 _TEXTUAL = (MOVING | names("date hostname id mkdir tee touch uniq") | _READING) - _NAMED_IN_INPUT
-"""Programs that take no names of files from what they read."""
+"""Programs that take no names of files from their input."""
 _SETTING = names("read export readonly local unset set wait")
 _LISTING = names("ls dir vdir")
 _DESCENDING = names("ack ag fd fdfind rgrep tree du")
 _GREP_FLAGS = "rRniIlLHhcowvxEFPsqzZaU"
 _SEARCHING = {**dict.fromkeys(("grep", "egrep", "fgrep"), _GREP_FLAGS), "rg": "niIlcvwxSsFLNHUPopu0az"}
-"""Their letters without a value: beside others it is not known which argument is the place to search."""
+"""Their letters without a value; beside other letters, any argument may be the place to search."""
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
 
 
 def may_move(program: str) -> bool:
-    """Whether what it does may be done in another folder: it goes there, or runs others that could."""
+    """Tell whether a program may act in another folder: it goes there, or runs others that could."""
     return program in MOVING or runs_others(program)
 
 
 @lru_cache(256)
 def runs_others(name: str) -> bool:
-    """Whether a program or a word of the shell is there to run others, or code: ``*`` does not stand for it."""
+    """Tell whether a program or word of the shell exists to run others, or code: ``*`` does not stand for it."""
     bare = name.rpartition("/")[2].lower()
     parts = (_VERSION.sub("", part) for part in re.split(r"[-._]", bare))  # `vim.tiny`, `arm-linux-gcc-12`
     return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare), *parts})
 
 
 def sets_variables(name: str) -> bool:
-    """Tell whether a word of the shell may set variables that its arguments name, or run what does."""
+    """Tell whether a word of the shell may set variables that its arguments name, or run such a word."""
     return name in _SETTING or name in _OF_SHELL
 
 
 def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
-    """Tell whether a program opens none of its arguments, those that are not known (None) included."""
+    """Tell whether a program opens none of its arguments, unknown ones (None) included."""
     if name not in {"[", "test"}:
         return name in _PRINTING
     held = arguments[1:] if arguments[:1] == ["!"] else arguments
@@ -130,17 +133,17 @@ def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
 
 
 def takes_only_text(name: str) -> bool:
-    """Tell whether a program is known to take no names of files from its input."""
+    """Tell whether a known program takes no names of files from its input."""
     return name in _TEXTUAL
 
 
 def stands_for_itself(name: str) -> bool:
-    """Tell whether a program is judged by what it is known to do, so that no function may take its place."""
+    """Tell whether the judge relies on what this program does, so that no function may take its place."""
     return name in _TEXTUAL or name in _PRINTING or name in _LISTING or name in _SETTING
 
 
 def listing(name: str, arguments: Sequence[str]) -> Listing | None:
-    """The names that are shown by a call that lists folders and goes no deeper; None for any other call."""
+    """Return the names that a call shows if it lists folders and goes no deeper; None for any other call."""
     options = [argument for argument in arguments if argument.startswith("-")]
     if name not in _LISTING or any(re.match(r"-[^-]*R|--r", option) for option in options):
         return None
@@ -148,7 +151,7 @@ def listing(name: str, arguments: Sequence[str]) -> Listing | None:
 
 
 def takes_whole_folder(name: str, arguments: Sequence[str]) -> bool:
-    """Whether a call may go through the folder that it is made in though no argument names it."""
+    """Tell whether a call may walk its working folder although no argument names it."""
     if name in _LISTING:
         if not arguments:
             return True
@@ -168,7 +171,7 @@ def takes_whole_folder(name: str, arguments: Sequence[str]) -> bool:
 
 
 def only_reads(name: str, arguments: Sequence[str]) -> bool:
-    """Whether a call of a program is known to change none of the files that its arguments name."""
+    """Tell whether a call of a known program changes none of the files that its arguments name."""
     if option_that_runs(name, arguments):
         return False
     if name in _READING_VERBS:
@@ -179,15 +182,18 @@ def only_reads(name: str, arguments: Sequence[str]) -> bool:
 
 @frozen
 class _Options:
-    """The options of one program that start others: ``long`` ones, which may be shortened to ``least`` characters,
-    ``letters`` behind one dash, alone or among others, and ``words`` that are an argument as a whole."""
+    """The options of one program that start others.
+
+    ``long`` ones may be shortened, ``letters`` stand behind one dash, alone or among others, ``words`` are whole
+    arguments.
+    """
 
     long: tuple[str, ...] = ()
     letters: str = ""
     words: frozenset[str] = frozenset()
 
     def find(self, arguments: Sequence[str]) -> str:
-        """The first of them, in full; empty for none."""
+        """Return the first of them, in full; empty for none."""
         for argument in arguments:
             if argument in self.words:
                 return argument
@@ -262,16 +268,16 @@ _PLAIN = {
     "wait": late_regex(r"[0-9%]+|-n"),
     "set": late_regex(r"[-+][eufx]+|[-+][eufx]*o|pipefail|errexit|nounset|xtrace|noglob"),
 }
-"""Words of the shell that evaluate what other arguments hold, and the arguments that are only what they seem."""
+"""Words of the shell that evaluate their arguments, and the arguments that are safe for them."""
 
 
 def needs_plain_arguments(name: str) -> bool:
-    """Whether what a program does depends on its arguments, so that they have to be known."""
+    """Tell whether a program's effect depends on its arguments, so that they must be known."""
     return name in _OPTIONS or name in _PLAIN
 
 
 def option_that_runs(name: str, arguments: Sequence[str]) -> str:
-    """The option (or word) with which a call of a program would start another one; empty for none."""
+    """Return the option (or word) with which a call would start another program; empty for none."""
     plain = _PLAIN.get(name)
     if plain is not None:
         return next((argument for argument in arguments if not plain.fullmatch(argument)), "")
@@ -288,7 +294,7 @@ def option_that_runs(name: str, arguments: Sequence[str]) -> str:
 
 
 def is_option_that_runs(entry: str) -> bool:
-    """Whether ``program option`` names one that is known here, so that a policy may allow it."""
+    """Tell whether ``program option`` names a known one, so that a policy may allow it."""
     name, _, option = entry.partition(" ")
     options = _OPTIONS.get(name)
     if options is None:
@@ -298,7 +304,9 @@ def is_option_that_runs(entry: str) -> bool:
 
 
 def _git_option(arguments: Sequence[str]) -> str:
-    """Before the verb ``-c`` sets what git starts; behind it other letters do, and some verbs do by themselves."""
+    """Find the option of git that starts a program: ``-c`` before the verb, other letters behind it, or the verb
+    itself.
+    """
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         if arguments[at].startswith("-c"):
@@ -312,7 +320,9 @@ def _git_option(arguments: Sequence[str]) -> str:
 
 
 def _sed_script(arguments: Sequence[str]) -> str:
-    """``-e`` where a script may do more than print, delete and replace: GNU sed starts programs and writes files."""
+    """Return ``-e`` where a script may do more than print, delete and replace: GNU sed starts programs and writes
+    files.
+    """
     scripts: list[str] = []
     files: list[str] = []
     rest = iter(arguments)

@@ -1,6 +1,6 @@
-"""One word of a shell command, written anew so that it is what was judged, and nothing else.
+"""One word of a shell command, written anew so that the shell reads exactly what was judged.
 
-Quotes go and come again where they are needed, braces are expanded here; an expansion stays where it can start nothing.
+Quotes come back only where a word needs them, braces are expanded here, and an expansion stays where it starts nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
 
 @frozen
 class Hole:
-    """A part of a word that the shell puts in. ``values``: all that it may be, None where that is not known.
+    """A part of a word that the shell fills in. ``values``: all that it may be, None where unknown.
 
     ``counts``: it is a number, ``splits``: it may become several words.
     """
@@ -71,11 +71,11 @@ class Hole:
 
 
 class Word:
-    """A word in its canonical spelling. ``literal``: its text, None where it is known only when the command runs.
+    """A word in its canonical spelling. ``literal``: its text, None where only the running command settles it.
 
-    ``head``: what is known of its beginning; ``splits``: it may become several words of which only the first begins so.
-    ``forms``: every text that it may become, signs of patterns marked; None where they are not known. ``counts``: what
-    is not known of it are numbers.
+    ``head``: its known beginning; ``splits``: it may become several words, of which only the first begins so.
+    ``forms``: every text that it may become, with marks for signs of patterns; None where unknown. ``counts``: its
+    unknown parts are numbers.
     """
 
     __slots__ = ("counts", "forms", "head", "literal", "splits", "text")
@@ -84,7 +84,7 @@ class Word:
         self.counts, self.splits, is_literal = True, False, True
         if MARKED.search(marked) is None:
             self.literal = self.head = marked
-            self.forms, self.text = (marked,), _spelling(quoted(marked) if marked else "")
+            self.forms, self.text = (marked,), _spelling(quote(marked) if marked else "")
             return
         parts: list[str] = []
         forms: list[str] | None = [""]
@@ -103,7 +103,7 @@ class Word:
             else:
                 values = (piece := piece.translate(WITHOUT_MARKS),)
             if raw:
-                parts += (quoted(plain), raw) if plain else (raw,)
+                parts += (quote(plain), raw) if plain else (raw,)
                 plain, is_literal = "", False
             elif piece:
                 plain += piece
@@ -114,22 +114,22 @@ class Word:
                     count == 1 or len(marked) * count + sum(map(len, values or ())) <= left
                 )
                 forms = [form + value for form in forms for value in values or ()] if is_small else None
-        self.text = _spelling("".join((*parts, quoted(plain) if plain else "")))
+        self.text = _spelling("".join((*parts, quote(plain) if plain else "")))
         self.literal, self.head = head if is_literal else None, head
         self.forms = None if forms is None else tuple(dict.fromkeys(one for form in forms for one in form.split(SPLIT)))
 
 
 def _spelling(text: str) -> str:
-    return strictly_quoted(text) if not text or text in TOKENS or text in KEYWORDS else text
+    return quote_always(text) if not text or text in TOKENS or text in KEYWORDS else text
 
 
-def quoted(text: str) -> str:
-    """The text in quotes, where it needs them."""
+def quote(text: str) -> str:
+    """Quote the text where it needs quotes."""
     return text if _BARE.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
 
 
 class _Draft:
-    """A word while it is read: its text with marks, and its holes."""
+    """A word during reading: its text with marks, and its holes."""
 
     __slots__ = ("holes", "keeps_blanks", "text")
 
@@ -137,7 +137,7 @@ class _Draft:
         self.text, self.holes, self.keeps_blanks = "", list[Hole](), keeps_blanks
 
     def add(self, hole: Hole, *, in_quotes: bool) -> None:
-        """Add a hole; between quotes, and where a variable is set, the shell takes its value as it is."""
+        """Add a hole; between quotes, and in an assignment, the shell takes its value as it is."""
         if len(self.holes) == MAX_HOLES:
             raise Refusal("syntax", "a word holds too many expansions", WRITE_PLAINLY)
         if not in_quotes:
@@ -148,15 +148,18 @@ class _Draft:
 
 
 def _bare_values(values: Iterable[str]) -> tuple[str, ...] | None:
-    """What values come to where they are not quoted: signs of patterns count, blanks end a word."""
+    """Return the values as the shell takes them without quotes: signs of patterns count, blanks end a word."""
     if any("\\" in value or GLOB.search(value) for value in values):
         return None
     return tuple(re.sub(r"[ \t\n]+", SPLIT, value.translate(TO_GLOBS)) for value in values)
 
 
 class WordReader:
-    """Reads the words of one command. ``substitute`` writes the commands of a substitution anew, or refuses them;
-    ``values`` gives all that a variable may be, or None."""
+    """Reads the words of one command.
+
+    ``substitute`` writes the commands of a substitution anew, or refuses them; ``values`` returns all that a variable
+    may be, or None.
+    """
 
     def __init__(
         self, source: bytes, substitute: Callable[[Node], str], values: Callable[[str], tuple[str, ...] | None]
@@ -169,7 +172,9 @@ class WordReader:
         return self._source[node.start_byte : node.end_byte].decode()
 
     def words(self, node: Node) -> list[Word]:
-        """The words that a word with its braces stands for. Raises Refusal for what can start something unknown."""
+        """Return the words that a word with its braces stands for. Raises Refusal for one that can start something
+        unknown.
+        """
         draft = _Draft()
         if node.type == "process_substitution":  # the name of a pipe, which holds nothing else
             return [Word(chr(FIRST_HOLE), (Hole(self._substitute(node), ("",)),))]
@@ -183,19 +188,19 @@ class WordReader:
         return [self._make(text, draft) for text in texts if text]
 
     def word(self, node: Node, *, keeps_blanks: bool = False) -> Word:
-        """One word, where the shell makes no more of it; ``keeps_blanks``: and takes values as they are."""
+        """Return one word that the shell does not expand; ``keeps_blanks``: it takes values as they are."""
         draft = _Draft(keeps_blanks=keeps_blanks)
         self._piece(node, draft)
         return self._make(draft.text, draft)
 
     def document(self, start: int, stop: int, parts: Sequence[Node], *, is_plain: bool, tabs: bool) -> Word:
-        """The text of a here-document; its last line end is the one that a here-string brings."""
+        """Return the text of a here-document without its last line end, which a here-string adds."""
         draft = _Draft(keeps_blanks=True)
         self._between(draft, start, max(start, stop - 1), parts, None if is_plain else IN_DOCUMENT, tabs=tabs)
         return self._make(draft.text, draft)
 
     def _make(self, text: str, draft: _Draft) -> Word:
-        """The word of a text; one object where nothing is put in and it stands there again."""
+        """Make the word of a text; equal texts without holes share one object."""
         if not draft.holes:
             return self._known.get(text) or self._known.setdefault(text, Word(text))
         word = Word(text, draft.holes, self._left)
@@ -231,7 +236,7 @@ class WordReader:
         *,
         tabs: bool = False,
     ) -> None:
-        """Add what stands in double quotes, or in a here-document."""
+        """Add the text between double quotes, or of a here-document."""
         for part in (*parts, None):
             end = part.start_byte if part is not None else stop
             while end < stop and self._source[end : end + 1].isspace():
@@ -250,7 +255,7 @@ class WordReader:
                 start = part.end_byte
 
     def _hole(self, node: Node) -> Hole:
-        """A substitution or an expansion, where it can start nothing that is not judged."""
+        """Read a substitution or an expansion that can start nothing unjudged."""
         kind, text = node.type, self._text(node).lstrip()
         if kind == "simple_expansion" and (found := _VARIABLE.fullmatch(text)):
             return Hole(f"${{{found[1]}}}", self._values(found[1]), found[1] in _COUNTS)
@@ -268,13 +273,13 @@ class WordReader:
         raise Refusal("expansion", reason, "use plain variables (`$name`), numbers and plain words")
 
     def _alternatives(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:
-        """All that a variable may be where another word may stand for it."""
+        """Return all that an expansion may be where another word may stand for the variable."""
         values = self._values(name) if sign[-1] in "-?" else ("",) if sign[-1] == "+" else None
         return values if values is None or sign[-1] == "?" else (*values, other)
 
 
-def strictly_quoted(text: str) -> str:
-    """The text in quotes."""
+def quote_always(text: str) -> str:
+    """Quote the text in any case."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -288,7 +293,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def _decode(text: str) -> str:
-    """What stands between `$'` and `'`."""
+    """Decode the text between `$'` and `'`."""
 
     def one(found: re.Match[str]) -> str:
         octal, byte, short, long, letter, _ = found.groups()
@@ -310,7 +315,7 @@ def _decode(text: str) -> str:
 
 
 def _mark(text: str) -> str:
-    """A text without quotes: escaped characters stand for themselves, what the shell would act on is marked."""
+    """Read a text without quotes: escaped characters stand for themselves, marks for signs that the shell acts on."""
     if _ACTIVE.search(text) is None:
         return text
     out: list[str] = []

@@ -1,13 +1,13 @@
-"""What a URL argument means: scheme, host in every notation, port, in one canonical form. It resolves no name.
+"""URLs and hosts that models send: scheme, host in every notation and port, in one canonical form, without a look-up.
 
-What readers of URLs disagree on is refused: missing slashes, a backslash or an encoded character before the path, a
-user before the host, control characters and spaces around it. Canonical: scheme and host in lower case (A-labels, an
-address in its usual notation), no port that the scheme implies, no ``.`` or ``..`` in the path however they are
-encoded, unreserved characters plain and all others that may not stand there percent-encoded.
+Forms that readers of URLs disagree on are refused: missing slashes, a backslash or an encoded character before the
+path, a user before the host, control characters and spaces around it. The canonical form has scheme and host in lower
+case (A-labels, an address in its usual notation), no port that the scheme implies, no ``.`` or ``..`` in the path
+however encoded, unreserved characters plain, and every other character that may not stand there percent-encoded.
 
-Hosts that are addresses are judged here; what a name stands for is looked up, checked and pinned when the call is
-executed. Names that mean only this machine or network (``localhost``, ``.local``, ``.internal``, one label, ...) are
-refused like private addresses; both are let through where the operator allows private ones.
+The parser judges hosts that are addresses; names are looked up, checked and pinned when the call runs. Names that mean
+only this machine or network (``localhost``, ``.local``, ``.internal``, one label, ...) are refused like private
+addresses, unless the operator allows private ones.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _PATH_PLAIN = _PLAIN - {"?"}
 class UrlTarget:
     """An accepted URL. ``text`` is canonical; ``host`` is lower case (A-labels) or a literal address.
 
-    ``deferred``: the host is a name, so what it stands for is checked at execution. A bare host has scheme ``""`` and
-    port 0. ``writes``: whether the parameter is declared as one that is sent to.
+    ``deferred``: the host is a name, whose addresses are checked when the call runs. A bare host has scheme ``""`` and
+    port 0. ``writes``: the parameter is declared as one that data goes to.
     """
 
     text: str
@@ -57,7 +57,7 @@ class UrlTarget:
 
 @frozen
 class UrlRefused:
-    """Why a text is no URL. ``reason`` is the operator's; ``hint`` is safe to show the model; both echo nothing."""
+    """The reason why a text is not a URL: ``reason`` for the operator, ``hint`` for the model; both echo nothing."""
 
     code: str
     reason: str
@@ -72,8 +72,8 @@ def parse_url(
     parameter: str = "",
     writes: bool = False,
 ) -> UrlTarget | UrlRefused:
-    """The canonical form of ``text``, or why it is refused. ``schemes`` are keys of ``DEFAULT_PORTS``. Never raises."""
-    refused = _refused_text(text)
+    """Return the canonical form of ``text``, or the refusal. ``schemes``: keys of ``DEFAULT_PORTS``. Never raises."""
+    refused = _text_refusal(text)
     if refused is not None:
         return refused
     found = _SCHEME.match(text)
@@ -91,7 +91,7 @@ def parse_url(
     if isinstance(place, UrlRefused):
         return place
     host, port = place
-    refused = _refused_host(host, allow_private=allow_private)
+    refused = _host_refusal(host, allow_private=allow_private)
     if refused is not None:
         return refused
     shown_port = "" if port == DEFAULT_PORTS[scheme] else f":{port}"
@@ -105,22 +105,22 @@ def parse_url(
 def parse_host(
     text: str, *, allow_private: bool = False, parameter: str = "", writes: bool = False
 ) -> UrlTarget | UrlRefused:
-    """The same for a bare host, perhaps with a port; IPv6 stands in brackets or alone without port. Never raises."""
-    refused = _refused_text(text)
+    """Parse a bare host, perhaps with a port; IPv6 stands in brackets, or alone without a port. Never raises."""
+    refused = _text_refusal(text)
     if refused is not None:
         return refused
     place = _place(f"[{text}]" if text.count(":") > 1 and not text.startswith("[") else text, 0)
     if isinstance(place, UrlRefused):
         return place
     host, port = place
-    refused = _refused_host(host, allow_private=allow_private)
+    refused = _host_refusal(host, allow_private=allow_private)
     if refused is not None:
         return refused
     canonical = f"{host.in_url}:{port}" if port else host.text
     return UrlTarget(canonical, "", host.text, port, parameter, writes, host.address is None)
 
 
-def _refused_text(text: str) -> UrlRefused | None:
+def _text_refusal(text: str) -> UrlRefused | None:
     if not text:
         return UrlRefused("url-empty", "the address is empty", "give an address")
     if len(text) > MAX_URL_CHARS:
@@ -158,7 +158,7 @@ def _place(authority: str, default_port: int) -> tuple[Host, int] | UrlRefused:
     return host, port
 
 
-def _refused_host(host: Host, *, allow_private: bool) -> UrlRefused | None:
+def _host_refusal(host: Host, *, allow_private: bool) -> UrlRefused | None:
     local = host.refusal(allow_private=allow_private)
     if local is None:
         return None
@@ -168,29 +168,29 @@ def _refused_host(host: Host, *, allow_private: bool) -> UrlRefused | None:
 
 
 def _rest(text: str) -> str | UrlRefused:
-    """Path, query and fragment; the path is never empty, so that nothing after it can be taken for the host."""
+    """Return path, query and fragment; the path is never empty, so that no reader takes what follows for the host."""
     before, hash_sign, fragment = text.partition("#")
     path, question, query = before.partition("?")
     if "\\" in path:
         return UrlRefused("url-backslash", "a backslash stands in the path of the URL", "separate names with `/`")
-    path = _without_dots(_quoted(path, _PATH_PLAIN))
-    query = question + _quoted(query, _PLAIN) if question else ""
-    return path + query + (hash_sign + _quoted(fragment, _PLAIN) if hash_sign else "")
+    path = _resolve_dots(_normalize_escapes(path, _PATH_PLAIN))
+    query = question + _normalize_escapes(query, _PLAIN) if question else ""
+    return path + query + (hash_sign + _normalize_escapes(fragment, _PLAIN) if hash_sign else "")
 
 
-def _quoted(text: str, plain: frozenset[str]) -> str:
-    """``text`` with every character that may not stand there percent-encoded, and the unreserved ones plain."""
-    text = _TRIPLET.sub(_unquoted, _STRAY.sub("%25", text))
+def _normalize_escapes(text: str, plain: frozenset[str]) -> str:
+    """Percent-encode every character that may not stand there, and write the unreserved ones plain."""
+    text = _TRIPLET.sub(_normalize_triplet, _STRAY.sub("%25", text))
     return "".join(char if char in plain else "".join(f"%{byte:02X}" for byte in char.encode()) for char in text)
 
 
-def _unquoted(found: re.Match[str]) -> str:
+def _normalize_triplet(found: re.Match[str]) -> str:
     char = chr(int(found[1], 16))
     return char if char in _UNRESERVED else f"%{found[1].upper()}"
 
 
-def _without_dots(path: str) -> str:
-    """``path`` with ``.`` and ``..`` resolved as readers of URLs do it; it never leads above the top."""
+def _resolve_dots(path: str) -> str:
+    """Resolve ``.`` and ``..`` as readers of URLs do; the result never leads above the top."""
     kept: list[str] = []
     parts = path.split("/")[1:]
     for part in parts:

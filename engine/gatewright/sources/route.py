@@ -15,7 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.path import ModelPath, PathRefused, composed, parent_of_glob, parse_model_path, readings
+from gatewright.arguments.path import (
+    ModelPath,
+    PathRefused,
+    compose_letters,
+    parent_of_glob,
+    parse_model_path,
+    readings,
+)
 from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
@@ -363,4 +370,4 @@ class NamedPlaces:
 
 
 def _folded(path: str) -> str:
-    return composed(path).casefold()
+    return compose_letters(path).casefold()
