@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from gatewright.policy.document import Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import ToolFacts, ToolRight
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 
 
 def rights_by_layers(policy: Policy, agent_id: str, catalog: Iterable[ToolFacts]) -> dict[str, ToolRight]:
     """The agent's right on every tool of `catalog`, by bare name."""
     agent = policy.agents[agent_id]
     layers = Layers(policy, agent)
-    return {name: layers.right(facts) for name, facts in chosen_tools(catalog, agent.tools).items()}
+    return {name: layers.right(facts) for name, facts in pick_tools(catalog, agent.tools).items()}

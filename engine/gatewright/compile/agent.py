@@ -22,7 +22,7 @@ from gatewright.policy.document import Agent, Policy, SourceType
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
 from gatewright.policy.rulematch import UNKNOWN, policy_rule_misfits
-from gatewright.policy.verdict import Verdict, chosen_tools
+from gatewright.policy.verdict import Verdict, pick_tools
 
 if TYPE_CHECKING:
     from gatewright.compile.rulebook import AgentRules, WideRule
@@ -145,9 +145,9 @@ class Ground:
         asked = tuple(name for name in agent.tools or () if "@" in name), bool(held)
         found = self.choices.get(asked)
         if found is None:
-            chosen = chosen_tools((row for row in self.facts if (row.name, row.major) not in held), asked[0])
+            chosen = pick_tools((row for row in self.facts if (row.name, row.major) not in held), asked[0])
             if held:
-                chosen = chosen_tools(self.facts, ()) | chosen
+                chosen = pick_tools(self.facts, ()) | chosen
             found = self.choices.setdefault(asked, chosen)
         return found
 
@@ -372,7 +372,7 @@ class AgentSnapshot:
         if self._ground.tools[name, facts.major].schema_may_fail:
             reasons = self._right(facts, layers).reasons
         else:
-            closing = self._ground.offer.unusable.get((name, facts.major)) or layers.closing(facts)
+            closing = self._ground.offer.unusable.get((name, facts.major)) or layers.closing_reason(facts)
             reasons = (closing,) if closing is not None else ()
         return tuple(reason for reason in reasons if reason.code in _PROBLEMS)
 

@@ -82,7 +82,7 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
         except _UNREADABLE:
             continue  # a constraint that cannot be compiled closes the tool where its rules are (`Conditions`)
         yield Limit(name, None if operations == shown else operations, digest, closed)
-    asked = {row.name: facts.asked_by(bound.rule, row) for row in facts.operations if row.name in operations}
+    asked = {row.name: facts.mandatory_arguments(bound.rule, row) for row in facts.operations if row.name in operations}
     for name in kind.required:
         if by := frozenset(operation for operation, names in asked.items() if name in names):
             yield Limit(name, None if by == shown else by, b"", True, required=True)

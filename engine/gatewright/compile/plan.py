@@ -309,7 +309,7 @@ def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> li
         return []
     found = [
         BoundRule(rule, address, rule.operations, owner=None if address else facts.name)
-        for address, rule in layers.placed(facts)
+        for address, rule in layers.rules_with_address(facts)
         if isinstance(rule.rule_type, kinds)
     ]
     return sorted(found, key=lambda bound: -bound.rule.priority)

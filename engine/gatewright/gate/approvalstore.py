@@ -265,7 +265,7 @@ class ApprovalStore:
         if len(body) > MOST_BYTES:
             text = f"the question has {len(body):,} bytes, and an operator is shown at most {MOST_BYTES:,}"
             raise QuestionTooLarge(text)
-        with self._lifeline.released_on_error(request.request_id), self._rows.changing() as change:
+        with self._lifeline.release_on_error(request.request_id), self._rows.changing() as change:
             self._purge(change)
             waiting = self._open_questions(change.rows)
             mine = [row for row in waiting if row.agent == request.agent_id and _data(row)["user"] == request.user_id]

@@ -277,7 +277,7 @@ class _Writer:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
         with self._database.failing("written"):
             rows = [(entry, _columns(entry)) for entry in entries]
-            with self._file.held(wait=wait) as is_held:
+            with self._file.hold(wait=wait) as is_held:
                 if is_held:
                     self._add(rows, time)
         return is_held

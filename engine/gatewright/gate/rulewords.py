@@ -239,7 +239,7 @@ def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValu
     if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
         return []
     called = {part.name for part in state.chosen.each}
-    asked = (facts.asked_by(one.bound.rule, row) for row in facts.operations if row.name in called)
+    asked = (facts.mandatory_arguments(one.bound.rule, row) for row in facts.operations if row.name in called)
     return [name for name in dict.fromkeys(chain.from_iterable(asked)) if name not in arguments]
 
 

@@ -381,7 +381,7 @@ def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
     facts, own = plan.right.facts, plan.operations.get(operation)
     rows = [row for row in facts.operations if row.name == operation]
     rules = [one.bound.rule for one in (own.constraints if own is not None else ()) if one.source_id is None]
-    return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.asked_by(rule, row)))
+    return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.mandatory_arguments(rule, row)))
 
 
 def _barred(plan: OperationPlan, arguments: Call) -> str | None:

@@ -180,7 +180,7 @@ class SessionStore:
             raise WorkspaceError("an older version saved it, and did not say for which workspace: remove it")
         home = Home(*kept["home"])
         if not home.is_same(Home.of(self._folder.path.parent)):
-            whose = f"it belongs to `{home.folder}`, and does not go along with a copy or a move of the workspace"
+            whose = f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
             raise WorkspaceError(f"{whose}; remove it to begin a new one")
 
     def _unsealed(self, content: bytes) -> bytes:
@@ -340,7 +340,7 @@ class ServingBook:
     def tell(self, process: ServingProcess) -> None:
         """Say what this process serves now, until ``close`` or its end."""
         body = _PLAIN.dump_json(process).decode()
-        with self._lifeline.released_on_error(process.process_id), self._rows.changing() as change:
+        with self._lifeline.release_on_error(process.process_id), self._rows.changing() as change:
             alive = set(self._alive(change.rows))
             change.delete(row for row in change.rows if row not in alive)
             owner = self._lifeline.hold(process.process_id)

@@ -23,9 +23,9 @@ from gatewright.policy.composition import (
     STEPS,
     CompositionStep,
     NoValue,
-    called_operations,
-    filled,
+    fill_in,
     references_in,
+    step_operations,
 )
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_list, as_object
@@ -170,7 +170,7 @@ def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator
             yield StepForecast(number, step.tool, applies, verdict, reason)
             continue
         try:
-            call = filled(step.arguments, given, (), ())
+            call = fill_in(step.arguments, given, (), ())
         except NoValue:
             yield StepForecast(number, step.tool, applies, Verdict.DENY, "it needs an argument that is not given")
             continue
@@ -204,6 +204,6 @@ def _closed(state: CallState, force: InForce, step: CompositionStep) -> Verdict 
     plan = state.agent.plan(step.tool) if state.agent is not None else None
     if plan is None:
         return Verdict.DENY
-    rows = called_operations(plan.right.facts, step)
+    rows = step_operations(plan.right.facts, step)
     proofs = [force.snapshot.operation(state.agent_id, step.tool, row.name) for row in rows]
     return None if any(proof.is_open for proof in proofs) else Verdict.DENY

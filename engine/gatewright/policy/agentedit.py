@@ -1,10 +1,9 @@
-"""Edits of agents: the list of them, their ``approvals`` and capabilities, and the rights of one given to others.
+"""Edits of agents: their list, ``approvals`` and capabilities, and the rights that one agent gets from another.
 
-Policy rules name agents, so they go along when one is renamed or removed: a rule for one agent is never left for
-nobody, nor made one for all. Scopes of capabilities come as values, or as the text that one types; grants of one kind
-with lists are granted together, so a new one is put into the first of its kind that stands there. With the rights of
-an agent its list of tools, AllowedOperations rules and ``approvals`` always go along; limits, sources and
-capabilities as chosen.
+Policy rules name agents, so they follow when an agent is renamed or removed. A rule for one agent alone goes with it:
+without a name it would hold for everybody. Scopes of capabilities come as values, or as the text that a person types. A
+new entry for a capability that takes a list joins the first grant of that kind. A copy of rights always takes the list
+of tools, the AllowedOperations rules and ``approvals``; limits, sources and capabilities on request.
 """
 
 from __future__ import annotations
@@ -28,48 +27,48 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def add_agent(policy: Policy, agent_id: str, description: str = "") -> Edit:
-    """A new agent with no tool and no source: nothing is allowed until it is ticked."""
+    """Add an agent without tools and sources: it may do nothing until somebody ticks a box."""
     _check_new(policy, agent_id)
     agent = Agent(agent_id, description, tools=(), sources=())
     return Edit(f"add agent `{agent_id}`", (AgentChange(None, agent),))
 
 
 def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """A copy of an agent under another id; the policy rules for the agent are for the copy too."""
+    """Copy an agent under another id; policy rules for the agent then name the copy too."""
     _check_new(policy, new_id)
     copy = replace(agent_of(policy, agent_id), agent_id=new_id, identity=new_identity())
-    rules = _renamed_in_rules(policy.rules, agent_id, (agent_id, new_id))
+    rules = _rename_in_rules(policy.rules, agent_id, (agent_id, new_id))
     return _edit(f"duplicate `{agent_id}` as `{new_id}`", policy, [AgentChange(None, copy)], rules)
 
 
 def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """The same agent, where it stands, under another id; the policy rules for it follow."""
+    """Give an agent another id in the same place; the policy rules for it follow."""
     _check_new(policy, new_id)
     agent = agent_of(policy, agent_id)
     change = AgentChange(agent, replace(agent, agent_id=new_id))
-    rules = _renamed_in_rules(policy.rules, agent_id, (new_id,))
+    rules = _rename_in_rules(policy.rules, agent_id, (new_id,))
     return _edit(f"rename `{agent_id}` to `{new_id}`", policy, [change], rules)
 
 
 def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
-    """Another description."""
+    """Change the description."""
     agent = agent_of(policy, agent_id)
     return Edit(f"describe `{agent_id}`", (AgentChange(agent, replace(agent, description=description)),))
 
 
 def remove_agent(policy: Policy, agent_id: str) -> Edit:
-    """Take the agent out of the policy and its policy rules; a rule that was for it alone goes with it."""
+    """Remove an agent, and the policy rules for it alone; others no longer name it."""
     return remove_agents(policy, (agent_id,))
 
 
 def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
-    """As ``remove_agent`` for several agents, as one edit; a rule that was for them alone goes with them."""
+    """Remove several agents in one edit, and the policy rules for them alone."""
     agents = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
     gone = {agent.agent_id for agent in agents}
     rest = tuple(rule for rule in policy.rules if not rule.agents or not gone.issuperset(rule.agents))
     left = rest
     for agent_id in gone:
-        left = _renamed_in_rules(left, agent_id, ())
+        left = _rename_in_rules(left, agent_id, ())
     one = len(agents) == 1
     name = f"remove agent `{agents[0].agent_id}`" if one else f"remove {len(agents)} agents"
     if lost := len(policy.rules) - len(rest):
@@ -81,15 +80,15 @@ def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:
-    """The agent that an edit is about. Raises EditRefused when there is none of that id."""
+    """The agent that an edit is about. Raises EditRefused if no agent has that id."""
     agent = policy.agents.get(agent_id)
     if agent is None:
         raise EditRefused(f"no agent `{agent_id}`")
     return agent
 
 
-def _renamed_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[PolicyRule, ...]:
-    """The rules with ``instead`` where they name the agent; those for all agents stay as they are."""
+def _rename_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[PolicyRule, ...]:
+    """Put ``instead`` in the place of the agent wherever a rule names it; rules for all agents stay as they are."""
     return tuple(
         rule
         if rule.agents is None or agent_id not in rule.agents
@@ -99,7 +98,7 @@ def _renamed_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tup
 
 
 def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[str, ...]:
-    """The list, never empty where it was for another agent too; each name once."""
+    """Put the names ``instead`` in the place of one agent, each name once."""
     return tuple(dict.fromkeys(one for held in agents for one in (instead if held == agent_id else (held,))))
 
 
@@ -117,19 +116,19 @@ def _check_new(policy: Policy, agent_id: str) -> None:
 
 
 _COMPARED = 200
-"""So many keys are compared with a wrong one, while it is typed: of a large catalog there are thousands."""
+"""The most keys that are compared with a misspelt one: a large catalog has thousands."""
 TIER_KEYS = tuple(str(tier) for tier in SafetyTier)
 _SAYS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "deny"}
 
 
 def approval_keys(catalog: Iterable[ToolFacts]) -> tuple[str, ...]:
-    """Every key that can stand there: the tiers, then tools with their operations in the order of the catalog."""
+    """Every valid key: the tiers, then tools with their operations in the order of the catalog."""
     named = [key for facts in catalog for key in (facts.name, *(f"{facts.name}.{op}" for op in facts.operation_names))]
     return tuple(dict.fromkeys((*TIER_KEYS, *named)))
 
 
 def set_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, verdict: Verdict) -> Edit:
-    """Give a key a verdict where it stands, or put it at the end. Raises EditRefused for a key that names nothing."""
+    """Give a key a verdict in its place, or append it. Raises EditRefused for a key that names nothing."""
     agent = agent_of(policy, agent_id)
     if key not in agent.approvals:
         _check_key(catalog, key)
@@ -138,7 +137,7 @@ def set_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, ke
 
 
 def rename_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, new_key: str) -> Edit:
-    """The same verdict for another key, in the same place."""
+    """Move a verdict to another key, in the same place."""
     agent = agent_of(policy, agent_id)
     _check_held(agent, key)
     if new_key == key:
@@ -151,7 +150,7 @@ def rename_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str,
 
 
 def remove_approval(policy: Policy, agent_id: str, key: str) -> Edit:
-    """Take a key away: what the defaults, a broader key or the tier say holds again."""
+    """Remove a key: a default, a broader key or the tier decides again."""
     agent = agent_of(policy, agent_id)
     _check_held(agent, key)
     approvals = {held: verdict for held, verdict in agent.approvals.items() if held != key}
@@ -172,7 +171,7 @@ def _check_key(catalog: Sequence[ToolFacts], key: str) -> None:
 
 
 def _nearby(key: str, keys: Sequence[str]) -> Sequence[str]:
-    """The keys to compare a wrong one with; of many those that stand beside it in the alphabet."""
+    """The keys to compare a misspelt one with: of a long list, its neighbours in the alphabet."""
     if len(keys) <= _COMPARED:
         return keys
     ordered = sorted(keys)
@@ -186,7 +185,7 @@ def _approvals_edit(name: str, agent: Agent, approvals: dict[str, Verdict]) -> E
 
 @frozen
 class Granted:
-    """A capability where it stood when it was looked at; an edit of it refuses once it is not there any more."""
+    """A capability of an agent and its place when somebody looked; edits refuse if it has changed since."""
 
     agent_id: str
     index: int
@@ -194,33 +193,33 @@ class Granted:
 
 
 def grant(policy: Policy, agent_id: str, capability: Capability) -> Edit:
-    """Grant one more; a list goes into what of its kind is granted already. Raises EditRefused where nothing is new."""
+    """Grant a capability; a list joins the grant of its kind. Raises EditRefused if it adds nothing."""
     agent, kind = agent_of(policy, agent_id), kind_of(capability)
     held = next((i for i, one in enumerate(agent.capabilities) if kind_of(one) is kind), None)
     if held is None:
         return _capabilities_edit(f"grant `{kind}` to `{agent_id}`", agent, (*agent.capabilities, capability))
-    after = _joined(agent.capabilities[held], capability)
+    after = _join(agent.capabilities[held], capability)
     if after == agent.capabilities[held]:
         raise EditRefused(f"`{agent_id}` is granted that `{kind}` already")
     return _capabilities_edit(f"widen `{kind}` of `{agent_id}`", agent, _put_capability(agent, held, after))
 
 
 def change_capability(policy: Policy, granted: Granted, capability: Capability) -> Edit:
-    """Another scope for a grant where it stands."""
-    agent = _standing(policy, granted)
+    """Change the scope of a grant in its place."""
+    agent = _agent_with(policy, granted)
     name = f"change `{kind_of(capability)}` of `{agent.agent_id}`"
     return _capabilities_edit(name, agent, _put_capability(agent, granted.index, capability))
 
 
 def revoke(policy: Policy, granted: Granted) -> Edit:
-    """Take a grant away."""
-    agent = _standing(policy, granted)
+    """Remove a grant."""
+    agent = _agent_with(policy, granted)
     name = f"revoke `{kind_of(granted.capability)}` of `{agent.agent_id}`"
     return _capabilities_edit(name, agent, _put_capability(agent, granted.index, None))
 
 
 def read_scope(kind: CapabilityKind, text: str) -> Capability:
-    """The capability of the kind with the scope that ``text`` says. Raises EditRefused naming what cannot be read."""
+    """Read the scope that somebody typed for a kind. Raises EditRefused with the part that is wrong."""
     capability, report = CAPABILITIES[kind].from_text(text), Report()
     capability.check((), report)
     if report.first_error is not None:
@@ -229,7 +228,7 @@ def read_scope(kind: CapabilityKind, text: str) -> Capability:
 
 
 def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
-    """What one may type for a kind; empty for a kind without a scope. Folders are those that the policy names."""
+    """An example of the scope to type for a kind, with the policy's own folders; empty for a kind without a scope."""
     folders: list[str] = []
     if policy is not None and kind in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
         folders = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
@@ -238,7 +237,7 @@ def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
 
 
 def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]:
-    """What needs each kind: ``tool`` where all of its operations do, else ``tool.operation``."""
+    """The tools that need each kind: ``tool`` if all of its operations do, else ``tool.operation``."""
     found: dict[CapabilityKind, list[str]] = {}
     for facts in catalog:
         by_kind: dict[CapabilityKind, list[str]] = {}
@@ -251,13 +250,13 @@ def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]
     return {kind: tuple(names) for kind, names in found.items()}
 
 
-def _joined(held: Capability, new: Capability) -> Capability:
+def _join(held: Capability, new: Capability) -> Capability:
     if not isinstance(held, ListedCapability) or not isinstance(new, ListedCapability):
         raise EditRefused(f"`{kind_of(held)}` is granted already: change what stands there")
     return type(held)(tuple(dict.fromkeys((*held.scope, *new.scope))))
 
 
-def _standing(policy: Policy, granted: Granted) -> Agent:
+def _agent_with(policy: Policy, granted: Granted) -> Agent:
     agent = agent_of(policy, granted.agent_id)
     if agent.capabilities[granted.index : granted.index + 1] != (granted.capability,):
         raise EditRefused(f"capability {granted.index + 1} of `{agent.agent_id}` is not what it was")
@@ -275,7 +274,7 @@ def _capabilities_edit(name: str, agent: Agent, capabilities: tuple[Capability, 
 
 @frozen
 class Along:
-    """What goes along with the boxes. ``limits``: every other rule on tools."""
+    """The rights to copy besides the boxes. ``limits``: every other rule on tools."""
 
     limits: bool = True
     sources: bool = False
@@ -283,7 +282,7 @@ class Along:
 
 
 def copy_rights(policy: Policy, source_id: str, agent_ids: Sequence[str], along: Along) -> Edit:
-    """One edit that gives several agents the rights of another. Raises EditRefused for an agent that is not there."""
+    """Give several agents the rights of another in one edit. Raises EditRefused for an unknown agent."""
     source = agent_of(policy, source_id)
     targets = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
     if source in targets:
@@ -295,12 +294,12 @@ def copy_rights(policy: Policy, source_id: str, agent_ids: Sequence[str], along:
 
 
 def rules_by_name(policy: Policy, source_id: str) -> tuple[PolicyRule, ...]:
-    """The policy rules that are for an agent by its name: they are no rights of its own, and do not go along."""
+    """The policy rules that name an agent; a copy of its rights leaves them out."""
     return tuple(rule for rule in policy.rules if rule.agents is not None and source_id in rule.agents)
 
 
 def with_rights_of(source: Agent, agent: Agent, along: Along) -> Agent:
-    """The agent with the rights of ``source``; name, description and user stay its own."""
+    """Give an agent the rights of ``source``; name, description and user stay its own."""
     return replace(
         agent,
         tools=source.tools,
@@ -312,7 +311,7 @@ def with_rights_of(source: Agent, agent: Agent, along: Along) -> Agent:
 
 
 def _with_boxes_of(source: Agent, agent: Agent) -> tuple[ToolRule, ...]:
-    """The agent's own limits and the other's AllowedOperations, those that it has already where they stand."""
+    """The agent's own limits with the other's AllowedOperations; those in both keep their place."""
     wanted = [rule for rule in source.tool_rules if _is_box(rule)]
     kept: list[ToolRule] = []
     for rule in agent.tool_rules:

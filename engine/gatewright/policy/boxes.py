@@ -1,7 +1,8 @@
-"""The boxes of one agent while they are changed: its list of tools, kept rules and ``approvals``. It makes no edit.
+"""The boxes of one agent during an edit: its list of tools, AllowedOperations rules and ``approvals``.
 
-Arranged by tool, so that a thousand tools cost a thousand small steps. The file stays readable: one AllowedOperations
-rule per tool is kept, the only one there is or the one with the app's id; an author's several rules are never merged.
+The values are arranged by tool, so that each of a thousand tools costs one small step. The file stays readable: the app
+edits one AllowedOperations rule per tool, the only one or the one with the app's id, and leaves an author's several
+rules alone.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ToolRule
-from gatewright.policy.rulematch import overridden
+from gatewright.policy.rulematch import with_settings
 from gatewright.policy.verdict import (
     TIER_DEFAULTS,
     SafetyTier,
     Verdict,
-    chosen_tools,
     deciding_keys,
     names_tool,
+    pick_tools,
     split_name,
 )
 
@@ -29,15 +30,15 @@ TIERS = tuple(str(tier) for tier in SafetyTier)
 
 
 class Boxes:
-    """What an agent's own list, rules and ``approvals`` say; ``agent`` is the agent with everything that was set.
+    """The agent's own list, rules and ``approvals``; ``agent`` is the agent with all changes so far.
 
-    Each tool is ticked once at most: rules that are written meanwhile are not looked at again.
+    Tick each tool at most once: ``tick`` ignores the rules that an earlier tick added.
     """
 
     def __init__(self, policy: Policy, agent: Agent, catalog: Iterable[ToolFacts]) -> None:
         self._policy, self._agent = policy, agent
         self._catalog = tuple(catalog)
-        self._facts = chosen_tools(self._catalog, agent.tools)
+        self._facts = pick_tools(self._catalog, agent.tools)
         self._listed: dict[str, list[str]] | None = None if agent.tools is None else _by_name(agent.tools)
         self._rules: dict[int, ToolRule] = dict(enumerate(agent.tool_rules))
         self._new_rules: list[ToolRule] = []
@@ -49,45 +50,45 @@ class Boxes:
 
     @property
     def agent(self) -> Agent:
-        """The agent as it is now; the very one it was while nothing differs."""
+        """The agent with all changes; the same object if nothing differs."""
         tools = None if self._listed is None else tuple(name for held in self._listed.values() for name in held)
         before = self._agent.tools
         if tools is not None and before is not None and sorted(tools) == sorted(before):
-            tools = before  # only the place of further majors of a tool differs
+            tools = before  # only further majors of a tool moved
         rules = (*self._rules.values(), *self._new_rules)
         after = replace(self._agent, tools=tools, tool_rules=rules, approvals=self._approvals)
         return self._agent if after == self._agent else after
 
     @property
     def tools(self) -> tuple[ToolFacts, ...]:
-        """The tools that the agent could have, each as the policy's settings change it."""
-        return tuple(overridden(self._policy, facts) for facts in self._facts.values())
+        """The tools that the agent could have, with the policy's own settings for them."""
+        return tuple(with_settings(self._policy, facts) for facts in self._facts.values())
 
     def facts(self, tool: str) -> ToolFacts:
-        """One of ``tools``. Raises EditRefused when there is none of that name."""
+        """The facts of one of ``tools``. Raises EditRefused for an unknown name."""
         found = self._facts.get(tool)
         if found is None:
             raise EditRefused(f"no tool `{tool}`")
-        return overridden(self._policy, found)
+        return with_settings(self._policy, found)
 
     # boxes
 
-    def ticked(self, facts: ToolFacts) -> frozenset[str]:
-        """The operations whose box is ticked."""
-        return self._left_by(self._limits_on(facts), facts) if self._is_listed(facts) else frozenset()
+    def ticks(self, facts: ToolFacts) -> frozenset[str]:
+        """The operations with a tick."""
+        return self._rest_after(self._limits_on(facts), facts) if self._is_listed(facts) else frozenset()
 
     def could(self, facts: ToolFacts) -> frozenset[str]:
-        """The operations that no rule of an author leaves out: those whose box can be ticked."""
-        kept = self.kept(facts)
-        return self._left_by([index for index in self._limits_on(facts) if index != kept], facts)
+        """The operations that can get a tick: no rule of an author leaves them out."""
+        app_rule = self.app_rule(facts)
+        return self._rest_after([index for index in self._limits_on(facts) if index != app_rule], facts)
 
     def waiting(self, facts: ToolFacts) -> frozenset[str]:
-        """What ticking the whole tool leaves on: of a tool that is off what its rules, which wait, list; else all."""
+        """The operations to turn on with the whole tool: those that its dormant rules list, else all."""
         every = frozenset(operation.name for operation in facts.operations)
-        return every if self._is_listed(facts) else self._left_by(self._limits_on(facts), facts) or every
+        return every if self._is_listed(facts) else self._rest_after(self._limits_on(facts), facts) or every
 
-    def kept(self, facts: ToolFacts) -> int | None:
-        """The index of the AllowedOperations rule that the app edits, or None when it would write a new one."""
+    def app_rule(self, facts: ToolFacts) -> int | None:
+        """The index of the AllowedOperations rule that the app edits; None if it would add one."""
         found = [i for i in self._limits_on(facts) if not self._rules[i].conditions]
         found = [i for i in found if self._rules[i].tool_name != ANY_TOOL]
         if len(found) == 1:
@@ -95,25 +96,25 @@ class Boxes:
         return next((i for i in found if (self._rules[i].rule_id or "").startswith(APP_RULE_PREFIX)), None)
 
     def tick(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
-        """Leave exactly these operations on. Raises EditRefused when an author's rule stands in the way."""
+        """Leave exactly these operations on. Raises EditRefused if an author's rule forbids one."""
         if wanted:
             self._refuse_if_limited(facts, wanted)
         self.tick_what_can_be(facts, wanted)
 
     def tick_what_can_be(self, facts: ToolFacts, wanted: frozenset[str]) -> frozenset[str]:
-        """Leave these operations on as far as an author's rules let them be; those that cannot be."""
+        """Leave on those operations that an author's rules permit; return the others."""
         can = wanted & self.could(facts)
         if not can:
             self._take_off(facts)
-        elif can != self.ticked(facts):
+        elif can != self.ticks(facts):
             if not self._is_listed(facts):
-                self._written_list().setdefault(facts.name, []).append(facts.name)
+                self._explicit_list().setdefault(facts.name, []).append(facts.name)
             self._keep(facts, can)
         return wanted - can
 
     def forget(self, facts: ToolFacts) -> None:
-        """Remove the kept rule and the ``approvals`` keys of the tool itself."""
-        index = self.kept(facts)
+        """Remove the app's rule and the ``approvals`` keys of the tool."""
+        index = self.app_rule(facts)
         if index is not None:
             del self._rules[index]
             self._limits[facts.name].remove(index)
@@ -123,11 +124,11 @@ class Boxes:
     # approvals
 
     def approval(self, facts: ToolFacts, operation: OperationFacts) -> Verdict:
-        """What the most specific ``approvals`` key says of an operation."""
+        """The verdict of the most specific ``approvals`` key, else of the tier."""
         return self._approval(facts, operation.name, operation.tier)
 
     def own_approval(self, facts: ToolFacts, operation: OperationFacts) -> str | None:
-        """The agent's own key that decides it; None when another place does."""
+        """The agent's own key that decides the operation; None if another place decides."""
         own, everyone = self._approvals, self._policy.defaults.approvals
         for key in deciding_keys(facts.name, operation.name, operation.tier):
             if key in own:
@@ -137,10 +138,10 @@ class Boxes:
         return None
 
     def ask(self, facts: ToolFacts, operation: str, *, on: bool) -> None:
-        """Write the key of an operation (``""``: of the tool) that makes it ask, or one that stops it, if need be.
+        """Set or clear *ask first* for an operation (``""``: for the tool), with as few keys as possible.
 
-        What ``[defaults]`` deny stays denied: where one key of the tool would open that too, its other operations get
-        keys of their own.
+        A denial by ``[defaults]`` survives: where one key for the tool would lift it, the other operations get keys of
+        their own.
         """
         held, denied = dict(self._approvals), [op for op in facts.operations if self._stays_denied(facts, op)]
         key = f"{facts.name}.{operation}" if operation else facts.name
@@ -157,11 +158,11 @@ class Boxes:
                     self.ask(facts, op.name, on=on)
 
     def set_approvals(self, approvals: Mapping[str, Verdict]) -> None:
-        """These keys and no others."""
+        """Replace all keys."""
         self._approvals = dict(approvals)
 
     def _stays_denied(self, facts: ToolFacts, operation: OperationFacts) -> bool:
-        """Whether ``[defaults]`` deny it, were the agent's own denials gone."""
+        """Tell whether ``[defaults]`` deny the operation even without the agent's own denials."""
         everyone = self._policy.defaults.approvals
         for key in deciding_keys(facts.name, operation.name, operation.tier):
             if self._approvals.get(key, Verdict.DENY) is not Verdict.DENY:
@@ -186,35 +187,35 @@ class Boxes:
             return self._policy.defaults.unlisted_tools is Verdict.ALLOW and not facts.outmoded
         return any(names_tool(name, facts.name, facts.major) for name in self._listed.get(facts.name, ()))
 
-    def _written_list(self) -> dict[str, list[str]]:
-        """The list as it has to be written down; an agent without one may have held every tool."""
+    def _explicit_list(self) -> dict[str, list[str]]:
+        """The list of tools in writing; an agent without one may have had every tool."""
         if self._listed is None:
             held = self._policy.defaults.unlisted_tools is Verdict.ALLOW
-            chosen = chosen_tools(self._catalog, None).values() if held else ()
+            chosen = pick_tools(self._catalog, None).values() if held else ()
             self._listed = _by_name(facts.name for facts in chosen if not facts.outmoded)
         return self._listed
 
     def _take_off(self, facts: ToolFacts) -> None:
-        listed = self._written_list()
+        listed = self._explicit_list()
         rest = [name for name in listed.pop(facts.name, ()) if not names_tool(name, facts.name, facts.major)]
         if rest:
             listed[facts.name] = rest
 
-    # the kept rules
+    # the app_rule rules
 
     def _limits_on(self, facts: ToolFacts) -> list[int]:
-        """The AllowedOperations rules that concern the tool, in the order of the file."""
+        """The AllowedOperations rules for the tool, in file order."""
         named = self._limits.get(facts.name, ())
         found = [i for i in named if names_tool(self._rules[i].tool_name, facts.name, facts.major)]
         return sorted((*found, *self._limits.get(ANY_TOOL, ())))
 
-    def _left_by(self, limits: Iterable[int], facts: ToolFacts) -> frozenset[str]:
+    def _rest_after(self, limits: Iterable[int], facts: ToolFacts) -> frozenset[str]:
         left = frozenset(operation.name for operation in facts.operations)
         for index in limits:
-            left &= self._allowed_by(index)
+            left &= self._operations_of(index)
         return left
 
-    def _allowed_by(self, index: int) -> frozenset[str]:
+    def _operations_of(self, index: int) -> frozenset[str]:
         kind = self._rules[index].rule_type
         assert isinstance(kind, AllowedOperations)
         return kind.operations
@@ -222,7 +223,7 @@ class Boxes:
     def _keep(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
         if not facts.has_operations:
             return
-        index = self.kept(facts)
+        index = self.app_rule(facts)
         if index is not None:
             self._rules[index] = replace(self._rules[index], rule_type=AllowedOperations(wanted))
         elif wanted != self.could(facts):
@@ -231,9 +232,9 @@ class Boxes:
             self._new_rules.append(ToolRule(facts.name, AllowedOperations(wanted), rule_id=name))
 
     def _refuse_if_limited(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
-        kept = self.kept(facts)
+        app_rule = self.app_rule(facts)
         for index in self._limits_on(facts):
-            if index != kept and (missing := wanted - self._allowed_by(index)):
+            if index != app_rule and (missing := wanted - self._operations_of(index)):
                 named = ", ".join(f"`{name}`" for name in sorted(missing))
                 where = f"tool rule {index + 1} of `{self._agent.agent_id}`"
                 raise EditRefused(f"{named} of `{facts.name}` is turned off by {where}")

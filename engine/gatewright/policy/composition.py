@@ -1,7 +1,7 @@
-"""``[[compositions]]`` as values: tools made of calls of other tools, and the references that carry values on.
+"""``[[compositions]]`` as values: tools made of calls of other tools, and the references between their steps.
 
-A reference is a text that as a whole is `$input`, `$input.path`, `$steps.N` or `$steps.N.path` (N from 0); the value
-that it names stands in its place, whatever that is. `$$` at the beginning of a text stands for one `$`.
+A reference is a whole text: `$input`, `$input.path`, `$steps.N` or `$steps.N.path` (N from 0). The value that it names
+takes its place, whatever its type. A text that begins with `$$` stands for one with a single `$`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gatewright.policy.rule import new_identity
 
 MAX_STEPS = 16
 MAX_DEPTH = 4
-"""So many compositions may stand in each other."""
+"""The deepest nesting of compositions."""
 ORIGIN = "composition"
-"""The origin of their tools; no catalog may be named so."""
+"""The origin of their tools; no catalog may use this name."""
 INPUT, STEPS = "input", "steps"
 NO_INPUT: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": False}
-"""The schema of an input that takes nothing."""
+"""The schema of an input without arguments."""
 
 _ORDINALS = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
@@ -36,7 +36,7 @@ _MISSING = object()
 
 @frozen
 class CompositionStep:
-    """One call: the tool by its bare name, its arguments with references in them, and when it applies.
+    """One call: the bare name of the tool, its arguments with references, and its condition.
 
     ``when`` is a JSON Schema over the object of `input` and `steps`; None: always.
     """
@@ -48,13 +48,13 @@ class CompositionStep:
 
     @property
     def is_unconditional(self) -> bool:
-        """True where it applies whatever the values are."""
+        """True if the step runs whatever the values are."""
         return self.when is None or self.when is True or self.when == {}
 
 
 @frozen
 class Composition:
-    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of what its callers give, an object."""
+    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of the caller's arguments, an object."""
 
     name: str
     description: str = ""
@@ -69,22 +69,22 @@ class Composition:
 
 @frozen
 class Reference:
-    """A value that is named: of the input (``step`` None), or the result of an earlier step; below it, at ``path``."""
+    """The name of a value: the input (``step`` None) or the result of an earlier step, and the path below it."""
 
     step: int | None
     path: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The text that stands for it in a policy."""
+        """The spelling in a policy."""
         return "$" + ".".join((INPUT, *self.path) if self.step is None else (STEPS, str(self.step), *self.path))
 
 
 class BadReference(ValueError):
-    """A text that begins like a reference and is none; the message says why."""
+    """A text that begins like a reference but is not one; the message says why."""
 
 
 class NoValue(LookupError):
-    """There is nothing where a reference leads. ``step``: whose result it was to be taken from; None: of the input."""
+    """A reference to a missing value."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference)
@@ -97,12 +97,12 @@ def ordinal(step: int) -> str:
 
 
 def reference_of(text: str) -> Reference | None:
-    """The reference that ``text`` is; None for any other text. Raises BadReference for one that was meant to be one."""
+    """Read ``text`` as a reference; None for any other text. Raises BadReference for a malformed one."""
     if not text.startswith("$") or not (text[1:2].isalpha() or text[1:2] == "_"):
         return None
     found = _REFERENCE.fullmatch(text)
     if found is None:
-        raise BadReference("a reference is a whole value, `$input.path` or `$steps.0.path`, and no part of a text")
+        raise BadReference("a reference is a whole value, `$input.path` or `$steps.0.path`, not part of a text")
     root, path = found["root"], tuple(found["path"].split(".")[1:])
     if root == INPUT:
         return Reference(None, path)
@@ -114,7 +114,7 @@ def reference_of(text: str) -> Reference | None:
 
 
 def texts_in(value: JsonValue) -> Iterator[tuple[RawPath, str]]:
-    """Every text in a template but the keys, with its place."""
+    """Every text in a template with its place, except keys."""
     stack: list[tuple[RawPath, JsonValue]] = [((), value)]
     while stack:
         place, one = stack.pop()
@@ -127,12 +127,12 @@ def texts_in(value: JsonValue) -> Iterator[tuple[RawPath, str]]:
 
 
 def references_in(value: JsonValue) -> list[Reference]:
-    """Everything that a template depends on."""
+    """Every reference in a template."""
     return [found for _, text in texts_in(value) if (found := reference_of(text)) is not None]
 
 
 def with_references(value: JsonValue, change: Callable[[Reference], Reference]) -> JsonValue:
-    """A template in which other references stand in the place of those that it has."""
+    """Change every reference in a template."""
     if isinstance(value, dict):
         return {key: with_references(held, change) for key, held in value.items()}
     if isinstance(value, list):
@@ -141,13 +141,13 @@ def with_references(value: JsonValue, change: Callable[[Reference], Reference]) 
     return value if found is None else str(change(found))
 
 
-def filled(
+def fill_in(
     arguments: Mapping[str, JsonValue], given: JsonValue, results: Sequence[JsonValue], ran: Sequence[bool]
 ) -> dict[str, JsonValue]:
-    """The arguments with every value that they refer to; what is put in is not looked into.
+    """Fill in the values of all references; texts within those values stay as they are.
 
-    A member whose whole value is a part of the input that was not given is left out. Raises NoValue where a list holds
-    such a reference, and where the result of a step has no such part or the step did not run (``ran``).
+    A member that refers to an omitted part of the input is left out. Raises NoValue for such a reference in a list, for
+    a missing part of a result, and for the result of a step that did not run (``ran``).
     """
 
     def value_of(template: JsonValue) -> object:
@@ -178,7 +178,7 @@ def filled(
 
 
 def _at(value: JsonValue, path: Sequence[str]) -> object:
-    """The value that lies there, or `_MISSING`."""
+    """The value at a path, or `_MISSING`."""
     for name in path:
         if isinstance(value, dict) and name in value:
             value = value[name]
@@ -189,13 +189,13 @@ def _at(value: JsonValue, path: Sequence[str]) -> object:
     return value
 
 
-def called_operations(facts: ToolFacts, step: CompositionStep) -> tuple[OperationFacts, ...]:
-    """The operations of a tool that a step may turn out to call; none where what it names is no operation."""
+def step_operations(facts: ToolFacts, step: CompositionStep) -> tuple[OperationFacts, ...]:
+    """The operations of a tool that a step may call; empty if it names an unknown operation."""
     names = set(facts.operation_names)
     if not names or facts.selection is None:
         return facts.operations
     for name in facts.selection.fields:
         literal = step.arguments.get(name)
         if literal is not None and not references_in(literal):
-            names -= facts.selection.refused(name, {"const": filled({name: literal}, {}, (), ())[name]})
+            names -= facts.selection.refused(name, {"const": fill_in({name: literal}, {}, (), ())[name]})
     return tuple(row for row in facts.operations if row.name in names)

@@ -1,7 +1,7 @@
-"""Edits of compositions and of their steps. Each names its row as it was seen: by identity, wherever it stands now.
+"""Edits of compositions and their steps. Each finds its row by identity, wherever the row stands now.
 
-References follow: those to a step that moves, those to an argument that gets another name, and what the policy says of
-the tool that gets another name.
+References follow a step that moves and an argument that gets a new name. The policy's other mentions of a tool follow
+its new name.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from gatewright.policy.composition import (
     with_references,
 )
 from gatewright.policy.document import Policy
-from gatewright.policy.edit import Change, Edit, FieldChange, moved
+from gatewright.policy.edit import Change, Edit, FieldChange, move_rows
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import new_identity, place_in
 from gatewright.policy.toolmention import follow_names
 
 
 def add_composition(policy: Policy, composition: Composition) -> Edit:
-    """A new composition, the last one; agents with a list of their tools do not get it."""
+    """Append a composition; agents with a list of tools do not get it."""
     return _edit(f"add composition `{composition.name}`", policy, (*policy.compositions, composition))
 
 
 def duplicate_composition(policy: Policy, composition: Composition, name: str) -> Edit:
-    """A copy under another name, right behind it; no agent gets it that has a list of its tools."""
-    at, held = _found(policy, composition)
+    """Copy a composition under another name, right behind it; agents with a list of tools do not get the copy."""
+    at, held = _current(policy, composition)
     steps = tuple(replace(step, identity=new_identity()) for step in held.steps)
     copy = replace(held, name=name, steps=steps, identity=new_identity())
     rows = (*policy.compositions[: at + 1], copy, *policy.compositions[at + 1 :])
@@ -43,31 +43,31 @@ def duplicate_composition(policy: Policy, composition: Composition, name: str) -
 
 
 def rename_composition(policy: Policy, catalog: Iterable[ToolFacts], composition: Composition, name: str) -> Edit:
-    """The same composition under another name, with all that the policy says of its tool and the steps that call it."""
-    _, held = _found(policy, composition)
+    """Rename a composition; steps that call it and all mentions of its tool follow."""
+    _, held = _current(policy, composition)
     if name == held.name:
         return Edit("", ())
     rows = tuple(_calling(one, held.name, name) for one in policy.compositions)
     rows = tuple(replace(one, name=name) if one.identity == held.identity else one for one in rows)
-    return _followed(policy, catalog, f"rename composition `{held.name}` to `{name}`", {held.name: name}, rows)
+    return _edit_with_names(policy, catalog, f"rename composition `{held.name}` to `{name}`", {held.name: name}, rows)
 
 
 def remove_composition(policy: Policy, catalog: Iterable[ToolFacts], composition: Composition) -> Edit:
-    """Take a composition out of the policy, with what is said of its tool. Refused while another one calls it."""
-    _, held = _found(policy, composition)
+    """Remove a composition and the mentions of its tool. Raises EditRefused while another composition calls it."""
+    _, held = _current(policy, composition)
     rows = tuple(one for one in policy.compositions if one.identity != held.identity)
     for one in rows:
         for number, step in enumerate(one.steps):
             if step.tool == held.name:
                 where = f"the {ordinal(number)} step of `{one.name}`"
                 raise EditRefused(f"{where} calls `{held.name}`: change that step first")
-    return _followed(policy, catalog, f"remove composition `{held.name}`", {held.name: None}, rows)
+    return _edit_with_names(policy, catalog, f"remove composition `{held.name}`", {held.name: None}, rows)
 
 
 def describe_composition(policy: Policy, composition: Composition, description: str) -> Edit:
-    """Another description."""
-    _, held = _found(policy, composition)
-    return _changed(policy, f"describe composition `{held.name}`", replace(held, description=description))
+    """Change the description."""
+    _, held = _current(policy, composition)
+    return _replace_edit(policy, f"describe composition `{held.name}`", replace(held, description=description))
 
 
 def set_input(
@@ -76,8 +76,8 @@ def set_input(
     schema: Mapping[str, JsonValue],
     renamed: Mapping[str, str] | None = None,
 ) -> Edit:
-    """Another schema of the input. ``renamed``: old to new names of arguments; references and conditions follow."""
-    _, held = _found(policy, composition)
+    """Change the schema of the input. ``renamed``: old to new names of arguments; references and conditions follow."""
+    _, held = _current(policy, composition)
     names = renamed or {}
 
     def follow(reference: Reference) -> Reference:
@@ -89,49 +89,49 @@ def set_input(
     if names:
         steps = tuple(replace(_refers(step, follow), when=_about_input(step.when, names)) for step in held.steps)
     after = replace(held, input=dict(schema), steps=steps)
-    return _changed(policy, f"change the input of composition `{held.name}`", after)
+    return _replace_edit(policy, f"change the input of composition `{held.name}`", after)
 
 
 def add_step(
     policy: Policy, composition: Composition, step: CompositionStep, before: CompositionStep | None = None
 ) -> Edit:
-    """A new step before another one, or as the last one."""
-    _, held = _found(policy, composition)
+    """Add a step before another one, or as the last."""
+    _, held = _current(policy, composition)
     at = len(held.steps) if before is None else _step(held, before)
     order: list[int | None] = list(range(len(held.steps)))
     order.insert(at, None)
-    return _changed(policy, f"add a step to composition `{held.name}`", _ordered(held, order, step))
+    return _replace_edit(policy, f"add a step to composition `{held.name}`", _reorder(held, order, step))
 
 
 def change_step(policy: Policy, composition: Composition, step: CompositionStep, after: CompositionStep) -> Edit:
-    """Another tool, other arguments or another condition for a step, where it stands."""
-    _, held = _found(policy, composition)
+    """Change the tool, arguments or condition of a step in its place."""
+    _, held = _current(policy, composition)
     at = _step(held, step)
     steps = (*held.steps[:at], replace(after, identity=held.steps[at].identity), *held.steps[at + 1 :])
     name = f"change the {ordinal(at)} step of composition `{held.name}`"
-    return _changed(policy, name, replace(held, steps=steps))
+    return _replace_edit(policy, name, replace(held, steps=steps))
 
 
 def move_step(policy: Policy, composition: Composition, step: CompositionStep, to: int) -> Edit:
-    """Move a step to another place, from 0; references to results follow it, and none may come before its step."""
-    _, held = _found(policy, composition)
+    """Move a step to another place, from 0. References follow; EditRefused if one would precede the step it names."""
+    _, held = _current(policy, composition)
     at = _step(held, step)
-    order = moved(range(len(held.steps)), (at,), to)
+    order = move_rows(range(len(held.steps)), (at,), to)
     name = f"move the {ordinal(at)} step of composition `{held.name}`"
-    return _changed(policy, name, _ordered(held, order))
+    return _replace_edit(policy, name, _reorder(held, order))
 
 
 def remove_step(policy: Policy, composition: Composition, step: CompositionStep) -> Edit:
-    """Take a step away. Refused while a later one needs its result."""
-    _, held = _found(policy, composition)
+    """Remove a step. Raises EditRefused while a later step needs its result."""
+    _, held = _current(policy, composition)
     at = _step(held, step)
     order = [number for number in range(len(held.steps)) if number != at]
     name = f"remove the {ordinal(at)} step of composition `{held.name}`"
-    return _changed(policy, name, _ordered(held, order))
+    return _replace_edit(policy, name, _reorder(held, order))
 
 
-def _found(policy: Policy, composition: Composition) -> tuple[int, Composition]:
-    """The composition as it is now, and its place. Raises EditRefused where it is gone."""
+def _current(policy: Policy, composition: Composition) -> tuple[int, Composition]:
+    """The present composition and its place. Raises EditRefused if it is gone."""
     at = place_in(policy.compositions, composition, f"composition `{composition.name}`")
     return at, policy.compositions[at]
 
@@ -140,8 +140,8 @@ def _step(held: Composition, step: CompositionStep) -> int:
     return place_in(held.steps, step, f"the step of composition `{held.name}` that calls `{step.tool}`")
 
 
-def _ordered(held: Composition, order: Sequence[int | None], new: CompositionStep | None = None) -> Composition:
-    """The steps in another order, by their old numbers; None: the new one. References follow the steps."""
+def _reorder(held: Composition, order: Sequence[int | None], new: CompositionStep | None = None) -> Composition:
+    """Reorder the steps by their old numbers; None stands for the new one. References follow."""
     now = {old: number for number, old in enumerate(order) if old is not None}
     steps: list[CompositionStep] = []
     for number, old in enumerate(order):
@@ -150,12 +150,14 @@ def _ordered(held: Composition, order: Sequence[int | None], new: CompositionSte
         elif all(now.get(one) == one for one in range(max(number, old))):
             steps.append(held.steps[old])
         else:
-            steps.append(_renumbered(held.steps[old], old, now, number))
+            steps.append(_renumber(held.steps[old], old, now, number))
     return replace(held, steps=tuple(steps))
 
 
-def _renumbered(step: CompositionStep, old: int, now: Mapping[int, int], number: int) -> CompositionStep:
-    """A step that was the ``old`` one and becomes the ``number``-th. ``now``: the numbers of all by the old ones."""
+def _renumber(step: CompositionStep, old: int, now: Mapping[int, int], number: int) -> CompositionStep:
+    """Renumber a step from ``old`` to ``number``, with its references. ``now``: new numbers of all steps by their old
+    ones.
+    """
 
     def follow(reference: Reference) -> Reference:
         if reference.step is None:
@@ -183,7 +185,9 @@ When = Mapping[str, JsonValue] | bool | None
 
 
 def _about_results(when: When, old: int, now: Mapping[int, int], number: int) -> When:
-    """A condition with what it says of single results at their new numbers. Refused where that cannot be told apart."""
+    """Rewrite what a condition says about single results for their new numbers. Refuses a condition too free to
+    rewrite.
+    """
     if not isinstance(when, Mapping):
         return when
     properties = when.get("properties", {})
@@ -193,7 +197,7 @@ def _about_results(when: When, old: int, now: Mapping[int, int], number: int) ->
     listed = steps.get("prefixItems", []) if isinstance(steps, dict) else None
     if not is_plain or not isinstance(properties, dict) or not isinstance(steps, dict) or not isinstance(listed, list):
         which = f"the condition of the {ordinal(old)} step"
-        raise EditRefused(f"{which} looks at results by their numbers: change it first")
+        raise EditRefused(f"{which} refers to results by number: change it first")
     if not listed:
         return when
     placed: dict[int, JsonValue] = {}
@@ -209,7 +213,7 @@ def _about_results(when: When, old: int, now: Mapping[int, int], number: int) ->
 
 
 def _about_input(when: When, renamed: Mapping[str, str]) -> When:
-    """A condition with what it says of arguments under their new names, where it says it plainly."""
+    """Rename the arguments in a condition, where it names them plainly."""
     properties = when.get("properties") if isinstance(when, Mapping) else None
     said = properties.get(INPUT) if isinstance(properties, Mapping) else None
     if not isinstance(when, Mapping) or not isinstance(properties, Mapping) or not isinstance(said, Mapping):
@@ -228,7 +232,7 @@ def _calling(one: Composition, old: str, new: str) -> Composition:
     return one if steps == one.steps else replace(one, steps=steps)
 
 
-def _followed(
+def _edit_with_names(
     policy: Policy,
     catalog: Iterable[ToolFacts],
     name: str,
@@ -239,7 +243,7 @@ def _followed(
     return Edit(name, (*changes, FieldChange("compositions", policy.compositions, rows)))
 
 
-def _changed(policy: Policy, name: str, after: Composition) -> Edit:
+def _replace_edit(policy: Policy, name: str, after: Composition) -> Edit:
     rows = tuple(after if one.identity == after.identity else one for one in policy.compositions)
     return _edit(name, policy, rows)
 

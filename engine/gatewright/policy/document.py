@@ -1,6 +1,6 @@
 """The policy document as one immutable value.
 
-It exceeds 450 lines because the whole of what a policy can say stands in it, table by table.
+It exceeds 450 lines because it holds all that a policy can say, table by table.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DEFAULT_MAX_FILE_BYTES = 1_048_576
 
 @frozen
 class Defaults:
-    """``[defaults]``: what agents and tools get where nothing else is said. ``timeout_s`` None: each tool's own.
+    """``[defaults]`` for agents and tools. ``timeout_s`` None: each tool's own.
 
-    ``check_formats``: arguments must be what a known `format` of the shown schema says.
+    ``check_formats``: check arguments against the known `format`s of the shown schema.
     """
 
     unlisted_tools: Verdict = Verdict.ALLOW
@@ -56,11 +56,11 @@ class Agent:
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _settle(self, "tools", "sources", "tool_rules", "capabilities")
+        _make_tuples(self, "tools", "sources", "tool_rules", "capabilities")
 
 
-def _settle(value: object, *names: str) -> None:
-    """Have tuples where a program gave other collections. Raises TypeError for one text in the place of several."""
+def _make_tuples(value: object, *names: str) -> None:
+    """Turn other collections into tuples. Raises TypeError for one text in the place of several."""
     for name in names:
         given = getattr(value, name)
         if given is not None and type(given) is not tuple:
@@ -80,8 +80,8 @@ class PermissionRule:
 
 
 class SourceType(StrEnum):
-    """The kind of a source: files that agents work with, a stream of the changes below a folder, or what the program
-    that opens the policy adds under that id: texts by key, a stream of its own, or both.
+    """The kind of a source: files for agents, a stream of the changes below a folder, or what a host program adds under
+    that id: texts by key, its own stream, or both.
     """
 
     FILE = "file"
@@ -91,11 +91,10 @@ class SourceType(StrEnum):
 
 @frozen
 class Source:
-    """``[[sources]]``; ``base_path`` is as written (relative to the policy file), "" for one of a program.
+    """``[[sources]]``; ``base_path`` as written (relative to the policy file), "" for a program's source.
 
-    ``required_tools`` are tool rules that bind only the calls that go to this source. ``watch``: changes from outside
-    are taken into blocks as they happen, while somebody watches. A stream of changes has levels alone: of a path whose
-    level is none it tells nothing.
+    ``required_tools`` bind only calls that go to this source. ``watch``: blocks follow changes from outside as they
+    happen. A stream of changes has levels alone and hides paths of level none.
     """
 
     source_id: str
@@ -110,12 +109,12 @@ class Source:
 
     @property
     def levels(self) -> frozenset[Permission]:
-        """Every level that some path of the source may have by its rules or default."""
+        """Every level that its rules or its default give."""
         return frozenset({self.default_permission, *(rule.permission for rule in self.permission_rules)})
 
 
 class OutputCheck(StrEnum):
-    """What becomes of a result that does not fit the tool's output schema."""
+    """The treatment of a result that misfits the tool's output schema."""
 
     STRICT = "strict"
     WARN = "warn"
@@ -124,13 +123,13 @@ class OutputCheck(StrEnum):
 
 @frozen
 class ToolSettings:
-    """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says.
+    """``[tools.NAME]``: the operator's own settings for a tool. None: the tool decides.
 
-    ``safety_tier`` holds for the operations that ``operation_tiers`` does not name. ``operation_field``: the field of a
-    stranger's schema that selects operations, empty for none; ``operations``: what a free text there may be.
-    ``extra_arguments``: whether a call may give arguments that the schema does not name; None: not where it is
-    constrained. ``paths``: which arguments (``edits[].path``) are paths on disk, and what is done there.
-    ``output``: what becomes of a result that misfits its schema.
+    ``safety_tier`` holds for operations outside ``operation_tiers``. ``operation_field``: the field of a stranger's
+    schema that selects operations, empty for none; ``operations``: the valid values of a free text there.
+    ``extra_arguments``: the verdict on arguments that the schema does not name; None: denied on a tool with
+    constraints. ``paths``: the arguments (``edits[].path``) that are paths on disk, and their use. ``output``: the
+    treatment of a result that misfits its schema.
     """
 
     timeout_s: float | None = None
@@ -146,7 +145,7 @@ class ToolSettings:
 
     @property
     def declares(self) -> bool:
-        """Whether it says which field of the tool's schema selects operations, or what they are."""
+        """True if it names the field that selects operations, or the operations themselves."""
         return self.operation_field is not None or self.operations is not None
 
 
@@ -155,10 +154,10 @@ PINS = "catalogs"
 
 
 class CatalogType(StrEnum):
-    """Who runs the tools of a catalog: an MCP server, or (``host``) the program that loads the policy.
+    """The runner of a catalog's tools: an MCP server, the program that loads the policy (``host``), or Gatewright.
 
-    We run those of the others, each by its definition in a manifest: a request over HTTP, a process for each call, or
-    a WASM module.
+    Gatewright runs tools by their definitions in a manifest: an HTTP request, a process for each call, or a WASM
+    module.
     """
 
     MCP = "mcp"
@@ -169,24 +168,26 @@ class CatalogType(StrEnum):
 
     @property
     def is_pinned(self) -> bool:
-        """True where its tools are accepted one by one, and what runs them is trusted first."""
+        """True if people accept its tools one by one and trust its command or address first."""
         return self is not CatalogType.HOST
 
     @property
     def has_manifest(self) -> bool:
-        """True where a file defines its tools, and no server says which it has."""
+        """True if a file, not a server, defines its tools."""
         return self is not CatalogType.MCP
 
 
 class Confine(Word):
-    """``confine`` of a catalog or the shell: what the policy says holds in the kernel, or no more than for the user."""
+    """``confine`` of a catalog or the shell: the kernel enforces the policy, or the process may do whatever the user
+    may.
+    """
 
     POLICY = "policy"
     NONE = "none"
 
 
 class PlaceUse(Word):
-    """The use of a place by a process. snapshot: in a private copy, of which the gate writes back what it judged."""
+    """The use of a place by a process. snapshot: in a private copy; the gate judges changes and writes them back."""
 
     READ = "read"
     WRITE = "write"
@@ -201,15 +202,15 @@ def is_folder_place(place: str) -> bool:
 
 @frozen
 class Catalog:
-    """``[[catalogs]]``: tools that come from outside; ``trusted``: whether what they say of their tiers counts.
+    """``[[catalogs]]``: tools from outside; ``trusted``: their own tiers count.
 
-    ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines them where no server does, relative to
-    the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment variables
-    that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there. So are the
-    process that is started for each call of a tool, and the address below which tools are requested over HTTP, whose
-    queries have the fields of ``query_env``, too;
-    ``module``: the WASM module that runs them. A command is a process of its own: ``confine`` says what holds for it,
-    ``places`` which sources (by id) and folders (as written) it gets, None before anybody accepted what.
+    Its tools get names like ``prefix.name``. ``manifest``: the file that defines them if no server does, relative to
+    the policy file. An MCP server is either a ``command`` with ``args``, started in ``cwd`` with the environment
+    variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there.
+    The same keys describe the process for each call, and the base address for HTTP requests, which take query fields
+    from ``query_env`` too. ``module``: the WASM module that runs them. A command is a process of its own: ``confine``
+    says whether the kernel enforces the policy on it, ``places`` which sources (by id) and folders (as written) it
+    gets; None until somebody accepts them.
     """
 
     catalog_id: str
@@ -231,53 +232,53 @@ class Catalog:
 
     @property
     def file(self) -> str:
-        """The file of the tools that count, relative to the policy file: the pin, else the manifest."""
+        """The file with its valid tools, relative to the policy file: the pin, else the manifest."""
         return f"{PINS}/{self.catalog_id}.json" if self.kind.is_pinned else self.manifest
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All that says which tools it has, relative to the policy file."""
+        """All files that define its tools, relative to the policy file."""
         return tuple(dict.fromkeys((self.file, *([self.manifest] if self.manifest else []))))
 
     @property
     def is_confined(self) -> bool:
-        """True where a process of its own serves it, for which the policy holds in the kernel."""
+        """True if its process runs confined by the kernel."""
         return self.command is not None and self.confine is Confine.POLICY
 
     @property
     def takes_places(self) -> bool:
-        """True where what runs its tools gets places, and nothing else of the disk: a confined process, or a module."""
+        """True if its runner sees only given places of the disk: a confined process, or a module."""
         return self.is_confined or bool(self.module)
 
     @property
     def place_folders(self) -> list[str]:
-        """Its places that are no sources, as written."""
+        """Its places that are folders, as written."""
         return [place for place in self.places or () if is_folder_place(place)]
 
     @property
     def waits_for_places(self) -> bool:
-        """True while nobody accepted what its process gets: until then it is not started, nor are its tools seen."""
+        """True until somebody accepts the places of its process: it does not start and shows no tools before."""
         return self.is_confined and self.places is None
 
     @property
     def runs(self) -> str:
-        """The program of its tools: a command as it is typed in a shell, an address, a module; empty for a manifest."""
+        """The runner of its tools: a shell command, an address, or a module; empty for a manifest alone."""
         return self.url or self.module or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 
 ROOT_NAMES = ("shared", "tmp", "vault")
-"""The roots that the tools of files know; the first one is where a path without a root's name begins."""
+"""The roots that file tools know; a path without a root's name begins at the first."""
 
 
 SHELL = "shell"
-"""What a tool needs that runs shell commands."""
+"""The need of tools that run shell commands."""
 
 
 @frozen
 class Roots:
-    """``[workspace] roots``: folders as written (relative to the policy file); None: there is no such root.
+    """``[workspace] roots``: folders as written (relative to the policy file); None: no such root.
 
-    Tools read and write below ``shared`` and ``tmp``; out of ``vault`` files can only be copied.
+    Tools read and write below ``shared`` and ``tmp``; they can only copy files out of ``vault``.
     """
 
     shared: str | None = None
@@ -290,12 +291,12 @@ class Roots:
 
     @property
     def folders(self) -> Mapping[str, str]:
-        """Root to folder, those that there are, in the order of their names."""
+        """The folder of each existing root, in the order of the names."""
         return {name: folder for name in ROOT_NAMES if (folder := self.folder(name)) is not None}
 
 
 class SearchEngine(StrEnum):
-    """Who can be asked to search the web."""
+    """The engines that can search the web."""
 
     DUCKDUCKGO = "duckduckgo"
     SEARXNG = "searxng"
@@ -304,9 +305,9 @@ class SearchEngine(StrEnum):
 
 @frozen
 class SearchProvider:
-    """One entry of ``search``: whom to ask, and where, if not at its usual address.
+    """One entry of ``search``: an engine, and its address if not the usual one.
 
-    ``api_key_env`` and ``engine_id_env`` name the environment variables with what Google wants to be given.
+    ``api_key_env`` and ``engine_id_env`` name the environment variables with Google's credentials.
     """
 
     engine: SearchEngine
@@ -317,7 +318,7 @@ class SearchProvider:
 
 @frozen
 class Web:
-    """``[workspace] web``: what the web tools may reach, and who is asked to search, in that order.
+    """``[workspace] web``: the reach of the web tools, and the search engines in the order to try.
 
     ``allow_private``: arguments may name addresses of private networks and of this machine.
     """
@@ -328,14 +329,14 @@ class Web:
 
 @frozen
 class MemoryWeights:
-    """``[workspace] memory``: how much a note counts by what it means, and by its words; 1 together."""
+    """``[workspace] memory``: the weights of meaning and words in the search for notes; 1 together."""
 
     vector: float = 0.7
     text: float = 0.3
 
 
 class ShellBackend(StrEnum):
-    """Who runs shell commands: nobody, a shell for each command, or one that lives as long as a session."""
+    """The runner of shell commands: nobody, a new shell for each, or one shell for each session."""
 
     DISABLED = "disabled"
     HOST = "host"
@@ -344,11 +345,11 @@ class ShellBackend(StrEnum):
 
 @frozen
 class ShellSettings:
-    """``[workspace] shell``: what a shell command may start.
+    """``[workspace] shell``: the programs that a shell command may start.
 
-    ``allow`` and ``deny`` are names of programs (``*``: every one that is not there to run others), in ``allow`` also
-    ``program option`` and ``NAME=``, a variable that may be set. ``deny`` beats ``allow``. ``confine``: what holds for
-    the process that runs it.
+    ``allow`` and ``deny`` list programs (``*``: all that do not themselves run others); ``allow`` also takes ``program
+    option``, and ``NAME=`` for a variable that a command may set. ``deny`` beats ``allow``. ``confine``: the
+    confinement of the process.
     """
 
     backend: ShellBackend = ShellBackend.DISABLED
@@ -369,7 +370,7 @@ class Dialect(StrEnum):
 class Policy:
     """The whole policy. ``agents`` and ``tools`` keep the order of the file; keys are the ids and names.
 
-    ``default`` is what ``[policy]`` says to a call that none of ``rules`` matches.
+    ``default`` is the verdict of ``[policy]`` on a call that matches none of ``rules``.
     """
 
     name: str | None = None
@@ -389,17 +390,17 @@ class Policy:
     compositions: tuple[Composition, ...] = ()
     memory: MemoryWeights = field(default_factory=MemoryWeights)
     closed: tuple[str, ...] = ()
-    """Files and folders that no tool of any kind touches, as written: relative to the policy file, or ``~/...``."""
+    """Files and folders that no tool touches, as written: relative to the policy file, or ``~/...``."""
     written: Written | None = field(default=None, compare=False, repr=False)
-    """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
-    undone; None: what was last saved.
+    """The base that the policy's text is an edit of: a text that somebody typed, or the one before a save that was
+    undone. None: the last saved text.
     """
 
     def __post_init__(self) -> None:
-        _settle(self, "sources", "rules", "catalogs", "compositions", "closed")
+        _make_tuples(self, "sources", "rules", "catalogs", "compositions", "closed")
         agents = cast("object", self.agents)
         if not isinstance(agents, Mapping):  # a program may give the agents alone
-            _settle(self, "agents")
+            _make_tuples(self, "agents")
             found = cast("tuple[Agent, ...]", cast("object", self.agents))
             if not all(isinstance(agent, Agent) for agent in found):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError("`agents` of Policy takes agents, or agents by their ids")
@@ -407,13 +408,13 @@ class Policy:
 
     @property
     def provides(self) -> frozenset[str]:
-        """What ``[workspace]`` has for tools that need it: the names of its roots, ``shell``, and its endpoints."""
+        """The needs of tools that ``[workspace]`` meets: names of roots, ``shell``, and its endpoints."""
         shell = () if self.shell.backend is ShellBackend.DISABLED else (SHELL,)
         return frozenset((*self.roots.folders, *shell, *map(need_of, self.endpoints.targets)))
 
     @property
     def recipients(self) -> dict[str, tuple[str, ...]]:
-        """For each target of messages whom one may go to, where that is limited."""
+        """The permitted recipients of each message target that limits them."""
         return self.endpoints.recipients(self.agents)
 
     def source(self, source_id: str) -> Source | None:
@@ -454,17 +455,17 @@ class Policy:
         return (*self.sources_of(agent), *self.own_sources_of(agent))
 
     def is_same(self, other: Policy) -> bool:
-        """Whether it says the same, with its agents in the same order."""
+        """The two say the same, with agents in the same order."""
         return self is other or (self == other and list(self.agents) == list(other.agents))
 
     def with_agent(self, agent: Agent) -> Policy:
-        """The policy with that agent put in, or replaced where it stands."""
+        """Put an agent in, or replace it in its place."""
         return replace(self, agents={**self.agents, agent.agent_id: agent})
 
 
 @frozen
 class Written:
-    """A whole text of a policy file and the policy that it says."""
+    """The whole text of a policy file and the policy in it."""
 
     text: str
     policy: Policy

@@ -1,8 +1,7 @@
-"""Edits as values: apply one, invert one.
+"""Edits as values, with ``apply`` and ``inverse``.
 
-An edit replaces whole agents, sources, catalogs, settings of tools, or a field of the policy such as its rules; it
-carries what was there before, so that it refuses to land on a policy that has moved on, and so that its inverse needs
-no memory.
+An edit replaces whole agents, sources, catalogs, settings of tools, or a field of the policy such as its rules. It
+carries the former value: so it refuses a policy that has changed meanwhile, and inverts itself without memory.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ Field = Literal[
     "memory",
     "closed",
 ]
-"""What of a policy is edited as one: all but its agents, sources, catalogs and settings of tools."""
+"""The fields that edits replace whole: all but agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)
 
 
 @frozen
 class _RowChange(Generic[Row]):
-    """One row before and after; None on a side means that it is not there.
+    """One row before and after; None: the row does not exist on that side.
 
-    ``at``: where it stands among the rows on the side where it is, if not as the last one.
+    ``at``: its place among the rows on the side where it exists; None: the last.
     """
 
     before: Row | None
@@ -64,7 +63,7 @@ class CatalogChange(_RowChange[Catalog]):
 
 @frozen
 class FieldChange:
-    """One field of the policy before and after; of ``rules`` all of them, since a rule has no place but in its list."""
+    """One field of the policy before and after; for ``rules`` the whole list."""
 
     field: Field
     before: object
@@ -73,7 +72,7 @@ class FieldChange:
 
 @frozen
 class ToolSettingsChange:
-    """``[tools.NAME]`` before and after; None on a side means that it is not there."""
+    """``[tools.NAME]`` before and after; None: the table does not exist on that side."""
 
     name: str
     before: ToolSettings | None
@@ -82,9 +81,9 @@ class ToolSettingsChange:
 
 @frozen
 class TextChange:
-    """What the text of the policy is an edit of, before and after: what somebody typed is kept letter by letter.
+    """The base of the policy's text before and after, so that a typed text survives letter by letter.
 
-    The last of the changes of an edit: with the others the policy is what ``after`` says.
+    Always the last change of an edit; with the others it makes the policy that ``after`` holds.
     """
 
     before: Written
@@ -103,13 +102,13 @@ class Edit:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing."""
+        """True if it changes nothing."""
         return all(change.before == change.after for change in self.changes)
 
 
 @frozen
 class ChangeSet:
-    """What an applied edit touched, by id; ``everything`` when it was more than agents and sources."""
+    """The ids that an edit touched; ``everything`` if it touched more than agents and sources."""
 
     agents: frozenset[str]
     sources: frozenset[str]
@@ -117,24 +116,24 @@ class ChangeSet:
 
 
 def apply(policy: Policy, edit: Edit) -> Policy:
-    """The policy after the edit. Raises EditRefused when the policy is not what the edit was made for."""
+    """Apply an edit. Raises EditRefused if the policy differs from the one that the edit was made for."""
     for change in edit.changes:
         policy = _apply(policy, change)
     return policy
 
 
 def inverse(edit: Edit) -> Edit:
-    """The edit that takes this one back."""
+    """The edit that undoes this one."""
     return Edit(edit.name, tuple(replace(one, before=one.after, after=one.before) for one in reversed(edit.changes)))
 
 
-def typed_text(edit: Edit) -> Written | None:
-    """The text that was typed, where the edit is one of the text."""
+def text_of(edit: Edit) -> Written | None:
+    """The text that an edit of the text typed; None for other edits."""
     return next((change.after for change in edit.changes if isinstance(change, TextChange)), None)
 
 
 def edit_between(name: str, before: Policy, after: Policy) -> Edit:
-    """The edit that makes one policy the other, row by row. Raises EditRefused where no edit can."""
+    """The edit that turns one policy into the other, row by row. Raises EditRefused if none can."""
     changes: list[Change] = [
         *_row_changes(AgentChange, before.agents, after.agents),
         *_row_changes(SourceChange, *({row.source_id: row for row in one.sources} for one in (before, after))),
@@ -153,7 +152,7 @@ def edit_between(name: str, before: Policy, after: Policy) -> Edit:
 
 
 def field_changes(before: Policy, after: Policy) -> Iterator[FieldChange]:
-    """The changes of the fields in which two policies differ."""
+    """The changes of the fields that differ between two policies."""
     fields: tuple[Field, ...] = get_args(Field)
     for name in fields:
         if getattr(before, name) != getattr(after, name):
@@ -163,9 +162,9 @@ def field_changes(before: Policy, after: Policy) -> Iterator[FieldChange]:
 def _row_changes(
     change: Callable[[Row | None, Row | None, int | None], Change], before: Mapping[str, Row], after: Mapping[str, Row]
 ) -> Iterator[Change]:
-    """From the last that goes to the last that comes, so that each place holds when its turn is there.
+    """Remove rows from the last, then add rows from the first, so that every place holds in its turn.
 
-    What stands in another order goes and comes, from the first such row on.
+    Rows in a new order leave and return, from the first such row on.
     """
     there, then = [row_id for row_id in before if row_id in after], [row_id for row_id in after if row_id in before]
     stay = {row_id for row_id, _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, then, strict=True))}
@@ -174,13 +173,13 @@ def _row_changes(
             yield change(row, None, at)
     for at, (row_id, row) in enumerate(after.items()):
         if row_id not in stay:
-            yield change(None, _as(before[row_id], row) if row_id in before else row, at)
+            yield change(None, _same_row(before[row_id], row) if row_id in before else row, at)
         elif before[row_id] != row:
             yield change(before[row_id], row, None)
 
 
 def change_set(edit: Edit) -> ChangeSet:
-    """The ids that the edit touches."""
+    """The ids that an edit touches."""
     agents = {side.agent_id for c in edit.changes if isinstance(c, AgentChange) for side in (c.before, c.after) if side}
     sources = {
         side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
@@ -192,17 +191,19 @@ def change_set(edit: Edit) -> ChangeSet:
 def _apply(policy: Policy, change: Change) -> Policy:
     match change:
         case AgentChange(before=Agent() as before, after=Agent() as after) if before.agent_id == after.agent_id:
-            held = policy.agents.get(after.agent_id)  # where it stays, no other row is looked at: an edit may be of all
+            held = policy.agents.get(
+                after.agent_id
+            )  # compare only the row that stays: the edit may be one of thousands
             _expect(held == before, f"agent `{after.agent_id}`")
-            return policy.with_agent(_as(held or before, after))
+            return policy.with_agent(_same_row(held or before, after))
         case AgentChange():
-            agents = _changed(policy.agents.values(), "agent", lambda agent: agent.agent_id, change)
+            agents = _replace_row(policy.agents.values(), "agent", lambda agent: agent.agent_id, change)
             return replace(policy, agents={agent.agent_id: agent for agent in agents})
         case SourceChange():
-            rows = _changed(policy.sources, "source", lambda source: source.source_id, change)
+            rows = _replace_row(policy.sources, "source", lambda source: source.source_id, change)
             return replace(policy, sources=tuple(rows))
         case CatalogChange():
-            rows = _changed(policy.catalogs, "catalog", lambda catalog: catalog.catalog_id, change)
+            rows = _replace_row(policy.catalogs, "catalog", lambda catalog: catalog.catalog_id, change)
             return replace(policy, catalogs=tuple(rows))
         case FieldChange(name, before, after):
             _expect(getattr(policy, name) == before, f"`{name}` of the policy")
@@ -215,13 +216,13 @@ def _apply(policy: Policy, change: Change) -> Policy:
 
 
 def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str, ToolSettings]:
-    """The settings with those of one tool replaced where they stand, added at the end, or gone."""
+    """The settings with those of one tool replaced in their place, appended, or removed."""
     if after is None:
         return {held: settings for held, settings in policy.tools.items() if held != name}
     return {**policy.tools, name: after}
 
 
-def _changed(rows: Collection[Row], what: str, id_of: Callable[[Row], str], change: _RowChange[Row]) -> list[Row]:
+def _replace_row(rows: Collection[Row], what: str, id_of: Callable[[Row], str], change: _RowChange[Row]) -> list[Row]:
     before, after = change.before, change.after
     named = before or after
     key = id_of(named) if named else ""
@@ -234,11 +235,11 @@ def _changed(rows: Collection[Row], what: str, id_of: Callable[[Row], str], chan
     if held is None:
         rest.insert(len(rest) if change.at is None else change.at, after)
         return rest
-    return [_as(held, after) if row is held else row for row in rows]
+    return [_same_row(held, after) if row is held else row for row in rows]
 
 
-def _as(held: Row, after: Row) -> Row:
-    """What comes of a row is that row, however it was made."""
+def _same_row(held: Row, after: Row) -> Row:
+    """``after`` with the identity of the row that it replaces."""
     return after if after.identity == held.identity else replace(after, identity=held.identity)
 
 
@@ -247,8 +248,8 @@ def _expect(holds: bool, what: str) -> None:
         raise EditRefused(f"{what} changed since this edit was made")
 
 
-def moved(rows: Sequence[T], indexes: Iterable[int], to: int) -> tuple[T, ...]:
-    """``rows`` with some of them, in the order they have, taken out and put back so that the first stands at ``to``."""
+def move_rows(rows: Sequence[T], indexes: Iterable[int], to: int) -> tuple[T, ...]:
+    """Move some rows, in their order, so that the first of them stands at ``to``."""
     chosen = frozenset(indexes)
     rest = [row for index, row in enumerate(rows) if index not in chosen]
     at = max(0, min(to, len(rest)))

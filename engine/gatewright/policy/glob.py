@@ -1,14 +1,15 @@
-"""Levels of paths by gitignore patterns: first match wins, else the default.
+"""Levels of paths by gitignore patterns: the first match wins, else the default.
 
-A path is relative to the base, with ``/``; a trailing ``/`` says folder. It is made canonical first (``./``, doubled
-slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and gets none. A pattern matches as
-``git check-ignore`` says (dir.c, wildmatch.c of git 2.39): itself, or any folder above it. Case counts, whatever the
-file system says; symlinks are not looked at.
+A path is relative to the base, with ``/``; a ``/`` at the end means a folder. It is first made canonical (``./``,
+doubled slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and has level none. A pattern
+matches as in ``git check-ignore`` (dir.c, wildmatch.c of git 2.39): the path itself, or any folder above it. Case
+counts on every file system, and symlinks stay unresolved.
 
-Text is matched byte by byte, as git does, so ``?`` and ``[^a]`` stand for one byte: a character of the parts of a
-pattern, of its regular expression and of the text that it is asked about (``byte_text``) is a byte of UTF-8. pathspec
-asks all patterns at once (``base.pattern``), and, before them, whether the path is canonical. Its own reading of a
-line is not git's (`policy`), and gives no parts, which rooms, Seatbelt and the search for rules that hide others need.
+Text matches byte by byte, as in git, so ``?`` and ``[^a]`` match one byte: each character of a pattern's parts, of its
+regular expression and of the subject (``byte_text``) is one byte of UTF-8. pathspec tries all patterns at once
+(``base.pattern``), and first whether the path is canonical. This module reads patterns itself because pathspec reads
+lines differently from git (`policy`) and yields no parts, which rooms, Seatbelt and the search for rules
+that hide others need.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from gatewright.policy.verdict import Permission
 
 MAX_PATTERN = 4096
 _MAX_STEPS = 100
-"""The most folders of a pattern that are told apart where it is asked what may match below one."""
+"""The most folders of a pattern to tell apart when looking for matches below a folder."""
 _SPECIAL = frozenset("*?[\\")
 _SLASH_ALONE = frozenset({ord("/")})
 _NOTHING = r"[^\x00-\xff]"
 """A regular expression that no byte matches."""
 _LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)
-"""The spaces at the end of a line, unless they are escaped; or an escape, which is kept."""
+"""The spaces at the end of a line, unless escaped; or an escape, to keep."""
 _CLASS = re.compile(r"\[:([^\]]*):\]")
 
 
 class Wild(Enum):
-    """The tokens of a pattern that stand for more than one text; the rest are sets of byte values."""
+    """The tokens of a pattern that match more than one text; the other tokens are sets of byte values."""
 
     STAR = "[^/]*"
     DEEP_STAR = ".*"
@@ -48,7 +49,7 @@ Token = frozenset[int] | Wild
 
 @frozen
 class GitPattern:
-    """A pattern in parts. ``tokens`` None: git never matches it. ``basename``: it looks at the last component only."""
+    """A pattern in parts. ``tokens`` None: git never matches it. ``basename``: compare the last component only."""
 
     folders_only: bool
     basename: bool
@@ -69,14 +70,14 @@ def byte_text(text: str) -> str:
 
 
 def parse_git_pattern(written: str) -> GitPattern:
-    """The parts of one line of an ignore file that names something, without ``!``."""
+    """Parse one line of an ignore file: a pattern without ``!``."""
     line = _LAST_SPACES.sub(r"\1", byte_text(written.removesuffix("\r")))
     body = line.removesuffix("/")
     return GitPattern(line != body, "/" not in body, _tokens(body.removeprefix("/")))
 
 
 def _tokens(body: str) -> tuple[Token, ...] | None:
-    """The tokens; git cuts the literal start off first, so that ``**`` right behind it counts as a whole component."""
+    """The tokens; as in git the literal start is cut off first, so that ``**`` right behind it is a whole component."""
     literal = next((at for at, char in enumerate(body) if char in _SPECIAL), len(body))
     tokens: list[Token] = [frozenset({ord(char)}) for char in body[:literal]]
     at = literal
@@ -116,7 +117,7 @@ def _any_but_slash() -> frozenset[int]:
 
 
 def _bracket(body: str, at: int) -> tuple[frozenset[int], int] | None:
-    """The set of a bracket expression whose ``[`` stands before ``at``, and the place after it; None: unusable."""
+    """The set of a bracket expression whose ``[`` precedes ``at``, and the place after it; None: malformed."""
     negated = body[at : at + 1] in {"!", "^"}
     at += negated
     members: set[int] = set()
@@ -134,7 +135,7 @@ def _bracket(body: str, at: int) -> tuple[frozenset[int], int] | None:
 
 
 def _bracket_item(body: str, at: int, before: int | None) -> tuple[frozenset[int], int | None, int] | None:
-    """One member, range or class at ``at``: the bytes, what a following ``-`` starts from, and the next place."""
+    """Read one member, range or class at ``at``: its bytes, the start for a following ``-``, and the next place."""
     char = body[at : at + 1]
     if char == "-" and before is not None and body[at + 1 : at + 2] not in {"", "]"}:
         at += 1 + (body[at + 1] == "\\")
@@ -169,29 +170,29 @@ _CLASSES = {
 
 
 def path_regex(pattern: GitPattern) -> str:
-    """A regular expression that is found in a canonical path (its bytes) if the pattern covers it.
+    """A regular expression that finds a canonical path (as bytes) that the pattern covers.
 
-    The pattern covers what it names and whatever lies below. The path of a folder ends with ``/``.
+    The pattern covers its own path and everything below. The path of a folder ends with ``/``.
     """
     if pattern.tokens is None:
         return _NOTHING
     words = [token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens]
     if pattern.tokens and isinstance(pattern.tokens[-1], Wild) and _is_whole(pattern.tokens[:-1]):
-        words[-1] = f"[^/]{words[-1]}"  # without it `docs/*` would be found in `docs/`
+        words[-1] = f"[^/]{words[-1]}"  # otherwise `docs/*` would match `docs/`
     above = Wild.DEEP_FOLDERS.value if pattern.basename else ""
     return f"^{above}{''.join(words)}" + ("/" if pattern.folders_only else "(?:/|$)")
 
 
 def _is_whole(before: Sequence[Token]) -> bool:
-    """Tell whether a name begins behind these tokens."""
+    """Tell whether a new name begins behind these tokens."""
     last = next((token for token in reversed(before) if token is not Wild.DEEP_FOLDERS), _SLASH_ALONE)
     return last == _SLASH_ALONE
 
 
 def above_regex(pattern: GitPattern) -> str:
-    """A regular expression that is found in a folder (its bytes) if the pattern may match something strictly below it.
+    """A regular expression that finds a folder (as bytes) strictly below which the pattern may match.
 
-    It may match more folders than that, never fewer.
+    It may find more folders than that, never fewer.
     """
     if pattern.tokens is None:
         return _NOTHING
@@ -200,18 +201,18 @@ def above_regex(pattern: GitPattern) -> str:
     steps = [""]
     for token in pattern.tokens:
         if isinstance(token, Wild) and token is not Wild.STAR:
-            return _nested([*steps[:-1], f"{steps[-1]}.*"])
+            return _nest([*steps[:-1], f"{steps[-1]}.*"])
         if token == _SLASH_ALONE:
             if len(steps) == _MAX_STEPS:
-                return _nested([*steps, ".*"])
+                return _nest([*steps, ".*"])
             steps.append("")
         else:
             steps[-1] += token.value if isinstance(token, Wild) else _byte_class(token)
-    return _nested(steps[:-1])
+    return _nest(steps[:-1])
 
 
-def _nested(steps: list[str]) -> str:
-    """Nothing, the first step, or that and the second, and so on."""
+def _nest(steps: list[str]) -> str:
+    """Match nothing, the first step, the first two, and so on."""
     return f"^(?:{'(?:/'.join(steps)}{')?' * len(steps)}$" if steps else "^$"
 
 
@@ -243,12 +244,12 @@ def _escape(code: int) -> str:
 
 _DOTTED = frozenset({"", ".", ".."})
 _NOT_CANONICAL = r"^(?:/|\.\.?(?:/|$)|$)|//|/\.\.?(?:/|$)"
-"""A regular expression that is found in a path with such a part; one ``/`` at the end says folder."""
+"""A regular expression that finds a path with such a part; one ``/`` at the end means a folder."""
 
 
 @frozen
 class Explanation:
-    """The level of a path and the deciding rule (``index`` from 0); both None: the default, or ``outside``."""
+    """The level of a path and the rule that decides it (``index`` from 0); both None: the default, or ``outside``."""
 
     permission: Permission
     index: int | None = None
@@ -257,9 +258,9 @@ class Explanation:
 
 
 def check_pattern(pattern: str) -> str | None:
-    """What is wrong with a pattern, or None. One that git could never match protects nothing: wrong."""
+    """The fault of a pattern, or None. A pattern that git could never match protects nothing and is a fault."""
     if pattern.startswith("!"):
-        return f"`{pattern}`: `!` is not supported, put the exception above the rule that it is taken from"
+        return f"`{pattern}`: `!` is not supported, put the exception above the rule that it is an exception to"
     if len(pattern) > MAX_PATTERN:
         return f"a pattern is longer than {MAX_PATTERN} characters"
     if any(char in pattern for char in "\n\0"):
@@ -279,7 +280,7 @@ def check_pattern(pattern: str) -> str | None:
 
 
 class PermissionRules:
-    """Rules in order and a default. Immutable; raises ValueError for a pattern that ``check_pattern`` refuses."""
+    """Rules in order and a default, immutable. Raises ValueError for a pattern that ``check_pattern`` refuses."""
 
     def __init__(self, rules: Iterable[PermissionRule] = (), default: Permission = Permission.READ_ONLY) -> None:
         self.rules = tuple(rules)
@@ -297,7 +298,7 @@ class PermissionRules:
         return Permission.NONE if index < 0 else self._levels[index]
 
     def explain(self, path: str) -> Explanation:
-        """The level of a path and the rule that gives it."""
+        """The level of a path and the rule that decides it."""
         index = self._index(path)
         if index < 0:
             return Explanation(Permission.NONE, outside=True)
@@ -310,19 +311,19 @@ class PermissionRules:
         return list(map((*self._levels, Permission.NONE).__getitem__, self.indexes(paths)))
 
     def indexes(self, paths: Iterable[str]) -> list[int]:
-        """The deciding rules of many paths: the number of rules for the default, -1 outside."""
+        """The rules that decide many paths: the number of rules stands for the default, -1 for outside."""
         return list(map(self._index, paths))
 
     @once
     def _first(self) -> Callable[[str], int]:
-        """The first pattern found in a path, behind ``_NOT_CANONICAL``; made when a path is first asked about."""
+        """Find the first pattern that matches a path, behind ``_NOT_CANONICAL``; built for the first path."""
         from gatewright.base.pattern import FirstMatch
 
         regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]
         return FirstMatch([_NOT_CANONICAL, *regexes]).first
 
     def _index(self, path: str) -> int:
-        """The deciding rule, the number of rules for the default, -1 outside."""
+        """The rule that decides: the number of rules stands for the default, -1 for outside."""
         found = self._first(path if path.isascii() else byte_text(path))
         if found:
             return found - 1

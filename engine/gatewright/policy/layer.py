@@ -1,6 +1,7 @@
-"""One agent's part of a policy, arranged by tool: what every layer says to each of its operations.
+"""One agent's part of a policy, arranged by tool: the verdict of every layer on each of its operations.
 
-Made once for a policy and an agent, asked for one tool at a time, so that an edit costs the tools that it concerns.
+Built once for a policy and an agent, then queried one tool at a time, so that an edit costs only the tools that it
+concerns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.reach import (
     Reach,
-    bounded,
+    bounds,
     disk_outcomes,
     granted_kinds,
     label_outcomes,
@@ -39,12 +40,12 @@ from gatewright.policy.rulematch import (
     certain,
     misfit,
     outcomes,
-    overridden,
     rules_for_agent,
     rules_for_operation,
     rules_for_tool,
     setting_misfit,
     settings_of,
+    with_settings,
 )
 from gatewright.policy.verdict import (
     TIER_DEFAULTS,
@@ -61,15 +62,15 @@ from gatewright.policy.verdict import (
 _NOTHING = frozenset[str]()
 _DENIALS = frozenset({Verdict.DENY})
 _SAME = frozenset[Verdict]()
-"""No call comes to anything stricter than the verdict."""
+"""The outcomes of an operation all of whose calls get its verdict."""
 _NARROW_NOTHING = (AllowedOperations, ContinueLoop)
-"""Rules that no call runs into: the boxes themselves, and what goes without saying."""
+"""Rules that limit no call: the boxes themselves, and continuing the loop."""
 _Numbered = tuple[int, ToolRule]
 _Placed = tuple["Address | None", ToolRule]
 
 
 class Layers:
-    """What the policy says to one agent. ``closed``: what else closes a tool whole, and why."""
+    """The policy for one agent. ``closed``: a further reason that closes a tool whole."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Layers:
         self.speaks = bool(
             self._policy_rules or policy.default is not Verdict.ALLOW or agent.approvals or policy.defaults.approvals
         )
-        """Whether policy rules, their default or keys of ``approvals`` may deny some operation, or ask."""
+        """True if policy rules, their default or ``approvals`` may deny an operation, or ask."""
         self.kinds: set[type[RuleKind]] = set()
         """The kinds of the agent's rules."""
         self._texts: dict[Action, frozenset[Verdict]] = {}
@@ -99,17 +100,17 @@ class Layers:
             self.kinds.add(type(rule.rule_type))
             self._rules.setdefault(split_name(name)[0] if "@" in name else name, []).append((index, rule))
         self._waiting = frozenset([one.catalog_id for one in policy.catalogs if one.waits_for_places])
-        self._listed = None if agent.tools is None else _listed_names(agent.tools)
+        self._listed = None if agent.tools is None else _majors_by_name(agent.tools)
 
     def text_outcomes(self, action: Action) -> frozenset[Verdict]:
-        """What levels of all sources say that is stricter than allowing the action."""
+        """The verdicts that are stricter than allow, by the levels of all sources for the action."""
         found = self._texts.get(action)
         if found is None:
             found = self._texts[action] = stricter(level_outcomes(self.policy.file_sources, (action,)), Verdict.ALLOW)
         return found
 
     def rules(self, facts: ToolFacts) -> tuple[_Numbered, ...]:
-        """The agent's rules that name the tool (or ``*``) with their index in the file, highest priority first."""
+        """The agent's rules for the tool (or ``*``) with their index in the file, highest priority first."""
         named, everywhere = self._rules.get(facts.name, ()), self._rules.get(ANY_TOOL, ())
         found = [row for row in named if names_tool(row[1].tool_name, facts.name, facts.major)]
         found += everywhere
@@ -120,28 +121,28 @@ class Layers:
         return rules_for_tool(self._policy_rules, facts.name, facts.major)
 
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
-        """The agent's right on one tool; ``shut``: what closes it whole, when that is known already."""
-        facts = overridden(self.policy, facts)
-        rules = self.placed(facts)
-        unlisted, shut = self._unlisted(facts), shut or self._shut(facts, rules)
+        """The agent's right on one tool; ``shut``: the reason that closes it whole, if known already."""
+        facts = with_settings(self.policy, facts)
+        rules = self.rules_with_address(facts)
+        unlisted, shut = self._list_reason(facts), shut or self._shut(facts, rules)
         whole = tuple([reason for reason in (unlisted, shut) if reason is not None]) if unlisted or shut else ()
         rows = _Rows(self, facts, rules, whole, unlisted is None)
-        shown = _NOTHING if whole else rows.shown
-        return ToolRight(facts, unlisted is None, whole, rows.ticked, shown, rows.all)
+        shown = _NOTHING if whole else rows.visible
+        return ToolRight(facts, unlisted is None, whole, rows.ticks, shown, rows.all)
 
-    def closing(self, facts: ToolFacts) -> Reason | None:
-        """What of the policy, as it is written, closes the tool whole."""
-        facts = overridden(self.policy, facts)
-        return self._shut(facts, self.placed(facts))
+    def closing_reason(self, facts: ToolFacts) -> Reason | None:
+        """The reason why the policy as written closes the tool whole, if any."""
+        facts = with_settings(self.policy, facts)
+        return self._shut(facts, self.rules_with_address(facts))
 
-    def placed(self, facts: ToolFacts) -> list[_Placed]:
-        """The agent's rules on the tool, then the tool's own, each with its address."""
+    def rules_with_address(self, facts: ToolFacts) -> list[_Placed]:
+        """The agent's rules on the tool with their addresses, then the tool's own without."""
         agent_id = self.agent.agent_id
         found: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in self.rules(facts)]
         found += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
         return found
 
-    def _unlisted(self, facts: ToolFacts) -> Reason | None:
+    def _list_reason(self, facts: ToolFacts) -> Reason | None:
         agent = self.agent
         if self._listed is None:
             if self.policy.defaults.unlisted_tools is Verdict.ALLOW:
@@ -158,12 +159,12 @@ class Layers:
         return Reason(Layer.TOOLS, Verdict.DENY, "tool-not-listed", text, ("agents", agent.agent_id, "tools"))
 
     def _shut(self, facts: ToolFacts, rules: list[_Placed]) -> Reason | None:
-        """Why nobody may see the tool yet, or why it cannot be enforced as the policy is written."""
+        """The reason that hides the tool for now, or makes the policy unenforceable on it."""
         if facts.held:
             text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
             return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
         if facts.origin in self._waiting:
-            text = f"`{facts.name}` is held until it was accepted what the process of its server gets"
+            text = f"`{facts.name}` is held until the places of its server's process are accepted"
             return Reason(Layer.TOOLS, Verdict.DENY, "places-not-accepted", text, ("catalogs", facts.origin))
         theirs = [
             (("sources", source.source_id, "required_tools", index), rule)
@@ -179,7 +180,7 @@ class Layers:
 
 
 class _Rows:
-    """The rows of one tool; what is the same for all its operations is looked up once. ``whole``: what denies all."""
+    """The rights on one tool's operations; work shared by them is done once. ``whole``: the reasons that deny all."""
 
     def __init__(
         self, layers: Layers, facts: ToolFacts, rules: list[_Placed], whole: tuple[Reason, ...], listed: bool
@@ -191,18 +192,18 @@ class _Rows:
         self._listed = listed
 
     @once
-    def ticked(self) -> frozenset[str]:
-        """The operations whose box is ticked: what the agent's own list and rules allow."""
+    def ticks(self) -> frozenset[str]:
+        """The operations with a tick: those that the agent's own list and rules allow."""
         left = self._facts.operations if self._listed else ()
         for address, rule in self._rules:
             kind = rule.rule_type
             if address is not None and isinstance(kind, AllowedOperations):
                 left = [op for op in left if op.name in kind.operations]
-        return _shared(frozenset([op.name for op in left]))
+        return _share(frozenset([op.name for op in left]))
 
     @once
-    def shown(self) -> frozenset[str]:
-        """The operations that no layer denies, of a tool that none closes whole."""
+    def visible(self) -> frozenset[str]:
+        """The operations that no layer denies, if none closes the tool whole."""
         left, needy = self._facts.operations, self._layers.speaks or self._facts.needs_source
         for _, rule in self._rules:
             kind = rule.rule_type
@@ -211,7 +212,7 @@ class _Rows:
             needy = needy or isinstance(kind, ArgumentConstraints)
         if needy or any(op.capabilities or op.needs for op in left):
             left = [op for op in left if all(reason.verdict is not Verdict.DENY for reason in self._others(op))]
-        return _shared(frozenset([op.name for op in left]))
+        return _share(frozenset([op.name for op in left]))
 
     def all(self) -> tuple[OperationRight, ...]:
         """The right on each operation."""
@@ -219,33 +220,33 @@ class _Rows:
 
     @once
     def _refusals(self) -> list[tuple[ToolRule, frozenset[str], Reason]]:
-        """The constraints on what carries the operation, with the operations that no call under them can name."""
+        """The constraints on the field that selects operations, each with the operations that it excludes."""
         found: list[tuple[ToolRule, frozenset[str], Reason]] = []
         for address, rule in self._rules:
             kind, selection = rule.rule_type, self._facts.selection
             if isinstance(kind, ArgumentConstraints) and selection is not None:
                 for name, schema in kind.fields.items():
                     if refused := selection.refused(name, schema):
-                        text = f"a constraint on `{name}` of `{self._facts.name}` refuses {_listed(refused)}"
+                        text = f"a constraint on `{name}` of `{self._facts.name}` refuses {_in_words(refused)}"
                         why = Reason(Layer.RULE, Verdict.DENY, "argument-constraint", text, address, rule.rule_id)
                         found.append((rule, refused, why))
         return found
 
     @once
     def _lists(self) -> list[tuple[frozenset[str], Reason]]:
-        """The operations that each rule allows, and what it says to the others."""
+        """The operations that each rule allows, and its reason to deny the others."""
         found: list[tuple[frozenset[str], Reason]] = []
         for address, rule in self._rules:
             if isinstance(rule.rule_type, AllowedOperations):
                 whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
-                text = f"`{self._facts.name}` is limited to {_listed(rule.rule_type.operations)}{whose}"
+                text = f"`{self._facts.name}` is limited to {_in_words(rule.rule_type.operations)}{whose}"
                 reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
                 found.append((rule.rule_type.operations, reason))
         return found
 
     @once
     def _narrowing(self) -> list[ToolRule]:
-        """All rules that some call may run into, those of the sources too."""
+        """All rules that may limit some call, those of the sources included."""
         rules = [rule for _, rule in self._rules]
         rules += [rule for source in self._layers.sources for _, rule in source_rules(source, self._facts)]
         return [rule for rule in rules if not isinstance(rule.rule_type, _NARROW_NOTHING)]
@@ -256,12 +257,12 @@ class _Rows:
 
     @once
     def _may_say_more(self) -> bool:
-        """Whether any layer but the agent's list and rules may deny some call of any operation, or ask."""
+        """True if another layer than the agent's list and rules may deny a call, or ask."""
         consents = any(isinstance(rule.rule_type, RequiresConsent) for _, rule in self._rules)
         return self._layers.speaks or self._facts.needs_source or consents or bool(self._refusals)
 
     def _row(self, op: OperationFacts) -> OperationRight:
-        """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
+        """The right on one operation; denials come first, each kind of reason in the order of the stages."""
         left_out = tuple([reason for operations, reason in self._lists if op.name not in operations])
         reasons = self._whole + left_out
         asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
@@ -275,20 +276,20 @@ class _Rows:
             rules = [rule for rule in self._narrowing if rule.binds(op.name)]
             asked = rules_for_operation(self._policy_rules, op.name)
             conditions = [rule for _, rule in asked if not rule.is_unconditional]
-            limits = (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
-            by_path, by_value = self._depending(op, verdict, limits)
+            limits = (*rules, *conditions, *(bounds(self._layers.agent, op) if op.capabilities else ()))
+            by_path, by_value = self._dependent(op, verdict, limits)
             by_block = self._by_block(op, verdict) if op.labels else _SAME
             by_text = stricter(self._by_text(op), verdict)
         if not (reasons or limits or by_path or by_value or by_block):
             return _plain(op.name, op.tier, by_text)
         return OperationRight(
-            op.name, op.name in self.ticked, verdict, op.tier, reasons, by_path, by_value, limits, by_block, by_text
+            op.name, op.name in self.ticks, verdict, op.tier, reasons, by_path, by_value, limits, by_block, by_text
         )
 
-    def _depending(
+    def _dependent(
         self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]
     ) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
-        """What is stricter than the verdict for some calls: by the files they name, by anything else in them."""
+        """The verdicts stricter than the general one: those that depend on files, those that depend on other values."""
         layers, facts = self._layers, self._facts
         by_path, by_value = layers.reach.outcomes(facts, op) if facts.needs_source else (_SAME, _SAME)
         for limit in limits:
@@ -305,7 +306,7 @@ class _Rows:
                     by_value |= _DENIALS
         if op.paths or op.disk_actions:
             by_path |= disk_outcomes(layers.policy, op)
-        if op.commands:  # programs that no list has are denied
+        if op.commands:  # programs outside the list are denied
             by_value |= _DENIALS
         if self._policy_rules or layers.policy.default is not Verdict.ALLOW:
             rules = rules_for_operation(self._policy_rules, op.name)
@@ -316,35 +317,35 @@ class _Rows:
         return stricter(by_path, verdict), stricter(by_value, verdict)
 
     def _by_block(self, op: OperationFacts, verdict: Verdict) -> frozenset[Verdict]:
-        """What calls come to by the block that they name, or by the file that it is of."""
+        """The verdicts that depend on the block of a call, or on the file behind it."""
         by_file, by_level = self._layers.reach.outcomes(self._facts, op)
         return stricter(label_outcomes(op) | by_file | by_level, verdict)
 
     def _by_text(self, op: OperationFacts) -> frozenset[Verdict]:
-        """What calls come to in which a text that nobody declared is a path into a source."""
+        """The verdicts that depend on undeclared texts that are paths into a source."""
         if op.holds_texts or (op.takes_others and not self._is_closed):
             return self._layers.text_outcomes(op.text_action)
         return _SAME
 
     @once
     def _is_closed(self) -> bool:
-        """Whether settings, or something hidden, close a tool to arguments that its schema does not name."""
+        """True if settings, or a hidden operation, refuse arguments that the schema does not name."""
         facts, settings = self._facts, settings_of(self._layers.policy, self._facts.name, self._facts.major)
         if settings is not None and settings.extra_arguments is not None:
             return settings.extra_arguments is Verdict.DENY
-        return facts.extra_arguments is None and len(self.shown) < len(facts.operations)
+        return facts.extra_arguments is None and len(self.visible) < len(facts.operations)
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
         yield from (reason for rule, refused, reason in self._refusals if op.name in refused and rule.binds(op.name))
         if op.needs and op.needs not in layers.provides:
-            text = f"{_called(facts, op)} needs an endpoint, and `[workspace] endpoints` has no `{op.name}`"
+            text = f"{_title(facts, op)} needs an endpoint, and `[workspace] endpoints` has no `{op.name}`"
             yield Reason(Layer.TOOLS, Verdict.DENY, "no-endpoint", text, ("workspace", "endpoints"))
         if op.capabilities and (lack := lacking(layers.agent, layers.granted, facts, op)):
             yield lack
         if self._policy_rules or layers.policy.default is not Verdict.ALLOW:
             rules = rules_for_operation(self._policy_rules, op.name)
-            if says := certain(layers.policy, rules, _called(facts, op)):
+            if says := certain(layers.policy, rules, _title(facts, op)):
                 yield says
         if reach := layers.reach.reason(facts, op):
             yield reach
@@ -357,7 +358,7 @@ class _Rows:
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
-        """What the most specific ``approvals`` key says, else the tier."""
+        """The reason by the most specific ``approvals`` key, else by the tier."""
         agent, everyone = self._layers.agent, self._layers.policy.defaults.approvals
         verdict, address = TIER_DEFAULTS[op.tier], None
         for key in deciding_keys(self._facts.name, op.name, op.tier):
@@ -369,7 +370,7 @@ class _Rows:
                 break
         if verdict is Verdict.ALLOW:
             return None
-        what = _called(self._facts, op)
+        what = _title(self._facts, op)
         why = f"by the approvals key `{address[-1]}`" if address else f"as its tier is {op.tier}"
         if verdict is Verdict.DENY:
             return Reason(Layer.APPROVALS, verdict, "approvals-deny", f"{what} is denied {why}", address)
@@ -377,20 +378,20 @@ class _Rows:
 
 
 @lru_cache(maxsize=16_384)
-def _shared(names: frozenset[str]) -> frozenset[str]:
-    """The same set for equal ones, since many agents see the same of a tool."""
+def _share(names: frozenset[str]) -> frozenset[str]:
+    """One object for equal sets: many agents see the same operations of a tool."""
     return names
 
 
 @lru_cache(maxsize=65_536)
 def _plain(name: str, tier: SafetyTier, by_text: frozenset[Verdict]) -> OperationRight:
-    """The right that nothing else limits, one object for everybody who has it."""
+    """An unlimited right, one object for all who have it."""
     return OperationRight(name, ticked=True, verdict=Verdict.ALLOW, tier=tier, by_text=by_text)
 
 
 @lru_cache(maxsize=512)
-def _listed_names(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]]:
-    """The listed majors by bare name (None: any of them)."""
+def _majors_by_name(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]]:
+    """The listed majors by bare name (None: any)."""
     found: dict[str, tuple[int | None, ...]] = {}
     for written in tools:
         name, major = split_name(written)
@@ -398,9 +399,9 @@ def _listed_names(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]
     return found
 
 
-def _called(facts: ToolFacts, op: OperationFacts) -> str:
+def _title(facts: ToolFacts, op: OperationFacts) -> str:
     return f"`{facts.name}.{op.name}`" if op.name else f"`{facts.name}`"
 
 
-def _listed(names: frozenset[str]) -> str:
+def _in_words(names: frozenset[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names)) or "no operation at all"

@@ -1,4 +1,4 @@
-"""The edits that mend a problem of a policy, found by what the problem is about; no text is read for it."""
+"""Edits that mend a problem of a policy, found by the problem's code and subject."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gatewright.policy.document import Catalog, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange, apply
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
-from gatewright.policy.shadow import shadowed
+from gatewright.policy.shadow import find_shadows
 from gatewright.policy.verdict import Verdict, split_name
 
 _MOST_SOURCES = 2
 
 
 Propose = Callable[[Catalog], Mapping[str, PlaceUse]]
-"""The places that a server seems to need, as the disk tells; asked only for a problem that is about them."""
+"""The places that a server seems to need, read from the disk only for a problem about them."""
 
 
 def _no_places(_: Catalog) -> Mapping[str, PlaceUse]:
@@ -30,25 +30,25 @@ def _no_places(_: Catalog) -> Mapping[str, PlaceUse]:
 def mends(
     policy: Policy, catalog: Sequence[ToolFacts], problem: Problem, propose: Propose = _no_places
 ) -> tuple[Edit, ...]:
-    """The edits by which the problem would be gone, the mildest first; none where only the author can tell.
+    """The edits that would remove the problem, the mildest first; none if only the author can decide.
 
-    Each edit's name says what it does. ``problem``: of this policy; for one of an older policy there may be none.
+    The name of each edit says its effect. A problem of an older policy may have none.
     """
     if problem.subject is None:
         return ()
     try:
         return tuple(one for one in _mends(policy, catalog, problem.code, problem.subject, propose) if not one.is_empty)
-    except (EditRefused, IndexError, KeyError, ValueError):  # the policy is another one meanwhile
+    except (EditRefused, IndexError, KeyError, ValueError):  # the policy has changed meanwhile
         return ()
 
 
 def mends_together(
     policy: Policy, catalog: Sequence[ToolFacts], problems: Sequence[Problem], propose: Propose = _no_places
 ) -> tuple[Edit, ...]:
-    """The mildest mend of each of these problems, each made for the policy that those before it leave.
+    """The mildest mend for each of several problems, each for the policy that the earlier ones leave.
 
-    What stands last in a list is mended first, so that none moves what another one is about; where one would be about
-    another row then, it is left.
+    The last rows of a list come first, so that no edit moves the subject of another. A problem whose subject has
+    changed is skipped.
     """
     found: list[Edit] = []
     now = policy
@@ -61,13 +61,13 @@ def mends_together(
 
 
 def _place(problem: Problem) -> tuple[tuple[int, str], ...]:
-    """Where it stands, for an order of numbers and names."""
+    """The address of a problem, as a sort key of numbers and names."""
     address = problem.subject.address if problem.subject is not None else ()
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in address)
 
 
 def _row(policy: Policy, address: Address) -> object:
-    """What stands at a number of a list; None of anything else."""
+    """The row at a numbered address; None for any other address."""
     rows: Sequence[object] = ()
     match address:
         case ("agents", str(agent_id), "tool_rules" | "capabilities" | "tools" as part, *_):
@@ -85,7 +85,7 @@ def _row(policy: Policy, address: Address) -> object:
 def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subject, propose: Propose) -> Iterator[Edit]:
     match code, about.address:
         case "rule-shadowed", ("sources", str(source_id), "permission_rules", int(index)):
-            yield from _shadowed(policy, source_id, index)
+            yield from _mend_shadow(policy, source_id, index)
         case "rule-without-effect", ("agents", str(agent_id), "tool_rules", int(index), *_):
             rule = policy.agents[agent_id].tool_rules[index]
             kind, position = rule.rule_type, ruleedit.RulePosition(agent_id, index, rule)
@@ -97,7 +97,7 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
         case "rule-without-effect", ("policy", "rules", int(index), *rest):
             yield from _idle(policy, index, tuple(rest))
         case "ask-when-omitted", ("policy", "rules", int(index), *_):
-            yield from _required(policy, index)
+            yield from _require_arguments(policy, index)
         case "edits-never-saved", _:
             yield rights.tick_operations(policy, catalog, about.agents[0], "file", ["save"], on=True)
         case "no-source", ("agents", str(agent_id), *_):
@@ -120,17 +120,17 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
                     yield policyedit.set_places(policy, catalog_id, places)
                 yield policyedit.set_places(policy, catalog_id, {})
         case "arguments-open", _:
-            yield _closed_arguments(policy, about.tools[0][0])
+            yield _refuse_others(policy, about.tools[0][0])
         case _:
             return
 
 
-def _shadowed(policy: Policy, source_id: str, index: int) -> Iterator[Edit]:
-    """Without it nothing changes; where it says something else it may be meant to stand above."""
+def _mend_shadow(policy: Policy, source_id: str, index: int) -> Iterator[Edit]:
+    """Remove a rule that decides nothing; if it disagrees with the rules above, offer to move it up."""
     source = policy.source(source_id)
     if source is None:
         return
-    found = shadowed(source.permission_rules)
+    found = find_shadows(source.permission_rules)
     shadow = next((one for one in found if one.index == index), None)
     yield sourceedit.remove_rule(policy, source_id, index)
     if shadow is not None and not shadow.harmless:
@@ -152,7 +152,7 @@ def _idle(policy: Policy, index: int, rest: Address) -> Iterator[Edit]:
             return
 
 
-def _required(policy: Policy, index: int) -> Iterator[Edit]:
+def _require_arguments(policy: Policy, index: int) -> Iterator[Edit]:
     rule = policy.rules[index]
     if isinstance(rule.when, Mapping) and isinstance(fields := rule.when.get("properties"), Mapping):
         when = {**rule.when, "required": sorted({*_names(rule.when.get("required")), *map(str, fields)})}
@@ -164,7 +164,7 @@ def _names(value: object) -> list[str]:
     return [str(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
 
 
-def _closed_arguments(policy: Policy, tool: str) -> Edit:
+def _refuse_others(policy: Policy, tool: str) -> Edit:
     held = [name for name in policy.tools if split_name(name)[0] == tool]
     name = held[0] if held else tool
     before = policy.tools.get(name)

@@ -1,6 +1,6 @@
-"""Edits of what a policy says for all agents at once: its rules, catalogs, and fields such as the roots.
+"""Edits of the parts of a policy for all agents: its rules, catalogs, and fields such as the roots.
 
-What is said of the tools of a catalog goes along with it.
+Mentions of a catalog's tools go with the catalog.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any, cast
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Catalog, Confine, PlaceUse, Policy
-from gatewright.policy.edit import CatalogChange, Edit, Field, FieldChange, moved
+from gatewright.policy.edit import CatalogChange, Edit, Field, FieldChange, move_rows
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.toolmention import follow_names
 
 
 def add_rule(policy: Policy, rule: PolicyRule, index: int | None = None) -> Edit:
-    """Insert a rule before ``index`` (from 0), or as the last one."""
+    """Insert a rule before ``index`` (from 0), or append it."""
     at = len(policy.rules) if index is None else index
     return _edit(f"add policy rule `{rule.name}`", policy, (*policy.rules[:at], rule, *policy.rules[at:]))
 
 
 def change_rule(policy: Policy, index: int, rule: PolicyRule) -> Edit:
-    """Put another rule in the place of the one at ``index``."""
+    """Replace the rule at ``index``."""
     old = _rule(policy, index)
     after = replace(rule, identity=old.identity)
     if old.name != rule.name and replace(old, name=rule.name) == rule:
@@ -34,25 +34,25 @@ def change_rule(policy: Policy, index: int, rule: PolicyRule) -> Edit:
 
 
 def put_rule(policy: Policy, index: int | None, rule: PolicyRule) -> Edit:
-    """Put a rule in the place of the one at ``index``; None: as the last one."""
+    """Replace the rule at ``index``; None: append it."""
     return add_rule(policy, rule) if index is None else change_rule(policy, index, rule)
 
 
 def move_rules(policy: Policy, indexes: Iterable[int], to: int) -> Edit:
-    """Move rules, in the order they have, so that the first of them stands at ``to`` afterwards, the others below."""
+    """Move rules, in their order, so that the first stands at ``to`` and the others below it."""
     chosen = {index: _rule(policy, index) for index in indexes}
-    return _edit(f"move {_named(chosen.values())}", policy, moved(policy.rules, chosen, to))
+    return _edit(f"move {_rules_in_words(chosen.values())}", policy, move_rows(policy.rules, chosen, to))
 
 
 def remove_rules(policy: Policy, indexes: Iterable[int]) -> Edit:
-    """Remove rules, as one edit."""
+    """Remove rules in one edit."""
     gone = {index: _rule(policy, index) for index in indexes}
     rest = tuple(rule for index, rule in enumerate(policy.rules) if index not in gone)
-    return _edit(f"remove {_named(gone.values())}", policy, rest)
+    return _edit(f"remove {_rules_in_words(gone.values())}", policy, rest)
 
 
 def set_field(policy: Policy, field: Field, after: object) -> Edit:
-    """Another value for a field of the policy; named by what of it differs, e.g. ``set `roots.shared` to `files```."""
+    """Set a field of the policy; the edit's name tells the difference, e.g. ``set `roots.shared` to `files```."""
     before: object = getattr(policy, field)
     name, old, new = field, before, after
     while is_dataclass(old) and type(old) is type(new):
@@ -62,13 +62,13 @@ def set_field(policy: Policy, field: Field, after: object) -> Edit:
             break
         key, old, new = differing[0]
         name = cast("Field", f"{name}.{key}")
-    said = "" if is_dataclass(new) or isinstance(new, Mapping) else _shown(new)
+    said = "" if is_dataclass(new) or isinstance(new, Mapping) else _short(new)
     label = f"remove `{name}`" if new is None else f"set `{name}` to `{said}`" if said else f"change `{name}`"
     return Edit(label, (FieldChange(field, before, after),))
 
 
-def _shown(value: Any) -> str:
-    """A value in a few words; empty where it takes more."""
+def _short(value: Any) -> str:
+    """A short value in words; empty for a long one."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 and text.isprintable() else ""
 
 
-def _named(rules: Iterable[PolicyRule]) -> str:
+def _rules_in_words(rules: Iterable[PolicyRule]) -> str:
     names = [rule.name for rule in rules]
     return f"policy rule `{names[0]}`" if len(names) == 1 else f"{len(names)} policy rules"
 
@@ -97,12 +97,12 @@ USE_WORDS = {PlaceUse.READ: "read", PlaceUse.WRITE: "change", PlaceUse.SNAPSHOT:
 
 
 def add_catalog(policy: Policy, catalog: Catalog) -> Edit:
-    """A new catalog, the last one; agents with a list of their tools get none of its."""
+    """Append a catalog; agents with a list of tools get none of its tools."""
     return add_catalogs(policy, (catalog,))
 
 
 def add_catalogs(policy: Policy, catalogs: Sequence[Catalog]) -> Edit:
-    """Several new catalogs in one step, behind those there are."""
+    """Append several catalogs in one edit."""
     for catalog in catalogs:
         _check_new(policy, catalog.catalog_id)
     named = ", ".join(f"`{catalog.catalog_id}`" for catalog in catalogs)
@@ -111,7 +111,7 @@ def add_catalogs(policy: Policy, catalogs: Sequence[Catalog]) -> Edit:
 
 
 def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = ()) -> Edit:
-    """Take a catalog out of the policy, with what is said of ``tool_names``, the tools that it gives.
+    """Remove a catalog and the mentions of ``tool_names``, its tools.
 
     The pin of a server stays on disk.
     """
@@ -123,12 +123,12 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
 
 
 def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
-    """Set what the process or module of a catalog gets: sources by id and folders. Its tools are seen from then on."""
+    """Set the places of a catalog's process or module: sources by id and folders. Its tools appear from then on."""
     catalog = _catalog(policy, catalog_id)
     if not catalog.module:
         _process(policy, catalog_id)
     elif PlaceUse.SNAPSHOT in places.values():
-        raise EditRefused("a module gets a place to read or to change, never as a copy")
+        raise EditRefused("a module may read or change a place, but not get a copy of it")
     named = ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in places.items())
     label = f"give the server of `{catalog_id}` {named or 'no place'}"
     if len(label) > 120:
@@ -137,14 +137,14 @@ def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) 
 
 
 def confine(policy: Policy, catalog_id: str | None) -> Edit:
-    """Have the policy hold in the kernel for a server, or (None) for shell commands."""
+    """Confine a server, or (None) shell commands, in the kernel."""
     return _confine(policy, catalog_id, Confine.POLICY, "confine")
 
 
 def unconfine(policy: Policy, catalog_id: str | None) -> Edit:
-    """Let a server, or (None) shell commands, do all that the user may. For a person who was told what that gives away.
+    """Give a server, or (None) shell commands, all rights of the user. Only for a person who has read the warning.
 
-    Nothing else of ours writes it.
+    Nothing else in the program writes ``confine = "none"``.
     """
     return _confine(policy, catalog_id, Confine.NONE, "no longer confine")
 
@@ -159,14 +159,14 @@ def _confine(policy: Policy, catalog_id: str | None, to: Confine, verb: str) -> 
 def _process(policy: Policy, catalog_id: str) -> Catalog:
     catalog = _catalog(policy, catalog_id)
     if catalog.command is None:
-        raise EditRefused(f"no process of its own serves catalog `{catalog_id}`: there is nothing to confine")
+        raise EditRefused(f"catalog `{catalog_id}` has no process of its own to confine")
     return catalog
 
 
 def _check_new(policy: Policy, catalog_id: str) -> None:
     for catalog in policy.catalogs:
         if catalog.catalog_id.casefold() == catalog_id.casefold():
-            raise EditRefused(f"a catalog is named `{catalog.catalog_id}` already")
+            raise EditRefused(f"a catalog `{catalog.catalog_id}` exists already")
 
 
 def _catalog(policy: Policy, catalog_id: str) -> Catalog:

@@ -1,6 +1,6 @@
-"""How far an agent reaches: which capabilities it has, what its sources let an operation do at best, and at one file.
+"""How far an agent reaches: its capabilities, the best that its sources permit, and the verdict at one file.
 
-A source's ``required_tools`` bind only calls that go to it, so an operation is hidden when no source lets it through.
+A source's ``required_tools`` bind only calls that go to it, so an operation is hidden when no source permits it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, n
 
 
 def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:
-    """The kinds that reach at least something: an empty list of hosts, prefixes, tables or names grants nothing."""
+    """The kinds that reach something: an empty list of hosts, prefixes, tables or names grants nothing."""
     return frozenset(kind_of(capability) for capability in capabilities if capability.scope != ())
 
 
 def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
-    """Why every call of the operation is denied for want of a grant; None if some call may lie within."""
+    """The reason why no call of the operation lies within the grants; None if some call may."""
     if missing := op.capabilities - granted:
         code, text = "capability-not-granted", f"needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
-    elif limited := frozenset(kind_of(one) for one in bounded(agent, op)) - op.judgeable:
+    elif limited := frozenset(kind_of(one) for one in bounds(agent, op)) - op.judgeable:
         code = "capability-unjudgeable"
         text = f"names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
     else:
@@ -47,27 +47,27 @@ def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, 
     return Reason(Layer.CAPABILITY, Verdict.DENY, code, f"{what} {text}", where)
 
 
-def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
-    """The agent's grants of kinds that the operation needs where they leave something out."""
+def bounds(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
+    """The agent's grants that the operation needs and that leave something out."""
     kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
     return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
 
 
 def exec_limits(capabilities: Iterable[Capability]) -> tuple[float | None, int | None]:
-    """Seconds of a processor and bytes that each process of an agent may use up; None: not limited by its grants."""
+    """The limits of processor seconds and bytes for each process of an agent; None: its grants set none."""
     held = [one for one in capabilities if isinstance(one, Exec)]
     memory = widest([one.mem_limit for one in held])
     return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
 
 
 def wasm_fuel(capabilities: Iterable[Capability]) -> int | None:
-    """Units of fuel that each module of an agent may use up; None: not limited by its grants."""
+    """The limit of fuel units for each module of an agent; None: its grants set none."""
     fuel = widest([one.fuel for one in capabilities if isinstance(one, WasmExec)])
     return None if fuel is None else int(fuel)
 
 
 def widest(limits: Sequence[float | None]) -> float | None:
-    """The limit of several grants of one kind: the largest; None where one of them has none, or there is none."""
+    """The largest limit among several grants; None if one of them has none, or for no grants."""
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None
 
@@ -77,14 +77,14 @@ def _and(kinds: Iterable[CapabilityKind]) -> str:
 
 
 def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
-    """Whether one of the grants of that kind leaves nothing out."""
+    """Tell whether one grant of that kind leaves nothing out."""
     return any(one.is_whole for one in agent.capabilities if kind_of(one) is kind)
 
 
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})
 _PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, ArgumentConstraints: Verdict.DENY}
-"""What rules of a source do to calls that go to it."""
+"""The effect of a source's rules on calls that go to it."""
 
 
 def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule], ...]:
@@ -98,7 +98,7 @@ def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule]
 
 
 def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: Permission) -> Verdict:
-    """The strictest that calls of the operation may come to at a file of the source with that level."""
+    """The strictest verdict on the operation at a file of the source with that level."""
     in_own = facts.needs_source or bool(op.labels)
     found = _by_action(level, op.actions if in_own else op.path_actions | op.disk_actions)
     if in_own:
@@ -111,9 +111,9 @@ def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: P
 
 
 def sources_reached(policy: Policy, agent: Agent, facts: ToolFacts, op: OperationFacts) -> tuple[Source, ...]:
-    """The sources whose files calls of the operation may come at; texts that nobody takes for paths left aside.
+    """The sources whose files calls of the operation may reach, undeclared texts left aside.
 
-    By the tools on sources and on blocks these are the agent's own, by paths on disk all that there are.
+    Tools on sources and blocks reach the agent's own sources, paths on disk reach all of them.
     """
     if facts.source:
         return ()
@@ -133,7 +133,7 @@ class Reach:
         self._verdicts: dict[tuple[str, tuple[Action, ...], frozenset[Permission]], frozenset[Verdict]] = {}
 
     def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
-        """Why the sources deny the operation, or make every call of it ask; None when they need not."""
+        """The reason why the sources deny the operation, or make every call of it ask; None otherwise."""
         if not facts.needs_source:
             return None
         reached = self._reached(facts, op)
@@ -153,7 +153,7 @@ class Reach:
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
 
     def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
-        """What calls of the operation may come to by their places: by the path, and by what they do at one place."""
+        """The verdicts that depend on the place: by its path, and by the action at one place."""
         by_path: set[Verdict] = set()
         held: set[frozenset[Verdict]] = set()
         for source in self._reached(facts, op):
@@ -167,7 +167,7 @@ class Reach:
         return (every | by_path, _NOTHING) if len(held) > 1 else (frozenset(by_path), every)
 
     def _limit(self, source: Source, facts: ToolFacts, op: OperationFacts) -> Reason | None:
-        """The source's rule that leaves the operation out."""
+        """The source's rule that excludes the operation, as a reason."""
         for index, rule in source_rules(source, facts):
             kind = rule.rule_type
             if isinstance(kind, AllowedOperations) and op.name not in kind.operations:
@@ -178,7 +178,7 @@ class Reach:
         return None
 
     def _reached(self, facts: ToolFacts, op: OperationFacts) -> list[Source]:
-        """The sources of the agent in which calls of the operation may name places."""
+        """The agent's sources in which calls of the operation may name places."""
         if facts.source:
             return [one for one in self._sources if one.source_id == facts.source and one.kind is SourceType.HOST]
         return [one for one in self._sources if op.labels or one.kind is SourceType.FILE]
@@ -203,19 +203,19 @@ class Reach:
 
 
 def _levels(source: Source, facts: ToolFacts, op: OperationFacts) -> frozenset[Permission]:
-    """The levels that calls may come to: what names no key of a program's source has that of the whole source."""
+    """The levels that calls may meet; an operation without keys meets that of the whole source."""
     if facts.source and not op.places:
         return frozenset({PermissionRules(source.permission_rules, source.default_permission).level("")})
     return source.levels
 
 
 def level_outcomes(sources: Iterable[Source], actions: Collection[Action]) -> frozenset[Verdict]:
-    """What the levels of the sources say to the actions."""
+    """The verdicts of the levels of the sources on the actions."""
     return frozenset(verdict_for(level, action) for one in sources for level in one.levels for action in actions)
 
 
 def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
-    """What the levels of all sources may come to for calls that name a path on disk, marked or found."""
+    """The verdicts of the levels of all sources on calls that name a path on disk, marked or found."""
     sources = policy.file_sources
     found = level_outcomes(sources, op.path_actions)
     if op.disk_actions:
@@ -224,13 +224,13 @@ def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
 
 
 def reached_from_roots(policy: Policy, op: OperationFacts) -> tuple[Source, ...]:
-    """The sources that share files with a root in which the operation works; by their names, links left aside."""
+    """The sources that share files with a root of the operation, by name, links left aside."""
     folders = [folder for name, folder in policy.roots.folders.items() if name in op.roots]
     return tuple(one for one in policy.file_sources if any(_overlap(one.base_path, folder) for folder in folders))
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether a folder may be the other, in it or above it; of an absolute and a relative one nobody knows."""
+    """Tell whether one folder may contain the other; a relative and an absolute one may."""
     first, second = normpath(one), normpath(other)
     if first.startswith("/") is not second.startswith("/") or first.startswith("..") or second.startswith(".."):
         return True
@@ -238,21 +238,21 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def label_outcomes(op: OperationFacts) -> frozenset[Verdict]:
-    """What the level of a block may come to; each block has its own, and one of a file has the file's."""
+    """The verdicts on calls that name a block: its level may be any, its own or its file's."""
     return frozenset(verdict_for(level, action) for level in Permission for action in op.actions)
 
 
 def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdict]:
-    """What a level says to the actions; none of them is nothing that it could refuse."""
+    """The verdicts of a level on the actions; allow for no action."""
     return frozenset(verdict_for(level, action) for action in actions) or _ALLOW
 
 
 PathCondition = Mapping[str, "JsonValue"]
-"""A JSON Schema of the arguments that speaks of nothing but paths in sources."""
+"""A JSON Schema of arguments that only speaks of paths in sources."""
 
 
 def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
-    """What the limit asks of the paths of a call; None where it speaks of anything else."""
+    """The condition that a limit puts on the paths of a call; None if it depends on other arguments too."""
     match limit:
         case ToolRule(rule_type=ArgumentConstraints(fields, required)):
             condition: PathCondition = {"properties": dict(fields)}
@@ -265,9 +265,9 @@ def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
 
 
 class PlaceRight:
-    """How the calls of one operation of an agent go by the file that they name.
+    """The verdicts on one operation of an agent, file by file.
 
-    ``rules``: the policy rules that may match a call of the tool. What goes by other arguments is left out of account.
+    ``rules``: the policy rules that may match a call of the tool. Conditions on other arguments are left aside.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class PlaceRight:
         self._default = policy.default
         conditions: list[PathCondition] = []
         self._rules: list[tuple[Verdict, int | None]] = []
-        """Effects, each with the number of its condition; None: it always holds."""
+        """Effects, each with the number of its condition; None: unconditional."""
         for _, rule in rules_for_operation(rules, op.name):
             if rule.is_unconditional:
                 self._rules.append((rule.effect, None))
@@ -288,16 +288,16 @@ class PlaceRight:
                 self._default = Verdict.ALLOW  # it may match a call with any path
         own = {id(rule): one.source_id for one in policy.file_sources for _, rule in source_rules(one, facts)}
         self._constraints: list[tuple[str | None, int]] = []
-        """The source that a constraint is of, None for the agent's and the tool's; the number of its condition."""
+        """The source of each constraint, None for the agent's and the tool's own; the number of its condition."""
         for limit in right.limits:
             if isinstance(limit, ToolRule) and (condition := path_condition(limit, op)) is not None:
                 self._constraints.append((own.get(id(limit)), len(conditions)))
                 conditions.append(condition)
         self.conditions = tuple(conditions)
-        """All that is asked of paths."""
+        """All conditions on paths."""
 
     def verdict(self, source: Source, level: Permission, met: Sequence[bool]) -> Verdict:
-        """At a file of the source with that level; ``met``: which of `conditions` its path meets."""
+        """The verdict at a file of the source with that level; ``met``: which of `conditions` its path meets."""
         found = [self._right.verdict, level_verdict(source, self._facts, self._op, level)]
         if not all(met[at] for owner, at in self._constraints if owner in {None, source.source_id}):
             found.append(Verdict.DENY)
@@ -305,14 +305,14 @@ class PlaceRight:
         return strictest(*found, *(matching or (self._default,)))
 
     def block_verdict(self, level: Permission) -> Verdict:
-        """At a block of memory with that level."""
+        """The verdict at a block of memory with that level."""
         found = [verdict_for(level, action) for action in self._op.actions]
         matching = [effect for effect, at in self._rules if at is None]
         return strictest(self._right.verdict, *found, *(matching or (self._default,)))
 
 
 def place_rights(policy: Policy, agent_id: str, tool: ToolRight) -> dict[str, PlaceRight]:
-    """Of the operations of a tool that an agent sees and whose calls go by the path or block."""
+    """The place rights of the visible operations whose verdict depends on the path or block."""
     facts = tool.facts
     rules = rules_for_tool(rules_for_agent(policy, agent_id), facts.name, facts.major)
     rows = zip(facts.operations, tool.operations, strict=True)

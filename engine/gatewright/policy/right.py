@@ -1,7 +1,7 @@
-"""Effective rights as values: what an agent may do with each operation, and why. It does not compute them.
+"""Effective rights as values: what an agent may do with each operation, and why.
 
-The words of the app are off, ask first, on; here they are deny, ask, allow. ``ticked`` is the checkbox: what the
-agent's own list and rules say. ``verdict`` is what all layers together say; a denied operation is hidden.
+The app says off, ask first, on for deny, ask, allow. ``ticked`` is the checkbox, by the agent's own list and rules;
+``verdict`` is the result of all layers. A denied operation is hidden.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability
-"""A rule on the tool (of its sources or its own too), a policy rule with a condition, a grant with bounds."""
+"""A rule on the tool (also of a source or the tool's own), a policy rule with a condition, or a grant with bounds."""
 
 
 class RightWord(Word):
-    """The word for what an operation comes to, the same wherever it is shown.
+    """The word for an operation's right, the same wherever it appears.
 
-    ``BUT_PATHS``: allowed, but for texts that are paths into a source, which take its level.
+    ``BUT_PATHS``: allowed, except that a text that is a path into a source takes the level there.
     """
 
     OFF = "off"
@@ -39,7 +39,7 @@ class RightWord(Word):
 
 
 class Layer(Word):
-    """Who may turn an operation off or make it ask."""
+    """The layers that may turn an operation off or make it ask."""
 
     TOOLS = "tools"
     RULE = "rule"
@@ -51,9 +51,9 @@ class Layer(Word):
 
 @frozen
 class Reason:
-    """Why a right is as it is. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any.
+    """The reason for a verdict. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any.
 
-    ``rule_id``: the deciding rule's own id or name. ``message``: what its author wants the model to be told.
+    ``rule_id``: the deciding rule's own id or name. ``message``: its author's words to the model.
     """
 
     layer: Layer
@@ -66,27 +66,27 @@ class Reason:
 
 
 class Selection(Protocol):
-    """How the arguments of a call say which operation it is; equal ones are the same value."""
+    """The way in which a call's arguments select an operation; equal ones are the same value."""
 
     @property
     def fields(self) -> frozenset[str]:
-        """The top-level fields that carry it."""
+        """The top-level fields that select it."""
         ...
 
     def declared(self, field: str) -> JsonValue:
-        """What the tool's own schema says of the field; True where it says nothing."""
+        """The tool's own schema of the field; True if it has none."""
         ...
 
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
-        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
+        """The operations that no call can select while ``field`` satisfies ``constraint``, a JSON Schema."""
         ...
 
 
 @frozen
 class PathArgument:
-    """An argument that is a path on disk, or looks like one: its place (``edits[].path``) and what is done there.
+    """An argument that is a path on disk, or looks like one: its place (``edits[].path``) and its use.
 
-    ``use`` None: nothing says. ``confidence``: ``declared`` where the policy says so, else how sure discovery is.
+    ``use`` None: unknown. ``confidence``: ``declared`` by the policy, else how sure discovery is.
     """
 
     argument: str
@@ -95,24 +95,23 @@ class PathArgument:
 
     @property
     def counts(self) -> bool:
-        """Whether a call is judged by it as by a path; the whole paths that other arguments hold are judged anyway."""
+        """The gate judges the argument as a path. It judges whole paths in other arguments anyway."""
         return self.use is not PathUse.NONE and self.confidence in {"declared", "high"}
 
 
 @frozen
 class OperationFacts:
-    """What the policy needs to know of an operation. ``actions``: the file or block actions it may turn out to be.
+    """The facts about an operation that the policy needs. ``actions``: its possible actions on files or blocks.
 
-    ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
-    ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
-    ``defaulted``: those that have a default, null perhaps. ``paths``: those that are, or look like, paths on disk
-    and that its author did not mark; ``places``: those that its author marked as paths in a source. ``needs``: what the
-    policy has to provide for it (`Policy.provides`), or nothing. ``labels``: those marked as labels of blocks.
-    ``disk_actions``: what is done at those marked as paths on disk; ``roots``: in which roots these lie, empty for
-    anywhere. ``commands``: whether one is a shell command. ``holds_texts``: whether a call may hold a text of which
-    nobody says that it is no path; ``takes_others``: whether that may stand in arguments that the schema does not name,
-    as long as nothing closes them. ``deletes``: whether hints or its
-    name say that it takes something away for good.
+    ``capabilities``: the kinds that it needs; ``judged``: those that one of its parameters can be judged by.
+    ``parameters``: all names that it takes, with their JSON Schemas in ``schemas``; ``required``: those that a call
+    must give; ``defaulted``: those with a default, null perhaps. ``paths``: those that are, or look like, paths on disk
+    without a mark of the author; ``places``: those that the author marked as paths in a source; ``labels``: those
+    marked as labels of blocks. ``needs``: a need that the policy must provide (`Policy.provides`), or empty.
+    ``disk_actions``: the actions at arguments marked as paths on disk; ``roots``: the roots in which these lie, empty
+    for anywhere. ``commands``: an argument is a shell command. ``holds_texts``: a call may hold a text that may be a
+    path; ``takes_others``: so may arguments that the schema does not name, while nothing refuses them. ``deletes``:
+    hints or the name suggest that it destroys something for good.
     """
 
     name: str
@@ -138,40 +137,39 @@ class OperationFacts:
 
     @property
     def text_action(self) -> Action:
-        """What is done at a path of which nothing says it: a writing unless the operation only reads."""
+        """The action at an undeclared path: a write unless the operation only reads."""
         return Action.READ if self.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
 
     @property
     def destroys(self) -> bool:
-        """Whether a call may delete a file, a block, a note, or what a stranger's tool keeps."""
+        """A call may delete a file, a block, a note, or data of a stranger's tool."""
         said = self.deletes and self.tier is not SafetyTier.READ_ONLY
         return said or Action.DELETE in self.actions or any(one.use is PathUse.DELETE for one in self.paths)
 
     @property
     def path_actions(self) -> frozenset[Action]:
-        """What is done at the paths that count."""
+        """The actions at the paths that count."""
         return frozenset(
             one.use.action if one.use is not None else self.text_action for one in self.paths if one.counts
         )
 
     @property
     def judgeable(self) -> frozenset[CapabilityKind]:
-        """The kinds whose reach a call can be judged by, paths that nobody marked included."""
+        """The kinds whose reach a call can be judged by, unmarked paths included."""
         return self.judged | _FILES if any(one.counts for one in self.paths) else self.judged
 
 
 @frozen
 class ToolFacts:
-    """What the policy needs to know of a registered tool; a tool without operations has one, named ``""``.
+    """The facts about a registered tool that the policy needs; a tool without operations has one, named ``""``.
 
-    ``operation_names``: the operations in the tool's own order; empty for a tool without operations.
-    ``tool_rules`` are the tool's own; ``selection`` is how calls name its operations, None where nothing says.
-    ``extra_arguments``: what its schema says of arguments that it does not name, None where it says nothing.
-    ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
-    where nothing says.
-    ``held``: why nobody may see it before the operator accepts it; empty where nothing is to be accepted.
-    ``outmoded``: only agents that list it have it. ``source``: the source of a program that it belongs to: its places
-    are keys there, and only who has the source sees it.
+    ``operation_names``: the operations in the tool's own order; empty for a tool without operations. ``tool_rules`` are
+    the tool's own; ``selection`` is the way in which calls select its operations, None if unknown. ``extra_arguments``:
+    its schema's verdict on arguments that it does not name, None if it has none. ``texts``: the places of text
+    arguments (``edits[].path``) that the policy may declare to be paths; None if unknown. ``held``: why the tool is
+    hidden until the operator accepts it; empty if nothing waits. ``outmoded``: only agents that list it have it.
+    ``source``: the program's source that it belongs to: its places are keys there, and only agents with that source see
+    it.
     """
 
     name: str
@@ -196,14 +194,14 @@ class ToolFacts:
 
     @property
     def has_operations(self) -> bool:
-        """Whether it is gated operation by operation."""
+        """True if the gate decides operation by operation."""
         return not (len(self.operations) == 1 and not self.operations[0].name)
 
-    def asked_by(self, rule: ToolRule, operation: OperationFacts) -> tuple[str, ...]:
-        """The arguments that the rule makes a call of the operation give.
+    def mandatory_arguments(self, rule: ToolRule, operation: OperationFacts) -> tuple[str, ...]:
+        """The arguments that the rule requires of a call of the operation.
 
-        Those it does not take are not asked for, and one with a default counts as given. A tool that names no argument
-        at all is asked for whatever a rule on itself names.
+        It requires only parameters of the operation without a default. If the tool names no parameters at all, a rule
+        on the tool itself requires whatever it lists.
         """
         kind = rule.rule_type
         if not isinstance(kind, ArgumentConstraints) or not rule.binds(operation.name):
@@ -216,7 +214,7 @@ class ToolFacts:
         )
 
     def _carries(self, name: str) -> bool:
-        """Whether the field selects the operation and has no default."""
+        """Tell whether the field selects the operation and has no default."""
         if self.selection is None or name not in self.selection.fields:
             return False
         declared = self.selection.declared(name)
@@ -225,13 +223,13 @@ class ToolFacts:
 
 @frozen
 class OperationRight:
-    """One row of the tree: the box, what all layers say, and every reason, the deciding one first.
+    """One row of the tree: the box, the verdict of all layers, and every reason, the deciding one first.
 
-    ``verdict`` is what a call comes to at best. What is stricter for some calls: ``by_path`` by the files they name
+    ``verdict`` is the mildest that a call can get. Stricter ones for some calls: ``by_path`` by the files they name
     (levels and rules of the sources, conditions on paths, bounds of grants on files), ``by_block`` by the level of the
     block or file behind a label, ``by_value`` by anything else in them (constraints, conditions of policy rules, bounds
-    of other grants), ``by_text`` where a text that nobody declared is a path into a source. ``limits``: all that
-    narrows its calls besides the levels; none for an operation that is denied.
+    of other grants), ``by_text`` for an undeclared text that is a path into a source. ``limits``: all that narrows its
+    calls besides the levels; empty for a denied operation.
     """
 
     operation: str
@@ -247,7 +245,7 @@ class OperationRight:
 
     @property
     def word(self) -> RightWord:
-        """The word for it, as strong as what calls come to and no stronger."""
+        """The word for the right: exactly as strong as the verdicts of its calls."""
         if self.verdict is not Verdict.ALLOW:
             return RightWord.OFF if self.verdict is Verdict.DENY else RightWord.ASK
         if self.by_path:
@@ -260,31 +258,31 @@ class OperationRight:
 
     @property
     def depends(self) -> frozenset[Verdict]:
-        """What is stricter than the verdict for some calls, whatever they go by; texts that may be paths left out."""
+        """The verdicts stricter than ``verdict`` for some calls, undeclared texts left aside."""
         return self.by_path | self.by_block | self.by_value
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the model does not see it."""
+        """The model does not see it."""
         return self.verdict is Verdict.DENY
 
     @property
     def is_overruled(self) -> bool:
-        """Whether the box is ticked and another layer turns the operation off."""
+        """The box is ticked, but another layer turns the operation off."""
         return self.ticked and self.is_hidden
 
     @property
     def asks_for_some(self) -> bool:
-        """Whether some calls ask first and others need not."""
+        """Some calls ask first and others do not."""
         return self.verdict is Verdict.ALLOW and Verdict.ASK in self.depends
 
 
 class ToolRight:
     """One tool of one agent: its facts and the right on each operation.
 
-    ``listed``: whether the agent's list has it; ``reasons``: what closes it whole; ``ticked``: the operations whose box
-    is ticked; ``shown``: those that the model sees. ``rows``: the rights on its operations in the tool's own order, or
-    what works them out when they are asked for: a list of tools only needs to know what is shown. It does not change.
+    ``listed``: the agent's list has it; ``reasons``: those that close it whole; ``ticked``: the operations with a tick;
+    ``shown``: those that the model sees. ``rows``: the rights on its operations in the tool's own order, or a function
+    that works them out on first use: a list of tools only needs ``shown``.
     """
 
     __slots__ = ("_rows", "facts", "listed", "reasons", "shown", "ticked")
@@ -323,5 +321,5 @@ class ToolRight:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the model does not see the tool at all."""
+        """The model does not see the tool at all."""
         return not self.shown

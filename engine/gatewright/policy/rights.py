@@ -1,9 +1,9 @@
-"""The app's boxes as edits: ticked one by one, or all by a preset in one word.
+"""The app's boxes as edits: ticked one by one, or all at once by a preset.
 
-Off means not in the kept rule of the tool; a whole tool off means not in ``tools``, and its rules wait: ticking it
-again brings back what they list. All on again keeps the list; *reset* removes the kept rule and the tool's
-``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves every other rule as it is: what an author's
-own rules leave out stays out, and so does what ``[defaults]`` deny.
+An operation that is off is missing from the app's rule for the tool; a tool that is off is missing from ``tools``, and
+its rules lie dormant: a new tick brings back what they list. Turning all on again keeps the list; *reset* removes the
+app's rule and the tool's ``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves all other rules
+alone: an author's own exclusions and denials by ``[defaults]`` stay.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "t
 def tick_operations(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, operations: Iterable[str], *, on: bool
 ) -> Edit:
-    """Turn operations of one tool on or off. Raises EditRefused when an author's rule stands in the way."""
+    """Turn operations of one tool on or off. Raises EditRefused if an author's rule forbids it."""
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
     facts, chosen = boxes.facts(tool_name), frozenset(operations)
-    ticked = boxes.ticked(facts)
+    ticked = boxes.ticks(facts)
     boxes.tick(facts, (ticked | chosen) if on else (ticked - chosen))
     named = ", ".join(f"`{name}`" for name in sorted(chosen) if name)
     label = f"turn {'on' if on else 'off'} {named} of `{tool_name}`" if named else _tool_label(tool_name, on=on)
@@ -37,9 +37,9 @@ def tick_operations(
 
 
 def tick_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, *, on: bool) -> Edit:
-    """Turn a whole tool off, or on: with the operations that it had before it was turned off, else with all of them.
+    """Turn a whole tool off, or on with the operations that it had before, else with all.
 
-    Raises EditRefused when an author's rule stands in the way.
+    Raises EditRefused if an author's rule forbids it.
     """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
@@ -60,12 +60,12 @@ def ask_first(
 
 
 def reset_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str) -> Edit:
-    """Remove the kept rule and the ``approvals`` keys of one tool, so that its own defaults hold again."""
+    """Remove the app's rule and the ``approvals`` keys of one tool, so that its own defaults apply again."""
     return reset_tools(policy, catalog, agent_id, (tool_name,))
 
 
 def reset_tools(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_names: Sequence[str]) -> Edit:
-    """As ``reset_tool`` for several tools, as one edit."""
+    """Reset several tools in one edit."""
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
     for name in tool_names:
@@ -83,23 +83,23 @@ def tick_many(
     on: bool,
     as_before: bool = False,
 ) -> Edit:
-    """Turn operations of many tools on or off, as one edit; what asks goes on asking.
+    """Turn operations of many tools on or off in one edit; operations that ask go on asking.
 
-    Of several tools those operations stay off that an author's rules turn off; of one they raise EditRefused.
-    ``as_before``: a tool that is off and named with all its operations comes back as ``tick_tool`` brings it back.
+    With several tools, operations that an author's rules exclude stay off; with one tool they raise EditRefused.
+    ``as_before``: a tool that is off and named with all its operations comes back as with ``tick_tool``.
     """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
     _tick(boxes, _as_before(boxes, targets) if on and as_before else targets, on=on)
-    return _edit(f"turn {'on' if on else 'off'} {_named(targets)} for `{agent_id}`", agent, boxes)
+    return _edit(f"turn {'on' if on else 'off'} {_targets_in_words(targets)} for `{agent_id}`", agent, boxes)
 
 
 def set_many(
     policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Mapping[str, Sequence[str]], verdict: Verdict
 ) -> Edit:
-    """Allow, ask first for, or turn off operations of many tools, as one edit; see ``tick_many`` for what stays off.
+    """Allow, ask first for, or turn off operations of many tools in one edit; see ``tick_many`` for what stays off.
 
-    One ``approvals`` key for a whole tool makes those of its operations needless.
+    One ``approvals`` key for a whole tool replaces keys for its operations.
     """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
@@ -107,17 +107,19 @@ def set_many(
     if verdict is not Verdict.DENY:
         for name, operations in targets.items():
             _ask(boxes, boxes.facts(name), operations, asks=verdict is Verdict.ASK)
-    return _edit(f"{_WORDS[verdict]} {_named(targets)} for `{agent_id}`", agent, boxes)
+    return _edit(f"{_WORDS[verdict]} {_targets_in_words(targets)} for `{agent_id}`", agent, boxes)
 
 
-def held_off(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Mapping[str, Sequence[str]]) -> int:
-    """How many of these operations cannot be turned on, since an author's rules of the agent leave them out."""
+def count_excluded(
+    policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, targets: Mapping[str, Sequence[str]]
+) -> int:
+    """Count the operations that cannot be turned on, since an author's rules of the agent exclude them."""
     boxes = Boxes(policy, agent_of(policy, agent_id), catalog)
     return sum(len(frozenset(names) - boxes.could(boxes.facts(tool))) for tool, names in targets.items())
 
 
 def _as_before(boxes: Boxes, targets: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
-    """The targets, less what a tool did not have before it was turned off."""
+    """The targets without operations that a tool lacked before somebody turned it off."""
     found: dict[str, Sequence[str]] = {}
     for name, operations in targets.items():
         facts = boxes.facts(name)
@@ -129,7 +131,7 @@ def _as_before(boxes: Boxes, targets: Mapping[str, Sequence[str]]) -> Mapping[st
 def _tick(boxes: Boxes, targets: Mapping[str, Sequence[str]], *, on: bool) -> None:
     for name, operations in targets.items():
         facts, chosen = boxes.facts(name), frozenset(operations)
-        ticked = boxes.ticked(facts)
+        ticked = boxes.ticks(facts)
         wanted = (ticked | chosen) if on else (ticked - chosen)
         if len(targets) == 1:
             boxes.tick(facts, wanted)
@@ -152,14 +154,14 @@ def _ask(boxes: Boxes, facts: ToolFacts, operations: Sequence[str], *, asks: boo
 
 
 def _asks(boxes: Boxes, facts: ToolFacts, row: OperationFacts) -> bool | None:
-    """Whether ``approvals`` make it ask; None when a key of the agent's own denies it, which a wish lifts."""
+    """Tell whether ``approvals`` make it ask; None if the agent's own key denies it, which a new setting lifts."""
     verdict = boxes.approval(facts, row)
     if verdict is Verdict.DENY:
         return False if boxes.own_approval(facts, row) is None else None
     return verdict is Verdict.ASK
 
 
-def _named(targets: Mapping[str, Sequence[str]]) -> str:
+def _targets_in_words(targets: Mapping[str, Sequence[str]]) -> str:
     count = sum(map(len, targets.values()))
     if len(targets) > 1:
         return f"{count:,} operations of {len(targets):,} tools"
@@ -195,13 +197,13 @@ _WANTED = {
 }
 
 
-def promised(preset: Preset, tier: SafetyTier) -> Verdict:
-    """What the preset makes of an operation of that tier, where no other layer says more."""
+def preset_verdict(preset: Preset, tier: SafetyTier) -> Verdict:
+    """The preset's verdict on an operation of that tier, if no other layer is stricter."""
     return _WANTED[preset][tier]
 
 
 def preset_edit(policy: Policy, catalog: Sequence[ToolFacts], agent_ids: Sequence[str], preset: Preset) -> Edit:
-    """One edit that gives one or several agents a preset. Raises EditRefused for an agent that is not there."""
+    """Give one or several agents a preset in one edit. Raises EditRefused for an unknown agent."""
     agents = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
     changes = tuple(AgentChange(agent, with_preset(policy, catalog, agent, preset)) for agent in agents)
     named = f"`{agents[0].agent_id}`" if len(agents) == 1 else f"{len(agents)} agents"
@@ -209,7 +211,7 @@ def preset_edit(policy: Policy, catalog: Sequence[ToolFacts], agent_ids: Sequenc
 
 
 def with_preset(policy: Policy, catalog: Sequence[ToolFacts], agent: Agent, preset: Preset) -> Agent:
-    """The agent with the preset; the very one it was when nothing differs."""
+    """The agent with the preset; the same object if nothing differs."""
     boxes = Boxes(policy, agent, catalog)
     tools = boxes.tools
     wanted = _WANTED[preset]
@@ -222,7 +224,7 @@ def with_preset(policy: Policy, catalog: Sequence[ToolFacts], agent: Agent, pres
 
 
 def _approvals(policy: Policy, tools: Sequence[ToolFacts], preset: Preset) -> Iterator[tuple[str, Verdict]]:
-    """The agent's keys that the preset needs: of the tiers, and where ``[defaults]`` ask for a tool or an operation."""
+    """The agent's keys for the preset: of tiers, and where ``[defaults]`` set a tool or an operation."""
     everyone, wanted = policy.defaults.approvals, _WANTED[preset]
     for tier in SafetyTier:
         stands = everyone.get(str(tier), TIER_DEFAULTS[tier])
@@ -230,14 +232,14 @@ def _approvals(policy: Policy, tools: Sequence[ToolFacts], preset: Preset) -> It
             yield str(tier), wanted[tier]
     if any(key not in set(SafetyTier) for key in everyone):
         for facts in tools:
-            yield from _named_keys(policy, facts, preset)
+            yield from _tool_keys(policy, facts, preset)
 
 
-def _named_keys(policy: Policy, facts: ToolFacts, preset: Preset) -> Iterator[tuple[str, Verdict]]:
+def _tool_keys(policy: Policy, facts: ToolFacts, preset: Preset) -> Iterator[tuple[str, Verdict]]:
     everyone = policy.defaults.approvals
     for row in facts.operations:
         key = f"{facts.name}.{row.name}" if row.name else facts.name
         stands = everyone.get(key, everyone.get(facts.name))
-        wanted = promised(preset, row.tier)
+        wanted = preset_verdict(preset, row.tier)
         if wanted is not Verdict.DENY and stands not in {None, Verdict.DENY, wanted}:
             yield key, wanted

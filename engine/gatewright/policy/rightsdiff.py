@@ -1,6 +1,6 @@
-"""What an edit changes of rights, row by row, between two policies.
+"""The difference that an edit makes to rights, row by row, between two policies.
 
-Boxes are compared as every layer leaves them; limits, sources, capabilities and policy rules as they are written.
+It compares boxes after all layers, and limits, sources, capabilities and policy rules as written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_o
 
 
 class RightState(StrEnum):
-    """What a box and all layers come to. ``OVERRULED``: ticked, and turned off by another layer."""
+    """The state of a box under all layers. ``OVERRULED``: ticked, but turned off by another layer."""
 
     OFF = "off"
     OVERRULED = "off by another layer"
@@ -28,7 +28,7 @@ class RightState(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """What becomes of an operation; ``WRITTEN``: the box differs and the model sees no difference."""
+    """The kind of a change; ``WRITTEN``: the box differs but the model sees no difference."""
 
     ON = "turned on"
     ASKS = "asks first now"
@@ -41,7 +41,7 @@ class ChangeKind(StrEnum):
 class RightChange:
     """One operation that changes; an empty ``operation`` is a tool without any.
 
-    ``danger``: ``privileged``, or ``deletes``; empty for any other. ``word``: what it comes to afterwards.
+    ``danger``: ``privileged``, or ``deletes``; empty for any other. ``word``: its right after the edit.
     """
 
     agent_id: str
@@ -54,7 +54,7 @@ class RightChange:
 
     @property
     def kind(self) -> ChangeKind:
-        """What becomes of it."""
+        """The kind of the change."""
         match self.after:
             case RightState.OFF | RightState.OVERRULED:
                 return ChangeKind.OFF if self.before in _SEEN else ChangeKind.WRITTEN
@@ -65,12 +65,12 @@ class RightChange:
 
     @property
     def opens(self) -> bool:
-        """Whether more can be done afterwards: it is on, or asks, where it was not before, or no longer asks."""
+        """The agent can do more: the operation is newly on or asking, or no longer asks."""
         return _REACH[self.after] > _REACH[self.before]
 
     @property
     def risk(self) -> int:
-        """For a sorted list, the riskiest first: dangerous gains, what no longer asks, other gains, the rest."""
+        """A sort key, the riskiest first: dangerous gains, operations that no longer ask, other gains, the rest."""
         if not self.opens:
             return 3
         if self.danger:
@@ -80,9 +80,10 @@ class RightChange:
 
 @frozen
 class AgentDiff:
-    """Everything that an edit changes of one agent. ``None`` for sources: every source.
+    """All changes of one agent. ``None`` for sources: every source.
 
-    ``agent_id``: as it is afterwards, or was where the agent is gone; ``is_new``, ``is_gone``: it came, or went.
+    ``agent_id``: after the edit, or before it for a removed agent; ``is_new``, ``is_gone``: the agent was added or
+    removed.
     """
 
     agent_id: str
@@ -96,16 +97,16 @@ class AgentDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would differ that is worth a row."""
+        """True if no difference deserves a row."""
         return self == AgentDiff(self.agent_id)
 
     def counts(self) -> Mapping[ChangeKind, int]:
-        """How many rows of each kind."""
+        """The number of rows of each kind."""
         return Counter(row.kind for row in self.rows)
 
     @property
     def opens(self) -> bool:
-        """Whether the agent may do more somewhere; what cannot be told counts as more."""
+        """The agent may do more somewhere; an unclear change counts as more."""
         if any(row.opens for row in self.rows) or self.limits_gone:
             return True
         if self.sources is not None:
@@ -117,9 +118,7 @@ class AgentDiff:
 
 @frozen
 class PartChange:
-    """Something beside the agents that differs, in words; ``opens``: whether more can be done by it, as far as can be
-    told.
-    """
+    """A difference outside the agents, in words; ``opens``: it may permit more."""
 
     what: str
     before: str
@@ -129,19 +128,19 @@ class PartChange:
 
 @frozen
 class PolicyDiff:
-    """What differs between two policies of what agents may do, agent by agent, and beside the agents."""
+    """The differences between two policies in what agents may do: agent by agent, and outside the agents."""
 
     agents: tuple[AgentDiff, ...]
     parts: tuple[PartChange, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Whether every agent may do the same."""
+        """Every agent may do the same."""
         return not (self.agents or self.parts)
 
     @property
     def opens(self) -> bool:
-        """Whether somebody may do more somewhere; what cannot be told counts as more."""
+        """Somebody may do more somewhere; an unclear change counts as more."""
         return any(one.opens for one in (*self.agents, *self.parts))
 
 
@@ -156,7 +155,7 @@ def policy_diff(
     was: Callable[[str], Mapping[str, ToolRight]],
     now: Callable[[str], Mapping[str, ToolRight]],
 ) -> PolicyDiff:
-    """What differs between two policies; ``was`` and ``now`` answer the rights of an agent under each of them."""
+    """Compare two policies; ``was`` and ``now`` return the rights of an agent under each."""
     known = {agent.identity: agent for agent in old.agents.values()}
     in_agents_alone = replace(old, agents=new.agents) == new
     found: list[AgentDiff] = []
@@ -164,28 +163,28 @@ def policy_diff(
     for agent in new.agents.values():
         before = old.agents.get(agent.agent_id) or known.get(agent.identity)
         if before is None:
-            rows = tuple(changed_rights(agent.agent_id, {}, now(agent.agent_id)))
+            rows = tuple(rights_changes(agent.agent_id, {}, now(agent.agent_id)))
             found.append(AgentDiff(agent.agent_id, rows, is_new=True))
             continue
         left.pop(before.agent_id, None)
         if not (in_agents_alone and before == agent):
             found.append(agent_diff(before, agent, was(before.agent_id), now(agent.agent_id)))
     for agent_id in left:
-        gone = (row for row in changed_rights(agent_id, {}, was(agent_id)) if row.after in _SEEN)
-        found.append(AgentDiff(agent_id, tuple([_turned(row) for row in gone]), is_gone=True))
+        gone = (row for row in rights_changes(agent_id, {}, was(agent_id)) if row.after in _SEEN)
+        found.append(AgentDiff(agent_id, tuple([_reverse(row) for row in gone]), is_gone=True))
     return PolicyDiff(tuple([diff for diff in found if not diff.is_empty]), tuple(_parts(old, new)))
 
 
-def _turned(row: RightChange) -> RightChange:
+def _reverse(row: RightChange) -> RightChange:
     return replace(row, before=row.after, after=row.before)
 
 
 def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> AgentDiff:
-    """What differs between an agent and itself after an edit, with its right on every tool before and after."""
+    """Compare an agent before and after an edit, with its right on every tool on both sides."""
     gone, come = _limits(old, new)
     return AgentDiff(
         new.agent_id,
-        tuple(changed_rights(new.agent_id, was, now)),
+        tuple(rights_changes(new.agent_id, was, now)),
         gone,
         come,
         None if old.sources == new.sources else (old.sources, new.sources),
@@ -193,15 +192,15 @@ def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mappin
     )
 
 
-def standing(right: OperationRight) -> RightState:
-    """Of one operation."""
+def state_of(right: OperationRight) -> RightState:
+    """The state of one operation."""
     if right.verdict is Verdict.DENY:
         return RightState.OVERRULED if right.ticked else RightState.OFF
     return RightState.ASKS if right.verdict is Verdict.ASK else RightState.ON
 
 
-def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
-    """Every operation whose tick or verdict differs, of the tools that stand in ``now``; what ``was`` lacks was off."""
+def rights_changes(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
+    """Every operation of the tools in ``now`` whose tick or verdict differs; one that ``was`` lacks counts as off."""
     for name, right in now.items():
         held = was.get(name)
         if held is right:
@@ -212,9 +211,9 @@ def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str
             if one is None:
                 before, is_same = RightState.OFF, not row.ticked
             else:
-                before, is_same = standing(one), one.ticked == row.ticked and one.verdict is row.verdict
+                before, is_same = state_of(one), one.ticked == row.ticked and one.verdict is row.verdict
             if not is_same:
-                yield RightChange(agent_id, name, row.operation, before, standing(row), _danger(right, row), row.word)
+                yield RightChange(agent_id, name, row.operation, before, state_of(row), _danger(right, row), row.word)
 
 
 def _danger(right: ToolRight, row: OperationRight) -> str:
@@ -260,7 +259,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
         if before != after:
             words = [NONE if one is None else str(one.effect) for one in (before, after)]
             opens = before is not None or (after is not None and after.effect is Verdict.ALLOW)
-            yield PartChange(f"policy rule {name}", words[0], _changed(*words), opens)
+            yield PartChange(f"policy rule {name}", words[0], _after_words(*words), opens)
     for row in fields(old.defaults):
         before, after = getattr(old.defaults, row.name), getattr(new.defaults, row.name)
         if before != after:
@@ -269,7 +268,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
     for name in dict.fromkeys((*old.tools, *new.tools)):
         if old.tools.get(name) != new.tools.get(name):
             sides = [NONE if policy.tools.get(name) is None else "set" for policy in (old, new)]
-            yield PartChange(f"settings of {name}", sides[0], _changed(*sides), opens=True)
+            yield PartChange(f"settings of {name}", sides[0], _after_words(*sides), opens=True)
     yield from _confine_part("[workspace] shell", old.shell.confine, new.shell.confine)
     yield from _catalog_parts(old, new)
     old = replace(old, shell=replace(old.shell, confine=new.shell.confine))
@@ -279,7 +278,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
 
 
 def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
-    """The changes in what a server gets, place by place; all else of the catalogs in one row."""
+    """The changes in a server's places, one by one; all other changes of the catalogs in one row."""
     for after in new.catalogs:
         before = old.catalog(after.catalog_id)
         if before is None:
@@ -336,7 +335,7 @@ def _level_part(what: str, before: Permission | None, after: Permission | None) 
     if before is after:
         return
     if after is None:
-        opens = True  # what comes below decides now
+        opens = True  # rules below decide now
     elif before is None:
         opens = after is not Permission.NONE
     else:
@@ -345,6 +344,6 @@ def _level_part(what: str, before: Permission | None, after: Permission | None) 
     yield PartChange(what, was, now, opens)
 
 
-def _changed(before: str, after: str) -> str:
-    """What a thing is afterwards, in words that differ from what it was."""
+def _after_words(before: str, after: str) -> str:
+    """The state after a change; *changed* if it reads like the one before."""
     return "changed" if before == after else after

@@ -1,9 +1,8 @@
-"""Rules as values, each a row that stays the same row through edits: tool rules of an agent, and policy rules.
+"""Rules as values, each a row with a lasting identity: tool rules of an agent, and policy rules.
 
-A tool rule is a kind with its value, the tool it is on, the operations it is for; a kind's class name is its spelling
-in the policy file. Durations are seconds. Of the policy rules that match a call the strictest effect holds: deny
-before ask before allow, before the default. A row has a number of its own, which `dataclasses.replace` and pickling
-carry along; equal rows may have different numbers.
+A tool rule has a kind with its value, a tool, and operations; a kind's class name is its spelling in the policy file.
+Durations are seconds. Among the policy rules that match a call the strictest effect wins: deny before ask before allow,
+before the default. `dataclasses.replace` and pickling carry a row's identity along; equal rows may differ in it.
 """
 
 from __future__ import annotations
@@ -38,34 +37,35 @@ from gatewright.policy.verdict import ANY_TOOL, Verdict
 
 
 class Row(Protocol):
-    """What has an identity."""
+    """A value with an identity."""
 
     @property
     def identity(self) -> int:
-        """Its number."""
+        """The number that identifies the row through edits."""
         ...
 
 
 new_identity = count(os.getpid() << 40).__next__
-"""A number that nothing else has, in this process or in what another one hands over."""
+"""A number that is unique in this process and among those that other processes hand over."""
 
 
 def place_in(rows: Sequence[Row], row: Row, what: str) -> int:
-    """Where a row stands among these, whatever edits made of it. ``what``: how to call it where it is gone.
+    """The place of a row among others by its identity. ``what``: its name for the error.
 
-    Raises EditRefused when it is not among them: it was removed, or is of another policy.
+    Raises EditRefused if they lack it: somebody removed it, or it belongs to another policy.
     """
     for at, one in enumerate(rows):
         if one.identity == row.identity:
             return at
-    raise EditRefused(f"{what} is not there any more")
+    raise EditRefused(f"{what} no longer exists")
 
 
 @frozen
 class PolicyRule:
-    """``agents``, ``tools``, ``operations`` None: all of them. ``when``: a JSON Schema over the canonical arguments.
+    """One rule of ``[policy]``. ``agents``, ``tools``, ``operations`` None: all. ``when``: a JSON Schema over the
+    canonical arguments; None: always.
 
-    ``when`` None: always. ``message`` is for the operator and, on a denial, for the model too.
+    ``message`` is for the operator and, on a denial, for the model too.
     """
 
     name: str
@@ -79,7 +79,7 @@ class PolicyRule:
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether it holds whatever the arguments are."""
+        """The rule holds whatever the arguments are."""
         return self.when is None or self.when is True or self.when == {}
 
 
@@ -111,7 +111,7 @@ RULE_KINDS: dict[str, type[RuleKind]] = {kind.__name__: kind for kind in get_arg
 
 @frozen
 class ToolRule:
-    """One rule on one tool. ``tool_name`` may be ``*`` or ``name@major``; higher ``priority`` is reported first."""
+    """One rule on one tool. ``tool_name`` may be ``*`` or ``name@major``; a higher ``priority`` is reported first."""
 
     tool_name: str
     rule_type: RuleKind
@@ -128,17 +128,17 @@ class ToolRule:
 
     @property
     def operations(self) -> frozenset[str] | None:
-        """The operations that the conditions name; None when they name none: then the rule is for all of them."""
+        """The operations that the conditions name; None if they name none and the rule is for all."""
         prefix = OPERATION_CONDITION
         named = frozenset(text.removeprefix(prefix) for text in self.conditions if text.startswith(prefix))
         return named or None
 
     def binds(self, operation: str) -> bool:
-        """Whether a call of that operation comes under the rule."""
+        """The rule applies to calls of that operation."""
         return self.operations is None or operation in self.operations
 
     def check(self, report: Report) -> None:
-        """Report what could not stand in a file, whichever tools there are."""
+        """Report faults that make it invalid in any file, whichever tools exist."""
         for key, text in (("tool_name", self.tool_name), ("id", self.rule_id)):
             if text is not None and (why := name_error(text)):
                 report.error((key,), "bad-value", f"`{key}` {why}")
@@ -153,9 +153,9 @@ class ToolRule:
 def condition_faults(
     conditions: Sequence[str], tool_name: str | None, kind: RuleKind | None
 ) -> Iterator[tuple[int | None, str, str]]:
-    """What is wrong with conditions, whichever tools there are: which of them (None: all together), code, message.
+    """The faults of conditions, whichever tools exist: the index (None: all together), a code, a message.
 
-    ``tool_name`` or ``kind`` None: of a rule in which these cannot be read.
+    ``tool_name`` or ``kind`` None: unreadable in this rule.
     """
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
@@ -176,4 +176,4 @@ def condition_faults(
         seen.add(condition)
     if kind is not None and kind.names_tools and all(text.startswith(OPERATION_CONDITION) for text in conditions):
         example = "such as `tool` or `tool.operation`"
-        yield None, "bad-condition", f"`{type(kind).__name__}` says nothing without a tool in `conditions`, {example}"
+        yield None, "bad-condition", f"`{type(kind).__name__}` means nothing without a tool in `conditions`, {example}"

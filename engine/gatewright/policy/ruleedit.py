@@ -1,8 +1,8 @@
-"""Edits of an agent's tool rules: limits and constraints set, changed, bound to operations, removed.
+"""Edits of an agent's tool rules: set, change, bind to operations, and remove limits and constraints.
 
-A rule is edited where it stands: its id, priority, metadata and place in the list stay, and so do all other rules. What
-is set for a tool goes into the rule of that kind for the same operations, if there is one. Rules for ``*``, of sources
-and of tools themselves are not an agent's rules on a tool: nothing here touches them.
+An edit keeps a rule's id, priority, metadata and place, and leaves all other rules alone. A limit for a tool joins the
+rule of that kind for the same operations, if one exists. Rules for ``*``, of sources and of tools themselves are not
+the agent's rules on a tool and stay as they are.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from gatewright.policy.rule import (
     RuleKind,
     ToolRule,
 )
-from gatewright.policy.verdict import chosen_tools, names_tool
+from gatewright.policy.verdict import names_tool, pick_tools
 
 Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop | ContinueLoop
-"""The kinds that are one value for a tool or some of its operations."""
+"""The kinds with one value for a tool or some of its operations."""
 
 
 @frozen
 class RulePosition:
-    """A rule of an agent as it stood when it was looked at, at that place; an edit of it follows the rule to where it
-    stands now, and refuses once it is not there any more or says something else.
+    """A rule of an agent and its place when somebody looked; edits find the rule where it stands now, and refuse if it
+    has changed or gone.
     """
 
     agent_id: str
@@ -56,7 +56,7 @@ def set_limit(
     limit: Limit,
     operations: Iterable[str] | None = None,
 ) -> Edit:
-    """Limit a tool, or only some operations of it: in the rule of that kind for just these, else in a new rule."""
+    """Limit a tool or some of its operations: in the rule of that kind for exactly these, else in a new rule."""
     agent = agent_of(policy, agent_id)
     facts = _facts_of(catalog, agent, tool)
     conditions = _conditions(facts, operations)
@@ -68,8 +68,8 @@ def set_limit(
 
 
 def change_rule(policy: Policy, standing: RulePosition, kind: RuleKind) -> Edit:
-    """Another value for a rule where it stands."""
-    agent, at, rule = _standing(policy, standing)
+    """Change the value of a rule in its place."""
+    agent, at, rule = _locate(policy, standing)
     name = f"{kind.edit_name(_what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
     return _edit(name, agent, _put(agent, at, replace(rule, rule_type=kind)))
 
@@ -81,11 +81,11 @@ def bind_rule(
     operations: Iterable[str] | None,
     field: str | None = None,
 ) -> Edit:
-    """Let a rule hold for these operations only; None: for all of them. Conditions that name tools stay.
+    """Bind a rule to these operations; None: to all. Conditions that name tools stay.
 
-    With a field only what the rule says of that argument: the rest of it holds for what it held for.
+    With a field, bind only the rule's constraint on that argument, and leave the rest as it is.
     """
-    agent, at, rule = _standing(policy, standing)
+    agent, at, rule = _locate(policy, standing)
     facts = _facts_named(catalog, agent, rule.tool_name)
     others = tuple(text for text in rule.conditions if not text.startswith(OPERATION_CONDITION))
     conditions = (*others, *_conditions(facts, operations))
@@ -96,14 +96,14 @@ def bind_rule(
     bound = (replace(rule, conditions=conditions),)
     if field is not None:
         _check_field(facts, field, conditions)
-        bound = _parted(rule, field, conditions)
+        bound = _split(rule, field, conditions)
     rules = (*agent.tool_rules[:at], *bound, *agent.tool_rules[at + 1 :])
     return _edit(f"{what} of `{agent.agent_id}` is for {where}", agent, rules)
 
 
 def remove_rule(policy: Policy, standing: RulePosition) -> Edit:
-    """Take a rule away."""
-    agent, at, rule = _standing(policy, standing)
+    """Remove a rule."""
+    agent, at, rule = _locate(policy, standing)
     what = _what(rule.tool_name, rule.conditions)
     name = f"remove the {rule.rule_type.noun} of {what} for `{agent.agent_id}`"
     return _edit(name, agent, _put(agent, at, None))
@@ -120,10 +120,10 @@ def set_constraint(
     *,
     required: bool = False,
 ) -> Edit:
-    """Constrain one more argument of a tool, in the rule for just these operations if there is one.
+    """Constrain one more argument of a tool, in the rule for exactly these operations if one exists.
 
-    ``schema`` None: its value may be anything; ``required``: a call must give it. What a rule says of an argument
-    already is never replaced from here: see ``change_constraint``.
+    ``schema`` None: any value; ``required``: a call must give it. Raises EditRefused for an argument that is
+    constrained already: see ``change_constraint``.
     """
     agent = agent_of(policy, agent_id)
     facts = _facts_of(catalog, agent, tool)
@@ -132,12 +132,14 @@ def set_constraint(
     fits = [i for i, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
     name = f"{_verb(schema)} `{field}` of {_what(facts.name, conditions)} for `{agent_id}`"
     if not fits:
-        rule = ToolRule(facts.name, _said(ArgumentConstraints({}), field, schema, required=required), conditions)
+        rule = ToolRule(
+            facts.name, _with_constraint(ArgumentConstraints({}), field, schema, required=required), conditions
+        )
         return _edit(name, agent, (*agent.tool_rules, rule))
     if any(field in _constraints(agent.tool_rules[i]).arguments for i in fits):
         raise EditRefused(f"`{field}` of {_what(facts.name, conditions)} is constrained already: change that one")
     rule = agent.tool_rules[fits[0]]
-    constraints = _said(_constraints(rule), field, schema, required=required)
+    constraints = _with_constraint(_constraints(rule), field, schema, required=required)
     return _edit(name, agent, _put(agent, fits[0], replace(rule, rule_type=constraints)))
 
 
@@ -151,11 +153,11 @@ def change_constraint(
     *,
     required: bool = False,
 ) -> Edit:
-    """Say something else of one argument of a rule, or the same of another; what the rule says of others stays.
+    """Change a rule's constraint on one argument, or move it to another argument; other constraints stay.
 
-    ``schema`` None: its value may be anything; ``required``: a call must give it.
+    ``schema`` None: any value; ``required``: a call must give it.
     """
-    agent, at, rule = _standing(policy, standing)
+    agent, at, rule = _locate(policy, standing)
     held = _constraints(rule)
     if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
@@ -167,15 +169,15 @@ def change_constraint(
         {new_field if name == field else name: said for name, said in held.fields.items()},
         tuple(new_field if name == field else name for name in held.required),
     )
-    after = _said(named, new_field, schema, required=required)
+    after = _with_constraint(named, new_field, schema, required=required)
     name = f"{_verb(schema)} `{new_field}` of {_what(rule.tool_name, rule.conditions)} for `{agent.agent_id}`"
     return _edit(name, agent, _put(agent, at, replace(rule, rule_type=after)))
 
 
 def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edit:
-    """Take the constraint of one argument away; the rule goes with its last one."""
-    agent, at, rule = _standing(policy, standing)
-    rest = _said(_constraints(rule), field, None, required=False)
+    """Remove the constraint on one argument; the rule goes with its last one."""
+    agent, at, rule = _locate(policy, standing)
+    rest = _with_constraint(_constraints(rule), field, None, required=False)
     what = _what(rule.tool_name, rule.conditions)
     name = f"remove the constraint of `{field}` of {what} for `{agent.agent_id}`"
     after = replace(rule, rule_type=rest) if rest.arguments else None
@@ -183,23 +185,23 @@ def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edi
 
 
 def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The arguments that can be constrained anew: those taken that no rule for just these operations constrains."""
+    """The arguments that a new constraint may name: those that no rule for exactly these operations constrains."""
     chosen = None if operations is None else tuple(operations)
     conditions = _conditions(facts, chosen)
     fits = [rule for _, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
     held = {name for rule in fits for name in _constraints(rule).arguments}
-    return tuple(name for name in taken_fields(facts, chosen) if name not in held)
+    return tuple(name for name in argument_names(facts, chosen) if name not in held)
 
 
-def taken_fields(facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
+def argument_names(facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
     """The arguments that some of these operations take (None: any), each once, in the tool's own order."""
     chosen = None if operations is None else frozenset(operations)
     rows = [row for row in facts.operations if chosen is None or row.name in chosen]
     return tuple(dict.fromkeys(name for row in rows for name in row.parameters))
 
 
-def _standing(policy: Policy, standing: RulePosition) -> tuple[Agent, int, ToolRule]:
-    """Where the rule stands now, by its identity."""
+def _locate(policy: Policy, standing: RulePosition) -> tuple[Agent, int, ToolRule]:
+    """The agent, place and present value of a rule, found by its identity."""
     agent = agent_of(policy, standing.agent_id)
     for at, rule in enumerate(agent.tool_rules):
         if rule.identity == standing.rule.identity and rule == standing.rule:
@@ -220,12 +222,12 @@ def _fits(rule: ToolRule, kind: type[object], conditions: tuple[str, ...]) -> bo
 
 
 def _conditions(facts: ToolFacts, operations: Iterable[str] | None) -> tuple[str, ...]:
-    """The conditions that name just these operations, in the tool's own order; none for all of them."""
+    """The conditions that name exactly these operations, in the tool's own order; none for all of them."""
     if operations is None:
         return ()
     chosen = frozenset(operations)
     if not chosen:
-        raise EditRefused("a rule for no operation would never hold: name one, or let it hold for all")
+        raise EditRefused("a rule for no operation would never apply: name one, or bind it to all")
     if unknown := sorted(chosen.difference(facts.operation_names)):
         raise EditRefused(f"`{facts.name}` has no operation `{unknown[0]}`")
     return tuple(f"{OPERATION_CONDITION}{name}" for name in facts.operation_names if name in chosen)
@@ -233,7 +235,7 @@ def _conditions(facts: ToolFacts, operations: Iterable[str] | None) -> tuple[str
 
 def _check_field(facts: ToolFacts, field: str, conditions: tuple[str, ...]) -> None:
     named = [text.removeprefix(OPERATION_CONDITION) for text in conditions if text.startswith(OPERATION_CONDITION)]
-    taken = taken_fields(facts, named or None)
+    taken = argument_names(facts, named or None)
     if not field or (taken and field not in taken):
         listed = ", ".join(f"`{name}`" for name in taken[:8])
         raise EditRefused(f"{_what(facts.name, conditions)} takes no `{field}`; it takes {listed or 'nothing'}")
@@ -246,8 +248,10 @@ def _constraints(rule: ToolRule) -> ArgumentConstraints:
     return kind
 
 
-def _said(held: ArgumentConstraints, field: str, schema: JsonValue, *, required: bool) -> ArgumentConstraints:
-    """The constraints with this said of one argument; ``schema`` None: nothing of its value."""
+def _with_constraint(
+    held: ArgumentConstraints, field: str, schema: JsonValue, *, required: bool
+) -> ArgumentConstraints:
+    """The constraints with a new one on an argument; ``schema`` None: any value."""
     fields = {name: said for name, said in held.fields.items() if schema is not None or name != field}
     if schema is not None:
         fields[field] = schema
@@ -259,21 +263,21 @@ def _verb(schema: JsonValue) -> str:
     return "require" if schema is None else "constrain"
 
 
-def _parted(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[ToolRule, ...]:
-    """The rule, and where it constrains other arguments too one beside it for this one under other conditions."""
+def _split(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[ToolRule, ...]:
+    """The rule without its constraint on one argument, and a rule beside it for this one under other conditions."""
     held = _constraints(rule)
     if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
     if len(held.arguments) == 1:
         return (replace(rule, conditions=conditions),)
-    own = _said(ArgumentConstraints({}), field, held.fields.get(field), required=field in held.required)
+    own = _with_constraint(ArgumentConstraints({}), field, held.fields.get(field), required=field in held.required)
     beside = ToolRule(rule.tool_name, own, conditions, rule.priority)
-    return (replace(rule, rule_type=_said(held, field, None, required=False)), beside)
+    return (replace(rule, rule_type=_with_constraint(held, field, None, required=False)), beside)
 
 
 def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFacts:
     """The major of the tool that the agent sees."""
-    found = chosen_tools([facts for facts in catalog if facts.name == tool], agent.tools).get(tool)
+    found = pick_tools([facts for facts in catalog if facts.name == tool], agent.tools).get(tool)
     if found is None:
         raise EditRefused(f"no tool `{tool}`")
     return found
@@ -284,7 +288,7 @@ def _facts_named(catalog: Sequence[ToolFacts], agent: Agent, written: str) -> To
     found = [facts for facts in catalog if names_tool(written, facts.name, facts.major)]
     if written == ANY_TOOL or not found:
         raise EditRefused(f"no tool `{written}`")
-    return next(iter(chosen_tools(found, agent.tools).values()))
+    return next(iter(pick_tools(found, agent.tools).values()))
 
 
 def _put(agent: Agent, index: int, rule: ToolRule | None) -> tuple[ToolRule, ...]:

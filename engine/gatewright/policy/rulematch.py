@@ -1,9 +1,9 @@
-"""Relates rules to the tools and agents that they name: which may match a call, which name a tool that is not there.
+"""Rules by the tools and agents that they name: those that may match a call, those that name an unknown tool.
 
-Of the policy rules that match a call the strictest effect holds; where none matches, the default. In a policy that a
-program made, an unknown tool is an error, since the one that was meant would stay open. A tool that does not have the
-operation may come later, and is closed then: nobody can tell what the author meant to allow. ``[tools.NAME]`` is put
-over what a tool says of itself (tiers, description, paths) here, so that approvals, presets and the view agree.
+Among the policy rules that match a call the strictest effect wins; without a match, the default. In a policy that a
+program made, an unknown tool is an error, since the tool that it meant would stay open. A rule that names an unknown
+operation closes the tool: nobody can tell what its author meant to allow. ``[tools.NAME]`` overrides a tool's own facts
+(tiers, description, paths) here, so that approvals, presets and the view agree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, 
 
 
 def subject_of(policy: Policy, address: Address) -> Subject:
-    """The subject of a finding at that address; of a part that the policy lacks only what the address says."""
+    """The subject of a finding at that address; for a part that the policy lacks, the bare address."""
     match address:
         case ("agents", str(agent_id), *rest):
             agent = policy.agents.get(agent_id)
@@ -70,7 +70,7 @@ def _of_policy_rule(rule: PolicyRule, rest: Sequence[str | int]) -> tuple[ToolPa
 
 
 def _parts(names: Iterable[str], operations: Iterable[str] | None) -> tuple[ToolPart, ...]:
-    """Each tool with the operation, where it is one alone."""
+    """Each tool, with the operation if only one is named."""
     only = list(operations or ())
     operation = only[0] if len(only) == 1 else None
     return tuple(dict.fromkeys((split_name(name)[0], operation) for name in names))
@@ -86,26 +86,26 @@ def settings_of(policy: Policy, name: str, major: int) -> ToolSettings | None:
     return policy.tools.get(f"{name}@{major}") or policy.tools.get(name)
 
 
-def overridden(policy: Policy, facts: ToolFacts) -> ToolFacts:
-    """``facts`` as the policy's settings change them; the same object where they change nothing."""
+def with_settings(policy: Policy, facts: ToolFacts) -> ToolFacts:
+    """``facts`` with the policy's settings; the same object if they change nothing."""
     settings = settings_of(policy, facts.name, facts.major)
     if settings is None:
         return facts
     if not (settings.safety_tier or settings.operation_tiers or settings.description or settings.paths):
         return facts
     tiers, paths = tuple(sorted(settings.operation_tiers.items())), tuple(settings.paths.items())
-    return _overridden(facts, settings.safety_tier, tiers, settings.description, paths)
+    return _with_settings(facts, settings.safety_tier, tiers, settings.description, paths)
 
 
-def overridden_all(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
-    """``catalog`` as the policy's settings change it; the same object where they change nothing."""
+def all_with_settings(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+    """``catalog`` with the policy's settings; the same object if they change nothing."""
     if not policy.tools:
         return catalog
-    return tuple(overridden(policy, facts) for facts in catalog)
+    return tuple(with_settings(policy, facts) for facts in catalog)
 
 
 @lru_cache(maxsize=4096)
-def _overridden(
+def _with_settings(
     facts: ToolFacts,
     safety_tier: SafetyTier | None,
     operation_tiers: tuple[tuple[str, SafetyTier], ...],
@@ -154,12 +154,12 @@ def rules_for_operation(rules: Iterable[Numbered], operation: str) -> tuple[Numb
 
 
 def address_of(index: int) -> Address:
-    """Where the rule of that index stands."""
+    """The address of the rule with that index."""
     return ("policy", "rules", index)
 
 
 def certain(policy: Policy, rules: tuple[Numbered, ...], what: str) -> Reason | None:
-    """The denial or ask that holds for every call that ``rules`` are for; None when it depends on the arguments."""
+    """The denial or ask for every call that ``rules`` are about; None if it depends on the arguments."""
     for effect in (Verdict.DENY, Verdict.ASK):
         for index, rule in rules:
             if rule.effect is effect and rule.is_unconditional:
@@ -174,7 +174,7 @@ def certain(policy: Policy, rules: tuple[Numbered, ...], what: str) -> Reason | 
 
 
 def outcomes(policy: Policy, rules: tuple[Numbered, ...]) -> frozenset[Verdict]:
-    """What calls that ``rules`` may match come to by them; the default where all of them have a condition."""
+    """The verdicts of ``rules`` on calls that they may match; with the default if all have conditions."""
     found = {rule.effect for _, rule in rules}
     if not any(rule.is_unconditional for _, rule in rules):
         found.add(policy.default)
@@ -193,12 +193,12 @@ _TIER_WORDS = frozenset(str(tier) for tier in SafetyTier)
 
 
 def misfit(facts: ToolFacts, rule: ToolRule, address: Address | None) -> Reason | None:
-    """What is wrong with ``rule`` on this tool; None when it fits."""
+    """The reason why ``rule`` closes this tool; None if it fits."""
     return _reason(mismatch(facts, rule), address, rule.rule_id)
 
 
 def mismatch(facts: ToolFacts, rule: ToolRule) -> str | None:
-    """Why ``rule`` cannot stand on this tool; None when it can."""
+    """The reason why ``rule`` cannot apply to this tool; None if it can."""
     kind = rule.rule_type
     if rule.tool_name == ANY_TOOL:
         return "an AllowedOperations rule must name one tool" if isinstance(kind, AllowedOperations) else None
@@ -212,9 +212,9 @@ def mismatch(facts: ToolFacts, rule: ToolRule) -> str | None:
 def unknown_tools(
     policy: Policy, before: Policy | None, known: Collection[ToolFacts], absent: Collection[str]
 ) -> tuple[Problem, ...]:
-    """Every place where the policy limits a tool that is not there; ``absent``: those that may come.
+    """Every place where the policy limits an unknown tool; ``absent``: tools that may still come.
 
-    What stands in ``before`` as well was looked at then.
+    An earlier check has covered all that ``before`` has too.
     """
     held: dict[str, set[str]] = {}
     for facts in known:
@@ -236,7 +236,7 @@ def unknown_tools(
     for address, written, dotted in _names(policy, before):
         if not is_known(written, dotted=dotted):
             names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted)]
-            what = "no tool, and no operation of one," if dotted else "no tool"
+            what = "no tool or operation" if dotted else "no tool"
             text = f"{what} is named `{written}`{choice_hint(written, names)}"
             near = near_miss(written, sorted(names))
             found.append(Problem(Severity.ERROR, "unknown-tool", text, near_miss=near, subject=Subject(address)))
@@ -244,7 +244,7 @@ def unknown_tools(
 
 
 def _names(policy: Policy, before: Policy | None) -> Iterator[tuple[Address, str, bool]]:
-    """Where a tool is limited by its name, and whether an operation may follow after a dot."""
+    """Every place that limits a tool by name, and whether an operation may follow after a dot."""
     old = before or Policy()
     for agent_id, agent in policy.agents.items():
         if agent is not old.agents.get(agent_id):
@@ -275,7 +275,7 @@ def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tup
 
 
 def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
-    """An operation of ``operation_tiers``, or an argument of ``paths``, that the tool does not have."""
+    """The reason why settings close a tool: ``operation_tiers`` or ``paths`` name something that it lacks."""
     settings = settings_of(policy, facts.name, facts.major)
     if settings is None:
         return None
@@ -287,14 +287,14 @@ def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
 
 
 def _no_arguments(facts: ToolFacts, named: Iterable[str]) -> str:
-    """Those that it has no text at, in words; a tool that says nothing of its arguments may take any."""
+    """The names without a text argument of the tool, in words; a tool with unknown arguments may take any."""
     return ", ".join(f"`{one}`" for one in named if facts.texts is not None and one not in facts.texts)
 
 
 def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str, Reason]:
-    """By tool name: a policy rule that names it and an operation which none of the tools of that rule has.
+    """By tool name, a policy rule that names an operation which none of its tools has.
 
-    A rule that names a tool which is not there now is left alone: that one may have it.
+    A rule with an absent tool is skipped: that tool may have the operation.
     """
     if not policy.rules:
         return {}

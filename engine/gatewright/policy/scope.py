@@ -1,8 +1,8 @@
-"""Host patterns, path prefixes and message endpoints: the bounds within which an agent may go.
+"""Host patterns, path prefixes and message endpoints: the bounds of an agent's reach.
 
-Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each perhaps with ``:port``; names are compared as
-A-labels in lower case, addresses as addresses. Prefixes are compared by whole components of canonical paths.
-Endpoints are those of ``[workspace] endpoints``, by target.
+Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each with or without ``:port``. Names compare as A-labels
+in lower case, addresses as addresses. Prefixes compare by whole components of canonical paths. Endpoints are those of
+``[workspace] endpoints``, by target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _WITH_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([^:\]]*)")
 
 @frozen
 class _Pattern:
-    """``host`` None: every one; ``below``: names that end in it too; ``port`` None: every one."""
+    """A host pattern in parts. ``host`` None: every host; ``below``: names that end in it too; ``port`` None: every
+    port.
+    """
 
     host: Host | None
     below: bool
@@ -29,13 +31,13 @@ class _Pattern:
 
 
 def check_host_pattern(text: str) -> str | None:
-    """What is wrong with a host pattern, or None."""
+    """The fault of a host pattern, or None."""
     read = _read(text)
     return read if isinstance(read, str) else None
 
 
 def host_matches(pattern: str, host: str, port: int) -> bool:
-    """Whether ``pattern`` covers ``host``, brackets or not, at ``port``. What is no pattern or no host never does."""
+    """Tell whether ``pattern`` covers ``host``, with or without brackets, at ``port``. A malformed one never does."""
     read, given = _read(pattern), _host(host)
     if isinstance(read, str) or given is None or read.port not in {None, port}:
         return False
@@ -45,14 +47,14 @@ def host_matches(pattern: str, host: str, port: int) -> bool:
 
 
 def is_every_host(pattern: str) -> bool:
-    """Whether ``pattern`` leaves nothing out."""
+    """Tell whether ``pattern`` covers every host and port."""
     read = _read(pattern)
     return not isinstance(read, str) and read.host is None and read.port is None
 
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> _Pattern | str:
-    """The pattern, or what is wrong with it."""
+    """Read a pattern; a text tells its fault."""
     if "/" in text or "@" in text:
         return "a host pattern is a host without scheme, user or path"
     if text.count(":") > 1 and not text.startswith("["):
@@ -84,7 +86,7 @@ def _host(text: str) -> Host | None:
 
 
 def check_prefix(text: str) -> str | None:
-    """What is wrong with a prefix as written, or None. ``..`` is accepted: the folder it starts from is known later."""
+    """The fault of a prefix as written, or None. It may hold ``..``: the folder that it starts from comes later."""
     if not text:
         return "a prefix is empty; `.` is the folder of the policy file"
     if "\0" in text:
@@ -97,9 +99,9 @@ def check_prefix(text: str) -> str | None:
 
 
 def covers(prefix: str, path: str) -> bool:
-    """Whether ``path`` is ``prefix`` or lies below it; both absolute or both relative, neither with ``..``.
+    """Tell whether ``path`` is ``prefix`` or lies below it; both must be absolute or both relative.
 
-    A path with ``..`` is not canonical and is never covered.
+    A path with ``..`` is not canonical and never lies below a prefix.
     """
     if prefix.startswith("/") != path.startswith("/"):
         return False
@@ -114,7 +116,7 @@ def _parts(path: str) -> list[str]:
 
 
 def common_depth(prefix: str, path: str) -> int:
-    """How many leading components both have in common."""
+    """The number of leading components that both have in common."""
     depth = 0
     for one, other in zip(_parts(prefix), _parts(path), strict=False):
         if one != other:
@@ -124,14 +126,14 @@ def common_depth(prefix: str, path: str) -> int:
 
 
 TARGETS = ("user", "agent", "group", "discord", "bluesky")
-"""What a message may be sent to; each needs an endpoint of its name."""
+"""The possible targets of a message; each needs an endpoint of its name."""
 DISCORD_URL = "https://discord.com/api/v10"
 BLUESKY_URL = "https://bsky.social"
 
 
 @frozen
 class AgentEndpoint:
-    """The inboxes of other agents. ``agents``: of these alone; None: of every agent of the policy."""
+    """The inboxes of other agents. ``agents``: only these; None: all agents of the policy."""
 
     agents: tuple[str, ...] | None = None
 
@@ -140,8 +142,8 @@ class AgentEndpoint:
 class DiscordEndpoint:
     """A bot on Discord; ``token_env`` names the environment variable with its token.
 
-    ``channels``: the ids of those that it may write to; None: every one that Discord lets it. ``url``: where Discord is
-    reached, if not at its usual address.
+    ``channels``: the ids of the channels that it may write to; None: all that Discord permits. ``url``: the address of
+    Discord, if not the usual one.
     """
 
     token_env: str
@@ -153,7 +155,7 @@ class DiscordEndpoint:
 class BlueskyEndpoint:
     """The account ``handle`` on Bluesky; ``password_env`` names the environment variable with its app password.
 
-    ``handles``: the accounts that its posts may be addressed to; None: any. ``url``: the server of the account.
+    ``handles``: the accounts that its posts may address; None: any. ``url``: the server of the account.
     """
 
     handle: str
@@ -177,18 +179,18 @@ class Endpoints:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that have an endpoint, in the order of `TARGETS`."""
+        """The targets with an endpoint, in the order of `TARGETS`."""
         there = (self.user, self.agent, self.groups, self.discord, self.bluesky)
         return tuple(target for target, one in zip(TARGETS, there, strict=True) if one)
 
     @property
     def outside(self) -> dict[str, str]:
-        """The targets whose endpoint connects to a service, each with its address."""
+        """The targets with an endpoint at a service, each with its address."""
         there = {"discord": self.discord, "bluesky": self.bluesky}
         return {target: one.url for target, one in there.items() if one is not None}
 
     def definition(self, target: str) -> str:
-        """What is trusted of an endpoint that connects, in words: where, with which secret, for whom."""
+        """The facts about a service to trust: its address, the secret that it gets, and the recipients."""
         if target == "discord" and (one := self.discord) is not None:
             whom = "every channel" if one.channels is None else f"the channels {', '.join(one.channels)}"
             return f"{one.url}\nwith the token in {one.token_env}, for {whom}"
@@ -199,12 +201,12 @@ class Endpoints:
 
     @property
     def agents(self) -> frozenset[str]:
-        """Every agent that it names."""
+        """Every agent that the endpoints name."""
         named = (self.agent.agents or ()) if self.agent is not None else ()
         return frozenset(named).union(*self.groups.values())
 
     def recipients(self, agents: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-        """For each target whom a message may go to, where that is limited; ``agents``: those of the policy."""
+        """The permitted recipients of each target that limits them; ``agents``: those of the policy."""
         found = {
             "agent": None if self.agent is None else tuple(agents) if self.agent.agents is None else self.agent.agents,
             "group": tuple(self.groups) or None,
@@ -215,9 +217,9 @@ class Endpoints:
 
 
 def need_of(target: str) -> str:
-    """What a tool needs that sends messages to that target, as `Policy.provides` names it."""
+    """The need of tools that send messages to that target, as `Policy.provides` names it."""
     return f"endpoint {target}"
 
 
 EVERY_ENDPOINT = tuple(map(need_of, TARGETS))
-"""What a tool needs that is there with any endpoint."""
+"""The needs that any one endpoint meets."""

@@ -1,8 +1,8 @@
-"""Permission rules that can decide nothing, because rules above them match all that they match. It touches no disk.
+"""Permission rules that decide nothing, because rules above them match everything they match.
 
-Decided exactly, on the languages of the patterns (as automata over classes of bytes), for every path there could be;
-where that would take too many steps nothing is said: what is reported is proved. A rule that hides nothing may still
-decide no file of a given tree: that is what hit counts tell.
+The proof is exact: it compares the languages of the patterns (as automata over classes of bytes) for all possible
+paths, and reports nothing if that would take too many steps. A rule with a match of its own may still decide no file of
+a given tree: hit counts show that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_NAMES = frozenset({"", ".", ".."})
 class Shadow:
     """Rule ``index`` (from 0) decides no path: ``by`` are rules above it that match everything it matches.
 
-    ``harmless``: all of ``by`` give the same level, so that nothing would change without the rule.
+    ``harmless``: all of ``by`` give the same level, so that the rule can go without effect.
     """
 
     index: int
@@ -37,8 +37,8 @@ class Shadow:
     harmless: bool
 
 
-def shadowed(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
-    """The rules that can never decide, in order. ``max_steps``: how many all proofs together may take."""
+def find_shadows(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
+    """Find the rules that can never decide, in order. ``max_steps``: the most steps for all proofs together."""
     patterns = [parse_git_pattern(rule.pattern) for rule in rules]
     machines, classes, budget = [_Machine(one) for one in patterns], _classes(patterns), _Budget(max_steps)
     found: list[Shadow] = []
@@ -53,9 +53,9 @@ def shadowed(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) ->
 
 
 def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: int) -> bool:
-    """Tell whether one of some words of the pattern is decided by it; that spares the proof in nearly every case.
+    """Tell whether the pattern decides one of its sample words; that saves the proof in nearly every case.
 
-    No matcher is made for it: a policy is looked through at every start.
+    It builds no matcher: every start looks through the policy.
     """
     draw = random.Random(index)
     above = [one for one in machines[:index] if not one.is_long]
@@ -66,7 +66,7 @@ def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: 
         taker = next((at for at, one in enumerate(above) if one.takes(word)), None)
         if taker is None:
             return True
-        above.insert(0, above.pop(taker))  # it is likely to take the next one, too
+        above.insert(0, above.pop(taker))  # it is likely to take the next word, too
     return False
 
 
@@ -87,20 +87,20 @@ def _whole(pattern: GitPattern) -> tuple[Token, ...]:
 def _hiders(machines: Sequence[_Machine], index: int, classes: Sequence[int], budget: _Budget) -> tuple[int, ...]:
     above = [one for one in range(index) if not machines[one].is_long]
     for one in above:
-        if _covered(machines[index], [machines[one]], classes, budget):
+        if _is_covered(machines[index], [machines[one]], classes, budget):
             return (one,)
-    if not _covered(machines[index], [machines[one] for one in above], classes, budget):
+    if not _is_covered(machines[index], [machines[one] for one in above], classes, budget):
         return ()
     needed = above
     for one in above:
         fewer = [other for other in needed if other != one]
-        if _covered(machines[index], [machines[other] for other in fewer], classes, budget):
+        if _is_covered(machines[index], [machines[other] for other in fewer], classes, budget):
             needed = fewer
     return tuple(needed)
 
 
 def _classes(patterns: Sequence[GitPattern]) -> tuple[int, ...]:
-    """One byte for each class of bytes that no pattern tells apart; ``/`` is one of its own."""
+    """One byte for each class of bytes that no pattern distinguishes; ``/`` has its own."""
     sets = {token for pattern in patterns for token in _whole(pattern) if not isinstance(token, Wild)}
     ordered = sorted(sets, key=sorted)
     kinds: dict[tuple[bool, ...], int] = {}
@@ -112,16 +112,16 @@ def _classes(patterns: Sequence[GitPattern]) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many steps all proofs together may still take."""
+    """The steps that remain for all proofs together."""
 
     steps: int
 
 
 class _Machine:
-    """The paths that a pattern matches, by themselves or by a folder above; a state is a set of places, as bits.
+    """The paths that a pattern matches, themselves or by a folder above; a state is a set of places, as bits.
 
-    Place ``k`` stands before token ``k``, behind the last one the path itself matches; ``inside`` a folder that does
-    everything matches. A ``**/`` has a second place for being among its folders.
+    Place ``k`` stands before token ``k``; behind the last token the path itself matches, and ``inside`` it everything
+    matches because a folder above did. A ``**/`` has a second place among its folders.
     """
 
     def __init__(self, pattern: GitPattern) -> None:
@@ -133,16 +133,16 @@ class _Machine:
         self.inside = 1 << (count + 1)
         self._among = count + 2
         self._known: dict[tuple[int, int], int] = {}
-        self.start = self._closed(1)
+        self.start = self._closure(1)
 
     def accepts(self, state: int, *, folder: bool) -> bool:
-        """Whether the path read so far matches; ``folder``: it ends with ``/``."""
+        """Tell whether the path so far matches; ``folder``: it ends with ``/``."""
         if state & self.inside:
             return True
         return not folder and not self._folders_only and bool(state & self._matched)
 
     def takes(self, word: str) -> bool:
-        """Tell whether a path matches, whose characters are bytes; a last ``/`` says folder."""
+        """Tell whether a path of bytes as characters matches; a final ``/`` means a folder."""
         state = self.start
         for char in word:
             state = self.step(state, ord(char))
@@ -155,10 +155,10 @@ class _Machine:
         key = (state, code)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._closed(self._moved(state, code))
+            found = self._known[key] = self._closure(self._next(state, code))
         return found
 
-    def _moved(self, state: int, code: int) -> int:
+    def _next(self, state: int, code: int) -> int:
         if state & self.inside:
             return self.inside
         if code == _SLASH and state & self._matched:
@@ -177,8 +177,8 @@ class _Machine:
                 after |= 1 << (place + 1)
         return after
 
-    def _closed(self, state: int) -> int:
-        """With the places that are reached by reading nothing."""
+    def _closure(self, state: int) -> int:
+        """The state with the places that need no further byte."""
         for place, token in enumerate(self._tokens):
             if state >> place & 1 and isinstance(token, Wild):
                 state |= 1 << (place + 1)
@@ -187,8 +187,8 @@ class _Machine:
         return state
 
 
-def _covered(one: _Machine, others: Sequence[_Machine], classes: Sequence[int], budget: _Budget) -> bool:
-    """Whether every path that ``one`` matches is matched by one of ``others``; False where that takes too long."""
+def _is_covered(one: _Machine, others: Sequence[_Machine], classes: Sequence[int], budget: _Budget) -> bool:
+    """Tell whether ``others`` together match every path that ``one`` matches; False if that takes too long."""
     start: tuple[bool, int, tuple[int, ...]] = (True, one.start, tuple(other.start for other in others))
     seen: set[tuple[bool, int, tuple[int, ...]]] = {start}
     waiting: list[tuple[bool, int, tuple[int, ...]]] = [start]

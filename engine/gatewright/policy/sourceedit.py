@@ -1,6 +1,6 @@
-"""Edits of sources and their levels: rules set, added, removed, moved; sources added, changed, removed.
+"""Edits of sources and their levels: set, add, remove and move rules; add, change and remove sources.
 
-Agents and places of servers name sources, so they go along when one is renamed or removed.
+Agents and places of servers name sources, so they follow when a source is renamed or removed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from gatewright.base.amount import plural
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import PermissionRule, Policy, Source, is_folder_place
-from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, moved
+from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, move_rows
 from gatewright.policy.verdict import Permission
 
 
@@ -23,7 +23,7 @@ def set_level(policy: Policy, source_id: str, index: int, level: Permission) -> 
 
 
 def set_rule(policy: Policy, source_id: str, index: int, rule: PermissionRule) -> Edit:
-    """Put another rule in the place of the one at ``index``."""
+    """Replace the rule at ``index``."""
     source = _source(policy, source_id)
     old = _rule(source, index)
     rule = replace(rule, identity=old.identity)
@@ -37,7 +37,7 @@ def set_default_level(policy: Policy, source_id: str, level: Permission) -> Edit
 
 
 def add_rule(policy: Policy, source_id: str, rule: PermissionRule, index: int | None = None) -> Edit:
-    """Insert a rule before ``index``, or as the last one."""
+    """Insert a rule before ``index``, or append it."""
     source = _source(policy, source_id)
     rules = list(source.permission_rules)
     rules.insert(len(rules) if index is None else index, rule)
@@ -50,36 +50,38 @@ def remove_rule(policy: Policy, source_id: str, index: int) -> Edit:
 
 
 def remove_rules(policy: Policy, source_id: str, indexes: Iterable[int]) -> Edit:
-    """Remove several rules, as one edit."""
+    """Remove several rules in one edit."""
     source = _source(policy, source_id)
     gone = {index: _rule(source, index) for index in sorted(set(indexes))}
     rules = tuple(rule for i, rule in enumerate(source.permission_rules) if i not in gone)
-    return _edit(f"remove {_named(gone.values())} of `{source_id}`", source, replace(source, permission_rules=rules))
+    return _edit(
+        f"remove {_rules_in_words(gone.values())} of `{source_id}`", source, replace(source, permission_rules=rules)
+    )
 
 
 def move_rule(policy: Policy, source_id: str, index: int, to: int) -> Edit:
-    """Move the rule at ``index`` so that it stands at ``to`` afterwards."""
+    """Move the rule at ``index`` to ``to``."""
     return move_rules(policy, source_id, (index,), to)
 
 
 def move_rules(policy: Policy, source_id: str, indexes: Iterable[int], to: int) -> Edit:
-    """Move rules, in the order they have, so that the first of them stands at ``to`` afterwards, the others below."""
+    """Move rules, in their order, so that the first stands at ``to`` and the others below it."""
     source = _source(policy, source_id)
     chosen = {index: _rule(source, index) for index in sorted(set(indexes))}
-    after = replace(source, permission_rules=moved(source.permission_rules, chosen, to))
-    return _edit(f"move {_named(chosen.values())} of `{source_id}`", source, after)
+    after = replace(source, permission_rules=move_rows(source.permission_rules, chosen, to))
+    return _edit(f"move {_rules_in_words(chosen.values())} of `{source_id}`", source, after)
 
 
 def add_source(policy: Policy, source: Source) -> Edit:
-    """A new source, the last one; agents with a list of their sources do not get it."""
+    """Append a source; agents with a list of sources do not get it."""
     _check_new(policy, source.source_id)
     return Edit(f"add source `{source.source_id}`", (SourceChange(None, source),))
 
 
 def remove_source(policy: Policy, source_id: str) -> Edit:
-    """Take a source out of the policy, of the agents' lists and the places of servers. Nothing on disk is touched."""
+    """Remove a source from the policy, the agents' lists and the places of servers. Files on disk stay."""
     source = _source(policy, source_id)
-    agents, servers = _renamed(policy, source_id, ()), _places_renamed(policy, source_id, None)
+    agents, servers = _agent_changes(policy, source_id, ()), _server_changes(policy, source_id, None)
     holders = [plural(len(rows), what) for rows, what in ((agents, "agent"), (servers, "server")) if rows]
     name = f"remove source `{source_id}`"
     if holders:
@@ -88,21 +90,24 @@ def remove_source(policy: Policy, source_id: str) -> Edit:
 
 
 def change_source(policy: Policy, source_id: str, after: Source) -> Edit:
-    """Other settings for a source, where it stands; lists of agents and places of servers follow another id."""
+    """Change the settings of a source in its place; lists of agents and places of servers follow a new id."""
     before = _source(policy, source_id)
     follow: tuple[AgentChange | CatalogChange, ...] = ()
     if after.source_id != source_id:
         if after.source_id.casefold() != source_id.casefold():
             _check_new(policy, after.source_id)
         _check_id(after.source_id)
-        follow = *_renamed(policy, source_id, (after.source_id,)), *_places_renamed(policy, source_id, after.source_id)
-    told = _told(before, after)
+        follow = (
+            *_agent_changes(policy, source_id, (after.source_id,)),
+            *_server_changes(policy, source_id, after.source_id),
+        )
+    told = _differences(before, after)
     name = f"{told[0]} of `{source_id}`" if len(told) == 1 else f"change source `{source_id}`"
     return Edit(name, (SourceChange(before, after), *follow))
 
 
-def _told(before: Source, after: Source) -> list[str]:
-    """What differs, in words that end before the name of the source."""
+def _differences(before: Source, after: Source) -> list[str]:
+    """The differences in words that fit before the name of the source."""
     pairs = (
         ("change the id", before.source_id != after.source_id),
         (f"set the folder to `{after.base_path}`", before.base_path != after.base_path),
@@ -113,8 +118,8 @@ def _told(before: Source, after: Source) -> list[str]:
     return [words for words, differs in pairs if differs]
 
 
-def _renamed(policy: Policy, source_id: str, instead: tuple[str, ...]) -> tuple[AgentChange, ...]:
-    """The agents that list a source, with ``instead`` in its place."""
+def _agent_changes(policy: Policy, source_id: str, instead: tuple[str, ...]) -> tuple[AgentChange, ...]:
+    """The changes of agents that list a source, with ``instead`` in its place."""
     changes: list[AgentChange] = []
     for agent in policy.agents.values():
         if agent.sources is not None and source_id in agent.sources:
@@ -124,8 +129,8 @@ def _renamed(policy: Policy, source_id: str, instead: tuple[str, ...]) -> tuple[
     return tuple(changes)
 
 
-def _places_renamed(policy: Policy, source_id: str, to: str | None) -> tuple[CatalogChange, ...]:
-    """The servers that have a source as a place, with it under another id, or without it."""
+def _server_changes(policy: Policy, source_id: str, to: str | None) -> tuple[CatalogChange, ...]:
+    """The changes of servers that have a source as a place, with its new id or without it."""
     changes: list[CatalogChange] = []
     for catalog in policy.catalogs:
         if catalog.places is not None and source_id in catalog.places and not is_folder_place(source_id):
@@ -139,7 +144,7 @@ def _check_new(policy: Policy, source_id: str) -> None:
     _check_id(source_id)
     for source in policy.sources:
         if source.source_id.casefold() == source_id.casefold():
-            raise EditRefused(f"a source is named `{source.source_id}` already")
+            raise EditRefused(f"a source `{source.source_id}` exists already")
 
 
 def _check_id(source_id: str) -> None:
@@ -149,7 +154,7 @@ def _check_id(source_id: str) -> None:
         raise EditRefused("the name of a source has no spaces around it and no control characters")
 
 
-def _named(rules: Iterable[PermissionRule]) -> str:
+def _rules_in_words(rules: Iterable[PermissionRule]) -> str:
     """One rule by its pattern, several by their number."""
     patterns = [rule.pattern for rule in rules]
     return f"rule `{patterns[0]}`" if len(patterns) == 1 else f"{len(patterns)} rules"

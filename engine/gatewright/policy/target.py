@@ -1,7 +1,7 @@
-"""Targets of a call (a path with its level, and what is done there) and the bounds of a process, as values.
+"""Targets of a call (a path with its level, and the action there) and the bounds of a process, as values.
 
-Paths of a `Confinement` are absolute, without links and ``..``; `sources.roomplan` works out what it means for the
-files that are there, `adapters.confine` has the kernel hold it.
+Paths of a `Confinement` are absolute, without links and ``..``; `sources.roomplan` applies it to the files on disk,
+`adapters.confine` has the kernel enforce it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from gatewright.policy.scope import covers
 from gatewright.policy.verdict import Action, Permission
 
 Approved = bool | Callable[[], bool]
-"""Whether somebody agreed; asked when acting, alone with what is changed, it says whether that still holds."""
+"""An approval; a function, called just before the effect with what it is about, tells whether it still holds."""
 
 FILE_LABEL = "file:"
-"""How the labels of blocks begin that stand for files."""
+"""The prefix of block labels that stand for files."""
 
 NOT_PERMITTED = "not-permitted"
-"""Code of a ToolFailure with which a tool says that a level denies the call, where the places that it names do not."""
+"""The code of a ToolFailure by which a tool denies a call for a level, when the places that it names permit it."""
 
 
 @frozen
 class Located:
     """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved.
 
-    ``level``: its level as of when it was looked at, where it was; what decides by it decides at the same moment.
+    ``level``: its level at the moment of the look, if known; a decision by it belongs to the same moment.
     """
 
     source_id: str
@@ -44,10 +44,10 @@ class Located:
 class FileTarget:
     """A path on disk that an argument names: ``absolute`` is resolved, ``relative`` is below its root.
 
-    The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix.
-    ``writes``: whether the parameter is declared as one that is written to. ``root``: the root of ``[workspace]`` that
-    the path is in, with whose name ``relative`` then begins; ``in_source`` is the path below the source's base.
-    ``stands``: where it is on disk, in a disposable copy; None: where ``absolute`` says.
+    The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix. ``writes``:
+    the parameter is declared as a path to write. ``root``: the root of ``[workspace]`` that holds the path;
+    ``relative`` then begins with its name. ``in_source`` is the path below the source's base. ``stands``: its location
+    in a disposable copy; None: at ``absolute``.
     """
 
     parameter: str
@@ -61,7 +61,7 @@ class FileTarget:
 
     @property
     def place(self) -> Located | None:
-        """The same as a place in the source; None where no source holds it."""
+        """The same as a place in the source; None outside all sources."""
         if self.source_id is None:
             return None
         relative = self.relative if self.in_source is None else self.in_source
@@ -79,9 +79,9 @@ class NameTarget:
 
 @frozen
 class BlockTarget:
-    """The block of memory that a label names, with its level as of when it was looked at.
+    """The block of memory that a label names, with its level at the moment of the look.
 
-    A label that no block bears has ``block_id`` "" and level none, so that it fares as one that nobody may see.
+    An unknown label has ``block_id`` "" and level none, like a block that nobody may see.
     """
 
     parameter: str
@@ -92,7 +92,9 @@ class BlockTarget:
 
 @frozen
 class CapabilityCheck:
-    """What the capability stage found about one kind. ``target`` is the argument judged, ``""``: the kind as such."""
+    """The capability stage's finding about one kind. ``target`` is the argument that it judged, ``""``: the kind
+    itself.
+    """
 
     kind: CapabilityKind
     allowed: bool
@@ -101,7 +103,7 @@ class CapabilityCheck:
 
 @frozen
 class Refusal:
-    """Why a path or label is not accepted. ``reason`` is the operator's; ``hint`` is safe to show the model."""
+    """The reason why a path or label is refused. ``reason`` is the operator's; ``hint`` is safe to show the model."""
 
     code: str
     reason: str
@@ -110,9 +112,9 @@ class Refusal:
 
 @frozen
 class LevelDecision:
-    """The level of a place and what decided it: a rule's index (from 0) and pattern, the default, or protection.
+    """The level of a place and its origin: a rule's index (from 0) and pattern, the default, or protection.
 
-    ``source_id``: whose rule or default it is, where it is another source over the same files; None: the place's own.
+    ``source_id``: another source over the same files whose rule or default it is; None: the place's own.
     """
 
     permission: Permission
@@ -123,7 +125,7 @@ class LevelDecision:
 
 
 class Later:
-    """A change that is worked out when somebody asks for it, and only once."""
+    """A change that is worked out once, on first use."""
 
     __slots__ = ("_known", "_work_out")
 
@@ -132,7 +134,7 @@ class Later:
         self._known: tuple[str | None] | None = None
 
     def __call__(self) -> str | None:
-        """The change. Raises ToolFailure where it cannot be done."""
+        """The change. Raises ToolFailure if it cannot be done."""
         if self._known is None:
             self._known = (self._work_out(),)
         return self._known[0]
@@ -140,11 +142,12 @@ class Later:
 
 @frozen
 class NamedPlace:
-    """Where a text of a call leads on disk: ``absolute`` has no links, ``relative`` is below the base of ``source_id``.
+    """The place on disk that a text of a call names: ``absolute`` has no links, ``relative`` is below the base of
+    ``source_id``.
 
-    ``level`` None: no source holds it. ``start``: the folder that a relative text was taken to start from. ``inside``:
-    the path below the base of what in that folder has the level. ``argument`` and ``action``: of the call;
-    ``program``: that gets the text in a shell command; ``stands``: something is there.
+    ``level`` None: no source holds it. ``start``: the folder that a relative text starts from. ``inside``: the path
+    below that folder which has the level. ``argument`` and ``action`` belong to the call; ``program``: the program that
+    gets the text in a shell command; ``stands``: something exists there.
     """
 
     absolute: str
@@ -161,10 +164,10 @@ class NamedPlace:
 
 @frozen
 class Assessment:
-    """What a call would do: the action it needs, why it should ask by itself, and the change to the text.
+    """The effect of a call: its action, a reason to ask by itself, and the change to the text.
 
-    ``later`` gives the change where working it out costs something: only whoever is asked needs it. It raises
-    ToolFailure where the call cannot be done, so that nobody is asked in vain.
+    ``later`` gives a change that is expensive to work out: only an approver needs it. It raises ToolFailure if the call
+    cannot be done, so that nobody is asked in vain.
     """
 
     action: Action | None = None
@@ -173,12 +176,12 @@ class Assessment:
     later: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
     def change(self) -> str | None:
-        """The change to the text, if any, worked out now. Raises ToolFailure where it cannot be done."""
+        """The change to the text, if any. Raises ToolFailure if it cannot be done."""
         return self.diff if self.later is None else self.later()
 
     @classmethod
     def failing(cls, action: Action | None, failure: ToolFailure) -> Assessment:
-        """Of a call that cannot be done, whoever agrees to it."""
+        """The assessment of a call that cannot be done, whoever approves it."""
 
         def later() -> str | None:
             raise ToolFailure(str(failure), code=failure.code)
@@ -188,7 +191,7 @@ class Assessment:
 
 @frozen
 class FileText:
-    """Text of a file and where it came from: ``block`` (with unsaved edits perhaps) or ``disk``."""
+    """The text of a file and its origin: ``block`` (with unsaved edits perhaps) or ``disk``."""
 
     content: str
     origin: str
@@ -196,7 +199,7 @@ class FileText:
 
 
 class View(Word):
-    """The view that a process has of a path: nothing, something to read, or something to change and delete, too."""
+    """The view that a process has of a path: absent, readable, or free to change and delete."""
 
     ABSENT = "absent"
     READ = "read"
@@ -215,9 +218,9 @@ _VIEWS = {
 
 
 def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
-    """The view that a level comes to for a process that may do ``use`` where it lies.
+    """The view that a level gives a process with that ``use`` of the place.
 
-    In a private copy it may try what asks and appends, too: that is judged when it is written back.
+    In a private copy it may also try appends and changes that ask: the gate judges them when it writes them back.
     """
     view = _VIEWS[level]
     if use is PlaceUse.SNAPSHOT and view is View.READ and level is not Permission.READ_ONLY:
@@ -227,7 +230,7 @@ def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
 
 @frozen
 class Tree:
-    """The levels of a source, for whatever process reaches it: over one path the strictest of all trees counts."""
+    """The levels of a source for all processes; where trees overlap, the strictest counts."""
 
     base: str
     default: Permission
@@ -235,7 +238,7 @@ class Tree:
 
     @property
     def closes(self) -> bool:
-        """True where some path in it has a level at which no process sees it."""
+        """True if one of its levels hides paths from processes."""
         return View.ABSENT in {_VIEWS[self.default], *(_VIEWS[rule.permission] for rule in self.rules)}
 
 
@@ -249,7 +252,7 @@ class Place:
 
 @frozen
 class ProcessBounds:
-    """The most that one process, and what it starts, may use up; None: no bound of ours."""
+    """The most that one process and its children may use; None: unlimited."""
 
     cpu_s: float | None = None
     memory_bytes: int | None = None
@@ -262,11 +265,10 @@ class ProcessBounds:
 class Confinement:
     """All that exists for a process.
 
-    ``places`` in which ``trees`` give the levels; ``closed`` never exists, ``fixed`` never changes, places or not.
-    ``programs``: what it needs to run that lies outside the system's own folders, to be read. ``hosts``: patterns of
-    what it may connect to (``*``: all that is not private), empty for no network; ``allow_private``: names may lead to
-    private addresses. ``environment``: the variables that it gets. ``subject``: whose it is (agent and tool or
-    catalog), for the log.
+    ``trees`` give the levels in ``places``; ``closed`` never exists and ``fixed`` never changes, even in a place.
+    ``programs``: files outside the system's own folders that it needs to run, readable. ``hosts``: patterns of
+    permitted connections (``*``: all that is not private), empty for no network; ``allow_private``: names may lead to
+    private addresses. ``environment``: its variables. ``subject``: its owner (agent and tool or catalog), for the log.
     """
 
     places: tuple[Place, ...] = ()
@@ -279,13 +281,13 @@ class Confinement:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
     bounds: ProcessBounds = field(default_factory=ProcessBounds)
     folder: str = "/"
-    """The folder where it begins."""
+    """Its working folder."""
     agent_id: str = field(default="", compare=False)
     subject: str = field(default="", compare=False)
 
     @property
     def windows(self) -> tuple[Place, ...]:
-        """The places to be changed in which levels close names: such a name is hidden only once it appeared."""
+        """The places to change in which levels hide names: such a name is hidden only after it appears."""
         closing = [tree.base for tree in self.trees if tree.closes]
         return tuple(
             place

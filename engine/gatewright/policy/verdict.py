@@ -1,7 +1,7 @@
-"""Verdicts, safety tiers, permission levels and tool names: the words that a policy is written in.
+"""Verdicts, safety tiers, permission levels and tool names: the vocabulary of a policy.
 
-Each tier and each level gives a verdict: allow, ask or deny. The table of levels is the contract's: partner and human
-mean one thing here, "ask before any writing". A tool is written as ``name`` or ``name@major``.
+Each tier and each level gives a verdict: allow, ask or deny. The contract fixes the table of levels: partner and human
+both mean "ask before any writing". A tool is written as ``name`` or ``name@major``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gatewright.base.word import Word
 
 
 class Verdict(Word):
-    """What a decision says; the order of strictness is allow < ask < deny."""
+    """The outcome of a decision; the order of strictness is allow < ask < deny."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -23,7 +23,7 @@ class Verdict(Word):
 
     @property
     def words(self) -> str:
-        """As the app says it."""
+        """The app's word for the verdict."""
         return "ask first" if self is Verdict.ASK else self.value
 
 
@@ -31,7 +31,7 @@ STRICTNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 def strictest(*verdicts: Verdict) -> Verdict:
-    """The strictest of them; allow when there is none."""
+    """The strictest of them; allow for none."""
     return max(verdicts, key=STRICTNESS.__getitem__, default=Verdict.ALLOW)
 
 
@@ -42,7 +42,7 @@ def stricter(verdicts: frozenset[Verdict], than: Verdict) -> frozenset[Verdict]:
 
 
 class SafetyTier(Word):
-    """How much an operation can do, the least first; spelt as in the policy file's ``approvals``."""
+    """The power of an operation, the least first; spelt as in the policy file's ``approvals``."""
 
     READ_ONLY = "read_only"
     SIDE_EFFECTING = "side_effecting"
@@ -54,11 +54,11 @@ TIER_DEFAULTS = {
     SafetyTier.SIDE_EFFECTING: Verdict.ALLOW,
     SafetyTier.PRIVILEGED: Verdict.ASK,
 }
-"""The verdict of a tier where no ``approvals`` key says otherwise."""
+"""The verdict on a tier without an ``approvals`` key."""
 
 
 def deciding_keys(tool: str, operation: str, tier: SafetyTier) -> tuple[str, ...]:
-    """The keys of ``approvals`` that may say what becomes of an operation, the most specific first."""
+    """The keys of ``approvals`` that may decide an operation, the most specific first."""
     return (f"{tool}.{operation}", tool, str(tier)) if operation else (tool, str(tier))
 
 
@@ -75,7 +75,7 @@ class Permission(Word):
 
 
 class Action(Word):
-    """What an operation does to a file or block, the mildest first."""
+    """The effect of an operation on a file or block, the mildest first."""
 
     READ = "read"
     APPEND = "append"
@@ -84,7 +84,7 @@ class Action(Word):
 
 
 class PathUse(Word):
-    """What a tool does at a path that an argument of it names; none: the argument is no path."""
+    """The use that a tool makes of a path argument; none: the argument is no path."""
 
     READ = "read"
     WRITE = "write"
@@ -93,7 +93,7 @@ class PathUse(Word):
 
     @property
     def action(self) -> Action:
-        """What a level has to allow; what is written may be written over."""
+        """The action that a level must permit; a write may overwrite."""
         return {PathUse.DELETE: Action.DELETE, PathUse.WRITE: Action.OVERWRITE}.get(self, Action.READ)
 
 
@@ -110,23 +110,23 @@ _TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, actio
 
 
 def verdict_for(level: Permission, action: Action) -> Verdict:
-    """What ``level`` says to ``action``."""
+    """The verdict of ``level`` on ``action``."""
     return _TABLE[level, action]
 
 
 def is_more_open(level: Permission, than: Permission) -> bool:
-    """Whether something is freer under ``level``: asked about where it was denied, or allowed where it was not."""
+    """Tell whether ``level`` gives some action a milder verdict than ``than``."""
     return any(STRICTNESS[_TABLE[level, action]] < STRICTNESS[_TABLE[than, action]] for action in Action)
 
 
 ANY_TOOL = "*"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 _DIGITS = 9
-"""The longest major: a longer number is a name, since Python would not even read one of thousands of digits."""
+"""The most digits of a major; a longer number is part of the name, since Python refuses to read thousands of digits."""
 
 
 def tool_name_fault(name: object) -> str:
-    """The fault of a ``name`` that policies and protocols cannot write; empty where they can."""
+    """The fault of a ``name`` that policies and protocols cannot write; empty for a valid one."""
     if isinstance(name, str) and _NAME.fullmatch(name):
         return ""
     return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
@@ -150,15 +150,15 @@ def split_name(written: str) -> tuple[str, int | None]:
 
 
 def names_tool(written: str, tool_name: str, major: int) -> bool:
-    """Whether ``written`` (bare, ``name@major`` or ``*``) stands for that tool."""
+    """Tell whether ``written`` (bare, ``name@major`` or ``*``) names that tool."""
     if "@" not in written:
         return written in (tool_name, ANY_TOOL)
     name, wanted = split_name(written)
     return name == tool_name and wanted in {None, major}
 
 
-def chosen_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict[str, _Tool]:
-    """One major per name, in catalog order: the one that ``listed`` asks for by ``name@major``, else the highest."""
+def pick_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict[str, _Tool]:
+    """Pick one major per name, in catalog order: the one that ``listed`` names as ``name@major``, else the highest."""
     asked_for = [split_name(written) for written in listed or () if "@" in written]
     wanted = {name: major for name, major in asked_for if major is not None}
     chosen: dict[str, _Tool] = {}

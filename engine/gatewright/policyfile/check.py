@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address, RawPath, Report
-from gatewright.policy.composition import called_operations, ordinal
+from gatewright.policy.composition import ordinal, step_operations
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import ToolFacts, ToolRight
@@ -28,7 +28,7 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.scope import EVERY_ENDPOINT
-from gatewright.policy.verdict import Verdict, chosen_tools, names_tool, split_name
+from gatewright.policy.verdict import Verdict, names_tool, pick_tools, split_name
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.readpolicy import check_policy_rules
 
@@ -96,7 +96,7 @@ class Sight:
         """The agent's right on a registered tool: of two majors on the one that it has."""
         if name not in self._rights:
             held = self._majors[name]
-            facts = held[0] if len(held) == 1 else chosen_tools(held, self._agent.tools)[name]
+            facts = held[0] if len(held) == 1 else pick_tools(held, self._agent.tools)[name]
             self._rights[name] = self._layers.right(facts)
         return self._rights[name]
 
@@ -170,7 +170,7 @@ def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bo
         return False
     if agent.tools is not None and not any(names_tool(one, facts.name, facts.major) for one in agent.tools):
         return False
-    return chosen_tools(majors[facts.name], agent.tools)[facts.name] is facts
+    return pick_tools(majors[facts.name], agent.tools)[facts.name] is facts
 
 
 _TOOL, _SAVE = "file", "save"
@@ -276,7 +276,7 @@ class PolicyCheck:
             return
         policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
-        chosen, sight = chosen_tools(self._known.facts, agent.tools), None
+        chosen, sight = pick_tools(self._known.facts, agent.tools), None
         listed = _listed(policy, agent, chosen)
         needing = (name for name, facts in chosen.items() if facts.needs_source and name in listed)
         if not policy.sources_of(agent) and (first := next(needing, None)) is not None:
@@ -315,10 +315,10 @@ class PolicyCheck:
                     message += "other tools and may not come before it: they are all denied"
                     report.error((*path, "tool_rules", index, "rule_type"), "start-with-composition", message)
             for index, step in enumerate(composition.steps):
-                facts = chosen_tools(self._majors.get(step.tool, ()), agent.tools).get(step.tool)
+                facts = pick_tools(self._majors.get(step.tool, ()), agent.tools).get(step.tool)
                 if facts is None:
                     continue
-                names = frozenset(row.name for row in called_operations(facts, step) if row.name)
+                names = frozenset(row.name for row in step_operations(facts, step) if row.name)
                 what = sight.hides(step.tool, names or None)
                 if what is not None:
                     message = f"agent `{agent.agent_id}` has `{composition.name}` but does not see {what}"

@@ -13,7 +13,7 @@ from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Catalog, Policy
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
-from gatewright.policy.verdict import SafetyTier, chosen_tools, split_name
+from gatewright.policy.verdict import SafetyTier, pick_tools, split_name
 
 
 @frozen
@@ -144,7 +144,7 @@ class Names:
         if listed not in self._chosen:
             key = tuple(name for name in listed or () if split_name(name)[1] is not None)
             if key not in self._chosen:
-                self._chosen[key] = chosen_tools(self._known.facts, key)
+                self._chosen[key] = pick_tools(self._known.facts, key)
             self._chosen[listed] = self._chosen[key]
         return self._chosen[listed]
 

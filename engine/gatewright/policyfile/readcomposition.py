@@ -19,8 +19,8 @@ from gatewright.policy.composition import (
     BadReference,
     Composition,
     CompositionStep,
-    called_operations,
     reference_of,
+    step_operations,
     texts_in,
 )
 from gatewright.policy.document import Policy
@@ -129,7 +129,7 @@ def check_steps(rows: Sequence[Row], compositions: Sequence[Composition], names:
                 row.report.error(place, "bad-value", message)
                 continue
             facts = names.tool(step.tool, place)
-            if facts and not any(called_operations(one, step) for one in facts):
+            if facts and not any(step_operations(one, step) for one in facts):
                 _report_operation(row, row.at("steps", index, "arguments"), facts[-1], step)
 
 

@@ -124,7 +124,7 @@ def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: 
         path = (*place, "required", index)
         if taken and name not in taken and name not in fields:
             _report_unknown(facts, name, taken, path, report, at_value=True)
-        elif name in taken and not any(name in facts.asked_by(rule, operation) for operation in bound):
+        elif name in taken and not any(name in facts.mandatory_arguments(rule, operation) for operation in bound):
             message = f"{shown(name)} has a default, which counts as given: constrain its value instead"
             report.warning(path, "rule-without-effect", message)
 
@@ -137,7 +137,7 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
     before: dict[tuple[str, str], list[tuple[ToolRule, Schema]]] = {}
     for rule, facts, place in rules:
         for index, name in enumerate(_required(rule)):
-            asking = [operation for operation in facts.operations if name in facts.asked_by(rule, operation)]
+            asking = [operation for operation in facts.operations if name in facts.mandatory_arguments(rule, operation)]
             others = (held for held, of, _ in rules if of.name == facts.name and is_off(_fields(held).get(name)))
             if any(other.binds(operation.name) for other in islice(others, MOST_COMPARED) for operation in asking):
                 message = (

@@ -1,8 +1,7 @@
-"""An SQLite file in a private folder: made whole, opened without following anything, anew after a fork.
+"""An SQLite file in a private folder: created whole, opened without following links, reopened after a fork.
 
-All of ours use a write-ahead log. A file is built under another name and only then gets its own, so no process ever
-finds one half made, and none of ours ever has a rollback journal beside it: SQLite would obey one that somebody put
-there, and may delete a file that it names.
+Every file uses a write-ahead log. It gets its name only when complete, so that no process finds a half-made one and
+none of our files ever has a rollback journal: SQLite would obey a planted journal, and may delete a file that it names.
 """
 
 from __future__ import annotations
@@ -26,21 +25,20 @@ _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
 Connection = sqlite3.Connection
 _FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
-"""ValueError: sqlite3 may not even be able to say what is wrong with a file; OverflowError: a number in it is past what
-it holds."""
+"""ValueError: sqlite3 may fail to describe a fault of the file; OverflowError: a number in it exceeds sqlite3's range.
+"""
 _of_parents: list[object] = []
 _opening = cache(fork_safe_lock)
-"""Held while any file is opened: a fork never comes in the middle of it."""
+"""Held while any file is being opened, so that no fork interrupts it."""
 
 
 class Database:
-    """The file at ``path``, which appears when it is first written; None: in memory.
+    """The file at ``path``, created by the first write; None: in memory.
 
-    Any thread may use it, one at a time: within `reading` and `writing`. What goes wrong with the file there is raised
-    as ``refusal``, with a text that begins with ``what`` it is. ``make``: has the tables in a file that may have them
-    already, or older ones. ``pragmas``: set where it is written. ``most_bytes``: the longest text or blob in it.
-    ``virtual``: the virtual tables that it may have, by name, each with the very statement that made it.
-    ``home_seal``: the one that it has to bear.
+    Threads use it one at a time, within `reading` and `writing`. Failures of the file there become ``refusal``, with a
+    text that begins with ``what`` it is. ``make``: creates the tables, or updates older ones. ``pragmas``: set before
+    writing. ``most_bytes``: the longest text or blob in it. ``virtual``: the permitted virtual tables, each by name
+    with its exact statement. ``home_seal``: the seal that it must carry.
     """
 
     def __init__(
@@ -77,26 +75,26 @@ class Database:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """The connection is the parent's; to close it here would disturb the parent."""
+        """Abandon the parent's connection: closing it here would disturb the parent."""
         if self._is_file:
             _of_parents.append(self._connection)
             self._connection = None
 
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
-        """The open file, for this thread alone; None while there is none. Nothing of it is changed."""
+        """The open file, read-only and for this thread alone; None if it does not exist."""
         with self.lock:
             try:
-                yield self._opened_for(write=False)
+                yield self._connection_for(write=False)
             except _FAILURES as error:
-                raise self._refused("read", error) from error
+                raise self._refusal_of("read", error) from error
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
-        """A transaction that no other process writes beside: all of it or nothing. The body may end it."""
+        """A transaction that excludes other writers: all of it or nothing. The body may end it early."""
         with self.lock:
             try:
-                connection = self._opened_for(write=True)
+                connection = self._connection_for(write=True)
                 assert connection is not None
                 connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -107,27 +105,25 @@ class Database:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
             except _FAILURES as error:
-                raise self._refused("written", error) from error
+                raise self._refusal_of("written", error) from error
 
     @contextmanager
     def failing(self, how: str) -> Generator[None]:
-        """What goes wrong with the file, or with another that belongs to it, is a refusal: it cannot be ``how``."""
+        """Turn failures of the file, or of one that belongs to it, into a refusal: it cannot be ``how``."""
         try:
             yield
         except _FAILURES as error:
-            raise self._refused(how, error) from error
+            raise self._refusal_of(how, error) from error
 
-    def _refused(self, how: str, error: Exception) -> WorkspaceError:
+    def _refusal_of(self, how: str, error: Exception) -> WorkspaceError:
         self.close()
         words = str(error)
         if isinstance(error, OSError) and error.strerror:
             words = error.strerror.lower() + (f" (`{error.filename}`)" if error.filename else "")
         return self._refusal(f"{self.what} cannot be {how}: {words}")
 
-    def _opened_for(self, *, write: bool) -> Connection | None:
-        """The open file, opened anew when another one lies in its place; None while there is none and nothing is to be
-        written.
-        """
+    def _connection_for(self, *, write: bool) -> Connection | None:
+        """The connection, reopened if another file lies in its place; None for a missing file that nobody writes."""
         if not self._is_file:
             return self._in_memory()
         if self._connection is not None and self.is_current() and not (write and self._is_read_only):
@@ -145,7 +141,7 @@ class Database:
         return self._connection
 
     def is_current(self) -> bool:
-        """Whether the file that is open still is the one of that name."""
+        """Tell whether the open file still has its name."""
         try:
             facts = os.lstat(self._address)  # asked at every decision; `Path.lstat` takes three times as long
         except FileNotFoundError:
@@ -153,21 +149,21 @@ class Database:
         return (facts.st_dev, facts.st_ino) == self.identity
 
     def mark(self) -> tuple[int, ...]:
-        """A value that is another once a change can be read, whoever made it, and no sooner; () where there is no file.
+        """A value that changes exactly when a new change becomes readable, whoever made it; () for no file.
 
-        Facts of the files would be too early: the log grows before anybody can read what is in it. A failure closes
-        the file, and with each opening the mark is another: keep a Database that does nothing else.
+        Facts of the files would change too early: the log grows before anybody can read its content. A failure closes
+        the file, and each opening changes the mark: use a separate Database for it.
         """
         with self.reading() as connection:
             return () if connection is None else self.version(connection)
 
     def version(self, connection: Connection) -> tuple[int, ...]:
-        """A value that is another after each change of the open file, by anybody, and with each opening."""
-        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # of each opening it begins anew
+        """A value that changes with each change of the open file, by anybody, and with each opening."""
+        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # each opening counts anew
         return (*self.identity, self._openings, *seen, connection.total_changes)
 
     def close(self) -> None:
-        """Let go of the file; what is in memory stays."""
+        """Close the file; data in memory stays."""
         with self.lock:
             if self._connection is not None and self._is_file:
                 self._connection.close()
@@ -182,14 +178,14 @@ class Database:
         return self._connection
 
     def _create(self) -> None:
-        """Under the folder's lock, so that nobody replaces the file of another."""
+        """Create the file under the folder's lock, so that no process replaces another's."""
         fresh = f".{self._name}.{secrets.token_hex(6)}.tmp"
         path = self._folder.path / fresh
         put_seal = None if self._home_seal is None else self._home_seal.maker()
-        with self._folder.locked():
+        with self._folder.exclusive():
             if self._folder.look(self._name) is not None:
                 return
-            for side in (_LOG, _INDEX, _JOURNAL):  # of a file that was removed: they would be taken for this one's
+            for side in (_LOG, _INDEX, _JOURNAL):  # of a removed file: SQLite would take them for this one's
                 self._folder.delete(self._name + side)
             try:
                 os.close(self._folder.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL))
@@ -209,11 +205,11 @@ class Database:
                 raise
 
     def _open(self, *, write: bool) -> Connection:
-        identity = self._checked()
-        connection = self._connected("rw" if write else "ro")
+        identity = self._identify()
+        connection = self._connect("rw" if write else "ro")
         try:
-            if self._checked() != identity:
-                raise FileNotFoundError(f"`{self.path}` was replaced while it was opened")
+            if self._identify() != identity:
+                raise FileNotFoundError(f"`{self.path}` was replaced during opening")
             if not write:
                 connection = self._readable(connection)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
@@ -236,19 +232,19 @@ class Database:
         return connection
 
     def _require_own(self, connection: Connection) -> None:
-        """Raises ForeignStore for what was made with the keys of somebody else, or for another workspace."""
+        """Raises ForeignStore for a file made with another user's keys, or for another workspace."""
         seal = self._home_seal
         why = "" if seal is None or seal.adopts else seal.why_foreign(connection)
         if why:
             raise ForeignStore(
-                f"{self.what} is foreign and nothing of it is used: {why}. Move it away to begin anew; or, if you "
+                f"{self.what} is foreign, so Gatewright ignores it: {why}. Move it away to begin anew; or, if you "
                 "trust what it holds, take it over with `gatewright memory adopt`"
             )
 
-    def _checked(self) -> Identity:
-        """Which file it is, once it and those beside it are what they have to be."""
+    def _identify(self) -> Identity:
+        """The identity of the file, after checks on it and its companions."""
         if self._folder.look(self._name + _JOURNAL) is not None:
-            raise sqlite3.DatabaseError(f"`{self._name}{_JOURNAL}` lies beside it, which is none of ours")
+            raise sqlite3.DatabaseError(f"`{self._name}{_JOURNAL}` lies beside it and is not ours")
         for side in (_LOG, _INDEX):
             self._folder.look(self._name + side)
         facts = self._folder.look(self._name)
@@ -256,13 +252,13 @@ class Database:
             raise FileNotFoundError(f"`{self.path}` is gone")
         return facts.st_dev, facts.st_ino
 
-    def _connected(self, mode: str) -> Connection:
+    def _connect(self, mode: str) -> Connection:
         return sqlite3.connect(
             _address(self.path, mode), uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False
         )
 
     def _readable(self, connection: Connection) -> Connection:
-        """Itself; where not even a lock can be made, the file as it was left."""
+        """The connection itself; or, where even a lock is impossible, an immutable view of the file."""
         try:
             connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.OperationalError:
@@ -270,7 +266,7 @@ class Database:
             if log is not None and log.st_size:
                 raise
             connection.close()
-            return self._connected("ro&immutable=1")
+            return self._connect("ro&immutable=1")
         return connection
 
 
@@ -292,7 +288,7 @@ _STRANGE = (
     "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE hidden AND one.type <> 'virtual'",
     "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE dflt_value LIKE '%(%'",
 )
-"""Views, triggers, indexes of expressions; conditions of tables; columns and defaults that are worked out."""
+"""Views, triggers, indexes of expressions; conditions of tables; computed columns and defaults."""
 _SPECIAL = (
     "SELECT one.name, one.type, sql FROM pragma_table_list AS one LEFT JOIN sqlite_schema AS made "
     "ON made.name = one.name WHERE one.schema = 'main' AND one.type <> 'table'"
@@ -300,8 +296,8 @@ _SPECIAL = (
 
 
 def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
-    """Tables of plain columns and our own virtual ones alone: whatever else came with a file would run, for as long as
-    it likes.
+    """Raises DatabaseError unless the file holds only plain tables and our own virtual ones: SQLite would run anything
+    else, for as long as it likes.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
     special = connection.execute(_SPECIAL).fetchall()
@@ -309,4 +305,4 @@ def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
     if any(connection.execute(question).fetchone() for question in _STRANGE) or any(
         not name.startswith(inner) if kind == "shadow" else virtual.get(name) != made for name, kind, made in special
     ):
-        raise sqlite3.DatabaseError("it holds more than plain tables: it is none of ours")
+        raise sqlite3.DatabaseError("it holds more than plain tables, so it is not ours")

@@ -1,13 +1,14 @@
-"""Folders of state and keys: where they lie, the one way to open a file there, the seal that tells own from foreign.
+"""Folders of state and keys: their place, the one way to open files there, and seals that tell own files from foreign
+ones.
 
-Whoever hands over a workspace hands over its state folder too, so a name there is not taken for what it says: a
-symbolic link (the folder itself included), a file that has a second name elsewhere, a pipe, a device or a folder in the
-place of a file is refused, and nothing is made through one. What lies above the folder is the user's and may be links:
-a folder that somebody named is the one that its links lead to; the one beside a policy is taken as it stands.
+A workspace comes with its state folder, so a name there proves nothing: the program refuses symbolic links (the folder
+itself included), files with a second name elsewhere, and pipes, devices or folders in the place of a file, and creates
+nothing through them. The path above the folder is the user's and may contain links: a folder that somebody named is
+resolved; the one beside a policy is used as it stands.
 
-A row's seal is HMAC-SHA-256 (RFC 2104, FIPS 180-4). The seal of a store of memory binds the file, not its rows, to its
-state folder and to the keys of its user: a store that came with somebody's workspace, or was copied from another one,
-is told from an own one. Whoever can write into an own one needs no other.
+A row's seal is HMAC-SHA-256 (RFC 2104, FIPS 180-4). The seal of a memory store binds the file, not its rows, to its
+state folder and to the user's keys: it exposes a store that came with somebody's workspace or was copied from another.
+A person who can write into an own store needs no other.
 """
 
 from __future__ import annotations
@@ -53,26 +54,26 @@ def key_folder(explicit: Path | None = None) -> Path:
 
 
 def is_durable(explicit: bool | None = None) -> bool:
-    """Whether audit rows are to outlast a loss of power: ``explicit``, else GATEWRIGHT_DURABLE (1, true, yes or on)."""
+    """Tell whether audit rows must survive loss of power: ``explicit``, else GATEWRIGHT_DURABLE (1, true, yes, on)."""
     if explicit is not None:
         return explicit
     return os.environ.get(DURABLE_VARIABLE, "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 _LOOKS_UP_BELOW = os.open in os.supports_dir_fd
-"""Whether a folder can be held open and names looked up in it. On Windows they are looked up by path, and whoever can
-replace a folder above is not kept out; a link is refused all the same.
+"""True if names can be looked up in an open folder. Windows looks them up by path, which does not stop somebody who can
+replace a folder above; it refuses links all the same.
 """
 _FOLDER = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"))
 _FILE = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
 _JUNCTION = 0xA0000003
-"""What Windows marks a folder with that is the name of another one (IO_REPARSE_TAG_MOUNT_POINT)."""
+"""The Windows mark of a folder that stands for another (IO_REPARSE_TAG_MOUNT_POINT)."""
 _LOCK = ".lock"
 _PATIENCE_S = 5.0
 
 
 class PrivateFolder:
-    """The folder at ``path``, there or not. Methods raise OSError, whose ``strerror`` says what was refused."""
+    """The folder at ``path``, existing or not. Methods raise OSError with the reason in ``strerror``."""
 
     def __init__(self, path: Path, *, within: PrivateFolder | None = None) -> None:
         self.path = path
@@ -83,23 +84,23 @@ class PrivateFolder:
         return PrivateFolder(self.path / name, within=self)
 
     def make(self) -> None:
-        """Have the folder, for its owner only, if it is not there."""
+        """Create the folder for its owner only, unless it exists."""
         if self._within is not None:
             self._within.make()
         with suppress(FileExistsError):
             self.path.mkdir(parents=self._within is None, mode=0o700)
-        with self._held():
+        with self._handle():
             pass
 
     def require_real(self) -> None:
-        """Raises OSError when something else than a folder lies here; nothing may lie here."""
-        with suppress(FileNotFoundError), self._held():
+        """Raises OSError if anything but a folder has this path; a free path is fine."""
+        with suppress(FileNotFoundError), self._handle():
             pass
 
     def look(self, name: str) -> os.stat_result | None:
-        """The facts of the file of that name; None when there is none."""
+        """The facts of the file of that name; None if it does not exist."""
         try:
-            with self._held() as folder:
+            with self._handle() as folder:
                 facts = os.stat(self._in(folder, name), dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
@@ -107,9 +108,11 @@ class PrivateFolder:
         return facts
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """A descriptor of the file of that name. Raises FileNotFoundError when there is none and none is to be made."""
-        self.look(name)  # a device is not even opened
-        with self._held() as folder:
+        """A descriptor of the file of that name. Raises FileNotFoundError if it does not exist and ``flags`` create
+        none.
+        """
+        self.look(name)  # never open a device
+        with self._handle() as folder:
             descriptor = os.open(self._in(folder, name), flags | _FILE, 0o600, dir_fd=folder)
         try:
             _require_plain(os.fstat(descriptor), self.path / name)
@@ -119,35 +122,36 @@ class PrivateFolder:
         return descriptor
 
     def read(self, name: str, most_bytes: int) -> bytes:
-        """The content of the file, cut after ``most_bytes``."""
+        """The content of the file, at most ``most_bytes``."""
         with os.fdopen(self.open(name), "rb") as stream:
             return stream.read(most_bytes)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write the file over whatever had that name: the old content or the new, never a mixture."""
+        """Write the file over any old one, atomically."""
         self.make()
         write_atomically(self.path / name, content, mode=0o600, follow=False)
 
     def create(self, name: str, content: bytes) -> None:
-        """Write the file unless there is one; of several processes that do so all see the same."""
+        """Write the file unless it exists; processes that do so at once all see the same."""
         self.make()
-        with self.locked():
+        with self.exclusive():
             if self.look(name) is None:
                 self.replace(name, content)
 
     def delete(self, name: str) -> bool:
-        """Remove what has that name, whatever it is; whether there was something."""
+        """Remove any file of that name; True if it existed."""
         try:
-            with self._held() as folder:
+            with self._handle() as folder:
                 os.unlink(self._in(folder, name), dir_fd=folder)
         except FileNotFoundError:
             return False
         return True
 
     def end(self, name: str, descriptor: int) -> None:
-        """Remove the file of that name, if that goes, which is open and perhaps locked, and close it.
+        """Remove an open, perhaps exclusive file if possible, and close it.
 
-        Nobody takes it in between; but on Windows it is closed first, and what another has open by then stays.
+        Nobody can open it in between. On Windows it is closed first, and a file that another process has opened by then
+        stays.
         """
         if not _LOOKS_UP_BELOW:
             os.close(descriptor)
@@ -159,17 +163,17 @@ class PrivateFolder:
                 os.close(descriptor)
 
     def names(self) -> list[str]:
-        """What lies in the folder, sorted; nothing when there is no folder."""
+        """The names in the folder, sorted; empty without a folder."""
         try:
-            with self._held() as folder:
+            with self._handle() as folder:
                 return sorted(os.listdir(self.path if folder is None else folder))  # noqa: PTH208 - of a descriptor
         except FileNotFoundError:
             return []
 
     @contextmanager
-    def locked(self) -> Generator[None]:
-        """No other process does the same meanwhile. Raises BlockingIOError when one does so for too long."""
-        with self._held() as folder:
+    def exclusive(self) -> Generator[None]:
+        """Exclude other processes that do the same. Raises BlockingIOError after too long a wait."""
+        with self._handle() as folder:
             held = self.open(_LOCK, os.O_RDWR | os.O_CREAT) if folder is None else os.dup(folder)
         try:
             lock(held, _PATIENCE_S)
@@ -178,14 +182,14 @@ class PrivateFolder:
             os.close(held)
 
     @contextmanager
-    def _held(self) -> Generator[int | None]:
-        """A descriptor of the folder, that names in it are looked up by; None where the system has no such thing."""
-        within = nullcontext() if self._within is None else self._within._held()
+    def _handle(self) -> Generator[int | None]:
+        """A descriptor of the folder for looking up names; None on a system without this."""
+        within = nullcontext() if self._within is None else self._within._handle()
         with within as above:
             name = self.path if above is None else self.path.name
             facts = os.stat(name, dir_fd=above, follow_symlinks=False)
             if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", 0) == _JUNCTION:
-                raise _refused(self.path, "it is a symbolic link, which is not followed")
+                raise _refusal(self.path, "it is a symbolic link, which is not followed")
             if not _LOOKS_UP_BELOW:
                 yield None
                 return
@@ -201,46 +205,46 @@ class PrivateFolder:
 
 def _require_plain(facts: os.stat_result, path: Path) -> None:
     if stat.S_ISLNK(facts.st_mode):
-        raise _refused(path, "it is a symbolic link, which is not followed")
+        raise _refusal(path, "it is a symbolic link, which is not followed")
     if not stat.S_ISREG(facts.st_mode):
-        raise _refused(path, "it is not a plain file")
+        raise _refusal(path, "it is not a plain file")
     if facts.st_nlink > 1:
-        raise _refused(path, "it has a second name elsewhere (a hard link)")
+        raise _refusal(path, "it has a second name elsewhere (a hard link)")
 
 
-def _refused(path: Path, why: str) -> OSError:
+def _refusal(path: Path, why: str) -> OSError:
     return OSError(errno.EPERM, why, str(path))
 
 
 KEY_BYTES = 32
 SHARED_KEY = "approvals.key"
-"""The name of the key that approvals and sessions are sealed with."""
+"""The name of the key that seals approvals and sessions."""
 
 
 class Seal:
-    """Seals rows with one key; the key is taken in once."""
+    """Seals rows with one key."""
 
     def __init__(self, key: bytes) -> None:
         self._keyed = hmac.new(key, digestmod="sha256")
 
     def __call__(self, row: Sequence[JsonValue], previous: str = "") -> str:
-        """The MAC of a row in hexadecimal; ``previous``: the MAC that it follows. Raises TypeError, ValueError."""
+        """The MAC of a row in hexadecimal; ``previous``: the preceding MAC. Raises TypeError, ValueError."""
         return self.digest(previous.encode() + canonical_json(row))
 
     def digest(self, data: bytes) -> str:
-        """The MAC of the data. Unlike `hmac.digest` it lets no fork in while OpenSSL holds locks of its own."""
+        """The MAC of the data. Unlike `hmac.digest` it keeps forks out while OpenSSL holds locks of its own."""
         mac = self._keyed.copy()
         mac.update(data)
         return mac.hexdigest()
 
     def is_on(self, row: Sequence[JsonValue], mac: object, previous: str = "") -> bool:
-        """Whether that is the MAC of the row. Raises TypeError, ValueError where it is no row at all."""
+        """Tell whether the MAC belongs to the row. Raises TypeError, ValueError for a malformed row."""
         right = self(row, previous)
         return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
 
 
 def find_key(keys: PrivateFolder, name: str) -> bytes | None:
-    """The key in that file; None when there is none. Raises OSError, also when it is damaged."""
+    """The key in that file; None if it does not exist. Raises OSError, also for a damaged key."""
     try:
         key = keys.read(name, KEY_BYTES + 1)
     except FileNotFoundError:
@@ -251,7 +255,7 @@ def find_key(keys: PrivateFolder, name: str) -> bytes | None:
 
 
 def have_key(keys: PrivateFolder, name: str) -> bytes:
-    """The key in that file, a new random one where there was none: processes that ask at once get the same.
+    """The key in that file, created at random if missing: concurrent processes get the same one.
 
     Raises OSError.
     """
@@ -270,15 +274,15 @@ _TABLE = """CREATE TABLE IF NOT EXISTS home_seal (
 _IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'home_seal'"
 _SELECT = "SELECT folder, around, mac FROM home_seal WHERE name = ?"
 _PUT = "INSERT OR REPLACE INTO home_seal VALUES (?, ?, ?, ?)"
-_NAMELESS = "it does not say whose it is, as those of older versions"
+_NAMELESS = "it names no owner, like those of older versions"
 _NOT_OURS = "it was not made with your keys"
 
 
 @frozen
 class Home:
-    """A state folder as a record remembers it: its path, and which folder it lay in, by whatever name ("": unknown).
+    """A state folder as a record remembers it: its path, and the identity of the folder around it ("": unknown).
 
-    A renamed workspace keeps the second; no folder that is made later has the same.
+    A renamed workspace keeps that identity; no later folder gets the same.
     """
 
     folder: str
@@ -286,12 +290,12 @@ class Home:
 
     @classmethod
     def of(cls, state: Path) -> Home:
-        """The home of a state folder; only the folders above it are looked at."""
+        """The home of a state folder, from the folders above it."""
         around = Path(os.path.realpath(state.parent))
         return cls(str(around / state.name), _identity(around))
 
     def is_same(self, other: Home) -> bool:
-        """Tell whether it is the same folder, renamed perhaps."""
+        """Tell whether it is the same folder, perhaps renamed."""
         renamed = self.around != "" and self.around == other.around
         return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
 
@@ -299,7 +303,7 @@ class Home:
 class HomeSeal:
     """The seal of the store ``name``, a path within the folder ``state``, made with the key in the folder ``keys``.
 
-    ``adopts``: the store is taken over, whosever it is. Methods raise OSError and sqlite3.Error.
+    ``adopts``: accept the store, whoever made it. Methods raise OSError and sqlite3.Error.
     """
 
     def __init__(self, state: Path, keys: Path, name: str, *, adopts: bool = False) -> None:
@@ -310,18 +314,18 @@ class HomeSeal:
         self._name = name
 
     def maker(self) -> Callable[[Connection], None]:
-        """The function that puts the seal on a store. The key is there by then, a new one where there was none."""
+        """A function that puts the seal on a store. It creates the key now, if missing."""
         seal, home = _seal(have_key(self._keys, SHARED_KEY)), Home.of(self._state)
 
         def put(connection: Connection) -> None:
             connection.execute(_TABLE)
             row = self._name, os.fsencode(home.folder), home.around
-            connection.execute(_PUT, (*row, seal.digest(_sealed(*row))))
+            connection.execute(_PUT, (*row, seal.digest(_message(*row))))
 
         return put
 
     def why_foreign(self, connection: Connection) -> str:
-        """Why the store is not this user's and this workspace's; empty where it is."""
+        """The reason why the store is not this user's and this workspace's; empty if it is."""
         if connection.execute(_IS_THERE).fetchone() is None:
             return _NAMELESS
         home = self._home_on(connection)
@@ -329,14 +333,14 @@ class HomeSeal:
             return _NOT_OURS
         if home.is_same(Home.of(self._state)):
             return ""
-        return f"it belongs to `{home.folder}`, and does not go along with a copy or a move of the workspace"
+        return f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
 
     def is_of_another_name(self, connection: Connection) -> bool:
-        """Tell whether the workspace was renamed since the seal was put on it."""
+        """Tell whether the workspace was renamed after the seal was put on."""
         return self._home_on(connection) != Home.of(self._state)
 
     def _home_on(self, connection: Connection) -> Home | None:
-        """The home to which the store belongs, as its seal says; None where none holds."""
+        """The home in the store's seal; None without a valid seal."""
         if connection.execute(_IS_THERE).fetchone() is None:
             return None
         row = connection.execute(_SELECT, (self._name,)).fetchone()
@@ -346,7 +350,7 @@ class HomeSeal:
         folder, around, mac = row
         if not (isinstance(folder, bytes) and isinstance(around, str) and isinstance(mac, str)):
             return None
-        right = _seal(key).digest(_sealed(self._name, folder, around))
+        right = _seal(key).digest(_message(self._name, folder, around))
         is_right = hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
         return Home(os.fsdecode(folder), around) if is_right else None
 
@@ -355,16 +359,16 @@ def _seal(key: bytes) -> Seal:
     return Seal(hmac.digest(key, _PURPOSE, "sha256"))
 
 
-def _sealed(name: str, folder: bytes, around: str) -> bytes:
+def _message(name: str, folder: bytes, around: str) -> bytes:
     return b"\0".join((name.encode(), folder, around.encode()))
 
 
 _GET_GENERATION = 0x80087601
-"""FS_IOC_GETVERSION of Linux (ioctl_iflags(2)): tells a folder from an earlier one that had the same inode."""
+"""FS_IOC_GETVERSION of Linux (ioctl_iflags(2)): distinguishes a folder from an earlier one with the same inode."""
 
 
 def _identity(folder: Path) -> str:
-    """Device, inode and, where the file system has one, generation; empty when there is no such folder."""
+    """Device, inode and, if the file system has one, generation; empty for no folder."""
     try:
         if sys.platform == "win32":
             facts = folder.stat()

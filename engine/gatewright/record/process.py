@@ -1,12 +1,12 @@
-"""Processes that share state: locks that a fork leaves free for its child, and files that show which processes live.
+"""Processes that share state: locks that survive a fork, and files that show which processes live.
 
-Before a fork all locks made here are taken, so that other threads are outside whatever these guard, and no module of
-ours is half loaded; afterwards both processes let go of the locks. A thread that keeps one for longer than `PATIENCE_S`
-does not stop the fork: the child gets new locks and may not open state files, since it cannot know what SQLite was in
-the middle of.
+Before a fork the parent takes all locks made here, so that no thread is inside whatever they guard and no module of
+ours is half loaded; afterwards both processes release the locks. A thread that keeps a lock for longer than
+`PATIENCE_S` does not stop the fork: the child gets new locks and may not open state files, since SQLite may have been
+at work.
 
-A process holds its `Lifeline` locked while it lives. The system lets go of the lock when the process ends in whatever
-way, so nobody has to write a heartbeat.
+A process holds its `Lifeline` locked while it lives. The system releases the lock when the process ends in any way, so
+nobody needs a heartbeat.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ T = TypeVar("T")
 
 
 class Renewable(Protocol):
-    """An object that has threads, descriptors or connections, which belong to one process."""
+    """An object whose threads, descriptors or connections belong to one process."""
 
     def renew(self) -> None:
-        """Be as new, in a child whose only thread this is."""
+        """Start afresh, in a child whose only thread this is."""
 
 
 class _Fork:
-    """The locks and objects of this process, and whether it is a child that came in the middle of something."""
+    """The locks and objects of this process; ``is_torn``: a child of a fork that interrupted another thread."""
 
     def __init__(self) -> None:
         self.locks: set[ref[threading.RLock]] = set()
@@ -54,11 +54,11 @@ class _Fork:
         self._one_at_a_time = threading.RLock()
         self._taken: list[threading.RLock] = []
         self._has_all = False
-        if hasattr(os, "register_at_fork"):  # where processes fork
+        if hasattr(os, "register_at_fork"):  # on systems that fork
             os.register_at_fork(before=self._take, after_in_parent=self._release, after_in_child=self._begin)
 
     def _take(self) -> None:
-        """Wait for one lock at a time and hold no other meanwhile, so that threads may nest them in any order."""
+        """Take all locks: wait for one at a time while holding no other, so that threads may nest them in any order."""
         self._one_at_a_time.acquire()
         self._has_all = False
         deadline = time.monotonic() + PATIENCE_S
@@ -68,7 +68,7 @@ class _Fork:
             known = _living(self.locks)
             busy = next((lock for lock in known if not self._try(lock)), None)
             if busy is None and len(known) == len(_living(self.locks)):
-                _imp.acquire_lock()  # the fork does so too, and while it waited imports would begin
+                _imp.acquire_lock()  # the fork takes it too, and while it waits imports could begin
                 self._has_all = not _is_importing()
                 if self._has_all:
                     return
@@ -95,20 +95,20 @@ class _Fork:
         self._one_at_a_time.release()
 
     def _begin(self) -> None:
-        """In the child. A lock that was not taken is of a thread that is not here."""
+        """Continue in the child; a lock that the parent did not take belongs to a thread that does not exist here."""
         self.is_torn = self.is_torn or not self._has_all
-        _frozen_importlib._module_locks.clear()  # pyright: ignore  # one that a thread took before it looked for a file
+        _frozen_importlib._module_locks.clear()  # pyright: ignore  # pyright: ignore  # a thread takes one before it looks for a file
         taken = set(map(id, self._taken))
         for one in _living(self.locks):
             if id(one) not in taken:
-                one._at_fork_reinit()  # pyright: ignore  # as the standard library does with its own
+                one._at_fork_reinit()  # pyright: ignore  # pyright: ignore  # as the standard library does with its own
         self._release()
         for held in _living(self.objects):
             held.renew()
 
 
 def _is_importing() -> bool:
-    """Whether a module of ours is half loaded: a child would wait for ever for the thread that loads it."""
+    """Tell whether a module of ours is half loaded: a child would wait for ever for the thread that loads it."""
     specs = (module.__spec__ for name, module in sys.modules.copy().items() if name.startswith("gatewright"))
     return any(getattr(spec, "_initializing", False) for spec in specs)
 
@@ -123,20 +123,20 @@ def _fork() -> _Fork:
 
 
 def fork_safe_lock() -> threading.RLock:
-    """A lock that no child of a fork finds taken by a thread of its parent."""
+    """A lock that is free in every child of a fork."""
     lock, locks = threading.RLock(), _fork().locks
     locks.add(ref(lock, locks.discard))
     return lock
 
 
 def renew_after_fork(one: Renewable) -> None:
-    """Have ``one.renew()`` called in every child, for as long as the object lives."""
+    """Call ``one.renew()`` in every child, for as long as the object lives."""
     objects = _fork().objects
     objects.add(ref(one, objects.discard))
 
 
 def require_whole() -> None:
-    """Raises OSError in a child that was forked while another thread was using a state file."""
+    """Raises OSError in a child of a fork that interrupted the use of a state file."""
     if _fork().is_torn:
         words = "the process was forked while another thread was at work; fork before threads work, or use spawn"
         raise OSError(errno.EDEADLK, words)
@@ -147,9 +147,10 @@ _SUFFIX = ".alive"
 
 
 class Lifeline:
-    """The life of this process as others see it in ``folder``, a file while anything hangs on it; None: in memory.
+    """The life of this process as others see it in ``folder``: a locked file, as long as anything depends on it; None:
+    in memory.
 
-    ``mark``: what the name of the file begins with.
+    ``mark``: the prefix of the file's name.
     """
 
     def __init__(self, folder: Path | None, mark: str = "") -> None:
@@ -161,14 +162,14 @@ class Lifeline:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child is another owner, keeps its parent not alive, and has nothing of what hangs on it."""
+        """Become another owner in a child, with no dependents and without keeping the parent alive."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._owner, self._descriptor = new_id("owner"), None
         self._hanging: set[str] = set()
 
     def hold(self, what: str) -> str:
-        """The owner that ``what`` hangs on from now on. Raises WorkspaceError."""
+        """The owner that ``what`` depends on from now on. Raises WorkspaceError."""
         with self._lock:
             try:
                 if self._folder is not None and self._descriptor is None:
@@ -182,12 +183,12 @@ class Lifeline:
 
     @property
     def is_held(self) -> bool:
-        """True where anything hangs on it."""
+        """True while anything depends on it."""
         return bool(self._hanging)
 
     @contextmanager
-    def released_on_error(self, what: str) -> Generator[None]:
-        """What could not be written hangs on nobody's life."""
+    def release_on_error(self, what: str) -> Generator[None]:
+        """Release ``what`` if the body fails to write it."""
         try:
             yield
         except BaseException:
@@ -195,14 +196,14 @@ class Lifeline:
             raise
 
     def let_go(self, what: str) -> None:
-        """``what`` needs no life any more; with the last of all the file goes."""
+        """Release ``what``; the file goes with the last dependent."""
         with self._lock:
             self._hanging.discard(what)
             if not self._hanging:
                 self._end()
 
     def close(self) -> None:
-        """Whatever hangs on it is over."""
+        """Release everything."""
         with self._lock:
             self._hanging.clear()
             self._end()
@@ -218,10 +219,10 @@ class Lifeline:
 
 
 class Presence:
-    """The operators of a state folder, there or not: none of them writes into it. Each holds a file in the key folder,
-    whose name says which state folder is meant. Without folders they are those of this object.
+    """The operators of a state folder, existing or not, and without a file in it. Each holds a file in the key folder,
+    whose name identifies the state folder. Without folders they are those of this object.
 
-    Methods may be called from any thread, and raise WorkspaceError.
+    Any thread may call the methods, which raise WorkspaceError.
     """
 
     def __init__(self, state: Path | None, keys: Path | None) -> None:
@@ -232,7 +233,7 @@ class Presence:
         self._lifeline = Lifeline(self._keys, self._mark)
 
     def begin(self, operator: str) -> None:
-        """The operator is there, until ``end``, ``close`` or the end of the process."""
+        """Announce the operator, until ``end``, ``close`` or the end of the process."""
         if not self._is_shared:
             self._lifeline.hold(operator)
             return
@@ -241,17 +242,17 @@ class Presence:
         keys = PrivateFolder(self._keys)
         try:
             keys.make()
-            with self._lifeline.released_on_error(operator), keys.locked():
+            with self._lifeline.release_on_error(operator), keys.exclusive():
                 self._lifeline.hold(operator)
         except OSError as error:
             raise WorkspaceError(f"the folder `{self._keys}` cannot be written: {error.strerror}") from error
 
     def end(self, operator: str) -> None:
-        """The operator is gone."""
+        """Withdraw the operator."""
         self._lifeline.let_go(operator)
 
     def is_anybody(self) -> bool:
-        """Tell whether an operator is there, in whatever process."""
+        """Tell whether an operator is present, in any process."""
         if self._keys is None:
             return self._lifeline.is_held
         keys = PrivateFolder(self._keys)
@@ -259,18 +260,18 @@ class Presence:
             found = [name for name in keys.names() if name.startswith(self._mark)]
             if not found:
                 return False
-            with keys.locked():  # nobody is between making the file and holding it
+            with keys.exclusive():  # nobody is between making the file and locking it
                 return any(is_alive(self._keys, name[len(self._mark) : -len(_SUFFIX)], self._mark) for name in found)
         except OSError as error:
             raise WorkspaceError(f"the folder `{self._keys}` cannot be read: {error.strerror}") from error
 
     def close(self) -> None:
-        """Every operator of this object is gone."""
+        """Withdraw every operator of this object."""
         self._lifeline.close()
 
 
 def is_alive(folder: Path, owner: str, mark: str = "") -> bool:
-    """Whether the owner still holds its file; one left by a process that died is removed."""
+    """Tell whether the owner still locks its file; remove the file of a dead process."""
     if not _OWNER.fullmatch(owner):
         return False
     own, name = PrivateFolder(folder), f"{mark}{owner}{_SUFFIX}"

@@ -1,12 +1,11 @@
-"""Rows in an SQLite file that several processes share, each under a seal, and the anchor that says which rows count.
+"""Rows in an SQLite file that several processes share, each under a seal, and the anchor that lists the valid ones.
 
-The key and the anchor lie in the key folder, away from the file, so whoever can write the file but has no key can make
-no row that counts. The key is bound to the file's folder: a row copied from another workspace counts no more than an
-invented one. The anchor lists the ids that count: a row that was deleted and is put back is on it no more, and rows
-that somebody adds, however many, are not even read. An id is listed after its row is written and taken off before the
-row goes, so that a process that dies in between loses the row and never gains one. A list that is gone or damaged is
-empty, and the next change begins a new one. One process at a time holds the anchor, for one change of the store.
-Without a folder the rows live in memory and die with the object.
+Key and anchor lie in the key folder, away from the file, so nobody can forge a row without the key. The key is bound to
+the file's folder: a row copied from another workspace is as worthless as an invented one. The anchor lists the ids of
+valid rows: a deleted row that somebody puts back is not on the list, and added rows, however many, are not even read. A
+process lists an id after it writes the row and removes it before it deletes the row, so a crash in between loses the
+row and never gains one. A missing or damaged list is empty, and the next change begins a new one. One process at a time
+holds the anchor, for one change of the store. Without a folder the rows live in memory and die with the object.
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ _PATIENCE_S = 2.0
 
 
 class AnchorFile:
-    """The anchor of that name. ``is_whole`` tells its text from half of it; without, reading waits for who writes.
+    """The anchor of that name. ``is_whole`` distinguishes a whole text from half of one; without it, reading waits for
+    a writer.
 
-    Not safe to use from several threads at once. Methods raise OSError.
+    One thread at a time may use it. Methods raise OSError.
     """
 
     def __init__(self, folder: PrivateFolder, name: str, is_whole: Callable[[bytes], bool] | None = None) -> None:
         self.text = b""
-        """What it said when it was read, held or written here last."""
+        """Its text when this object last read, held or wrote it."""
         self._folder = folder
         self._name = name
         self._is_whole = is_whole
@@ -50,11 +50,11 @@ class AnchorFile:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child that used this descriptor would hold the anchor together with its parent."""
+        """Close the descriptor, through which a child would hold the anchor together with its parent."""
         self.close()
 
     def read(self) -> bytes:
-        """What it says now; empty when there is none."""
+        """Its present text; empty if it does not exist."""
         try:
             descriptor, facts = self._open(os.O_RDWR if self._is_writable else os.O_RDONLY)
         except FileNotFoundError:
@@ -69,11 +69,10 @@ class AnchorFile:
         return text
 
     @contextmanager
-    def held(self, *, wait: bool = True, create: bool = False) -> Generator[bool]:
-        """Nobody else holds it meanwhile, and ``text`` is what it says; False when somebody does for more than a moment
-        and ``wait`` is not said.
+    def hold(self, *, wait: bool = True, create: bool = False) -> Generator[bool]:
+        """Exclude others and read ``text``; yields False, without ``wait``, if another holds it for more than a moment.
 
-        Raises BlockingIOError when somebody does for too long, FileNotFoundError when there is none to hold.
+        Raises BlockingIOError after too long a wait, FileNotFoundError for a missing anchor.
         """
         while True:
             descriptor, _ = self._open(os.O_RDWR | (os.O_CREAT if create else 0))
@@ -94,7 +93,7 @@ class AnchorFile:
             unlock(descriptor)
 
     def write(self, text: bytes) -> None:
-        """Put this over what it says, in one write as a rule; only while it is held."""
+        """Overwrite the text, usually in one write; only while held."""
         text = text.ljust(len(self.text))
         assert self._descriptor is not None
         at = os.lseek(self._descriptor, 0, os.SEEK_SET)
@@ -103,13 +102,13 @@ class AnchorFile:
         self.text = text
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def _open(self, how: int) -> tuple[int, os.stat_result]:
-        """The file and its facts, opened anew when it was removed."""
+        """The file and its facts, reopened if it was removed."""
         is_writable = how != os.O_RDONLY
         if self._descriptor is not None and is_writable <= self._is_writable:
             facts = os.fstat(self._descriptor)
@@ -154,7 +153,7 @@ Version = tuple[int, ...]
 
 @frozen
 class SealedRow:
-    """``until_s``: when it stops to count, seconds since 1970; ``owner``: whose life it hangs on; ``body``: JSON."""
+    """A row. ``until_s``: its expiry, seconds since 1970; ``owner``: the process that it depends on; ``body``: JSON."""
 
     kind: str
     row_id: str
@@ -166,7 +165,7 @@ class SealedRow:
 
 
 class Change:
-    """An open transaction; ``rows``: what counted when it began."""
+    """An open transaction; ``rows``: those that were valid at its start."""
 
     def __init__(self, connection: Connection, seal: Seal, rows: tuple[SealedRow, ...]) -> None:
         self.rows = rows
@@ -176,24 +175,24 @@ class Change:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of the rows that are there now."""
+        """The ids of the present rows."""
         return frozenset(row_id for _, row_id in self._there)
 
     def put(self, row: SealedRow) -> None:
-        """Add a row, in the place of the one of that kind and id."""
+        """Add a row, or replace the one of that kind and id."""
         fields = astuple(row)
         self._connection.execute(_INSERT, (*fields, self._seal(fields)))
         self._there.add((row.kind, row.row_id))
 
     def delete(self, rows: Iterable[SealedRow]) -> None:
-        """Take rows away."""
+        """Delete rows."""
         keys = [(row.kind, row.row_id) for row in rows]
         self._connection.executemany(_DELETE, keys)
         self._there.difference_update(keys)
 
 
 class _Side:
-    """One connection to the file, with the key and the list that belong to it."""
+    """One connection to the file, with its key and list."""
 
     def __init__(self, path: Path | None, keys: Path | None, what: str) -> None:
         self.database = Database(
@@ -214,22 +213,22 @@ class _Side:
         self._listed = b"", _NONE
 
     def ids(self, *, is_held: bool = False) -> frozenset[str]:
-        """The ids that count."""
+        """The ids of valid rows."""
         if self.list is None:
             return _NONE
         text = self.list.text if is_held else self.list.read()
         if text != self._listed[0]:
-            self._listed = text, self._parsed(text) or _NONE
+            self._listed = text, self._parse(text) or _NONE
         return self._listed[1]
 
     def write_ids(self, ids: Iterable[str]) -> None:
-        """Replace the list; only while it is held."""
+        """Replace the list; only while held."""
         text = json.dumps(sorted(ids)).encode()
         if self.list is not None:
             self.list.write(self._mac(text) + text)
 
     def find_key(self, connection: Connection, *, create: bool) -> None:
-        """Have key and list for the file that is open now. Raises OSError."""
+        """Find key and list for the file that is open now. Raises OSError."""
         if self._path is None or (self.seal is not None and connection is self._opened):
             return
         if self._keys is None:
@@ -241,16 +240,16 @@ class _Side:
             folder = os.fsencode(self._path.parent.resolve())
             self._key = hmac.digest(shared, self._what.encode() + b"\0" + folder, "sha256")
             name = f"{self._what}-{hashlib.sha256(folder).hexdigest()[:16]}.anchor"
-            self.list = AnchorFile(keys, name, lambda text: self._parsed(text) is not None)
+            self.list = AnchorFile(keys, name, lambda text: self._parse(text) is not None)
             self.seal, self._opened = Seal(self._key), connection
 
     def close_list(self) -> None:
-        """Let go of key and list."""
+        """Drop key and list."""
         if self.list is not None:
             self.list.close()
             self.list = self.seal = None
 
-    def _parsed(self, text: bytes) -> frozenset[str] | None:
+    def _parse(self, text: bytes) -> frozenset[str] | None:
         mac, listed = text[:_MAC_BYTES], text[_MAC_BYTES:].rstrip()
         if not hmac.compare_digest(mac, self._mac(listed)):
             return None
@@ -261,10 +260,10 @@ class _Side:
 
 
 class SealedTable:
-    """The rows of the file at ``path``; None: in memory. Nothing is made before the first change.
+    """The rows of the file at ``path``; None: in memory. The first change creates it.
 
-    ``kinds``: those that rows may have; ``what`` they are, a word that the key is bound to as well. All methods may be
-    called from any thread, and raise WorkspaceError. Reading never waits for a writer: it has a connection of its own.
+    ``kinds``: those of the rows; ``what``: a word for them, also bound into the key. Any thread may call the methods,
+    which raise WorkspaceError. Reading never waits for a writer: it has its own connection.
     """
 
     def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str], what: str) -> None:
@@ -278,24 +277,24 @@ class SealedTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found wrong so far, for the operator."""
+        """The faults found so far, for the operator."""
         with self._noting:
             return tuple(self._notes)
 
     def note(self, text: str) -> None:
-        """Keep something for the operator to see."""
+        """Record a fault for the operator."""
         with self._noting:
             if text not in self._notes and len(self._notes) < _MOST_NOTES:
                 self._notes[text] = None
                 _log.warning("a state file has a fault: %s", text)
 
     def version(self) -> Version:
-        """Differs once anybody changed a row; empty while there is no file."""
+        """A value that changes with any change of a row; empty for no file."""
         with self._reader.database.reading() as connection:
             return () if connection is None else self._version(connection)
 
     def rows(self) -> tuple[SealedRow, ...]:
-        """Every row that counts; read once per version."""
+        """Every valid row; read once per version."""
         with self._reader.database.reading() as connection:
             version = () if connection is None else self._version(connection)
             if connection is not None and self._read[0] != version:
@@ -304,7 +303,7 @@ class SealedTable:
 
     @contextmanager
     def changing(self) -> Generator[Change]:
-        """A transaction that no other process writes beside: all of it or nothing."""
+        """A transaction that excludes other writers: all of it or nothing."""
         writer = self._writer
         with writer.database.writing() as connection:
             writer.find_key(connection, create=True)
@@ -312,7 +311,7 @@ class SealedTable:
             if writer.list is None:
                 yield Change(connection, writer.seal, self._counting(writer, connection, _NONE))
                 return
-            with writer.list.held(create=True):
+            with writer.list.hold(create=True):
                 listed = writer.ids(is_held=True)
                 change = Change(connection, writer.seal, self._counting(writer, connection, listed))
                 yield change
@@ -323,7 +322,7 @@ class SealedTable:
                     writer.write_ids(change.ids)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         for side in (self._writer, self._reader):
             with side.database.lock:
                 side.database.close()
@@ -336,7 +335,7 @@ class SealedTable:
         return (*reader.database.version(connection), listed)
 
     def _counting(self, side: _Side, connection: Connection, listed: frozenset[str]) -> tuple[SealedRow, ...]:
-        """The rows that are listed and sealed; in memory all."""
+        """The rows that are listed and sealed; in memory all rows."""
         if self._path is None:
             return tuple(SealedRow(*fields) for *fields, _ in connection.execute(f"{_SELECT} ORDER BY kind, row_id"))
         ids, good = json.dumps(sorted(listed)), list[SealedRow]()
@@ -348,7 +347,7 @@ class SealedTable:
         for *fields, mac in connection.execute(_STRANGE, (ids,)).fetchall():
             if not _is_sealed(side.seal, fields, mac):
                 self._note_row(fields, "was not written by Gatewright")
-            elif connection.in_transaction:  # else another process may be about to list it
+            elif connection.in_transaction:  # otherwise another process may be about to list it
                 self._note_row(fields, "was put back or never finished")
                 connection.execute(_DELETE, fields[:2])
         return tuple(good)

@@ -19,13 +19,13 @@ from gatewright.policy.composition import (
     Composition,
     CompositionStep,
     NoValue,
-    called_operations,
-    filled,
+    fill_in,
     ordinal,
+    step_operations,
 )
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.rulematch import overridden
+from gatewright.policy.rulematch import with_settings
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
@@ -142,7 +142,7 @@ class ComposedTool(DefinedTool, abstract=True):
                     results.append(None)
                     ran.append(False)
                     continue
-                call = filled(step.arguments, given, results, ran)
+                call = fill_in(step.arguments, given, results, ran)
             except NoValue as error:
                 raise _ended(number, len(steps), ran, StepFailure(_missing(error), "", "no-value")) from None
             except SchemaError as error:
@@ -189,7 +189,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
     made: dict[str, ComposedTool | None] = {}
     known: dict[str, list[ToolFacts]] = {}
     for row in facts:
-        known.setdefault(row.name, []).append(overridden(policy, row))
+        known.setdefault(row.name, []).append(with_settings(policy, row))
     actors: dict[str, list[Tool]] = {}
     for tool in tools:
         actors.setdefault(tool.name, []).append(tool)
@@ -198,7 +198,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
     def reach_of(step: CompositionStep, depth: int) -> Reach | None:
         if step.tool in by_name:
             below = tool_of(by_name[step.tool], depth + 1)
-            rows = [overridden(policy, below.facts())] if below is not None else []
+            rows = [with_settings(policy, below.facts())] if below is not None else []
             bounds = [below.reach] if below is not None else []
         else:
             rows = known.get(step.tool, [])
@@ -206,7 +206,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
                 Reach(side_effects=tool.side_effects, timeout_s=tool.resource_bounds.timeout_s)
                 for tool in actors.get(step.tool, ())
             ] or [Reach(timeout_s=ResourceBounds().timeout_s)]
-        operations = [row for one in rows for row in called_operations(one, step)]
+        operations = [row for one in rows for row in step_operations(one, step)]
         if not operations:
             return None
         tier = max((row.tier for row in operations), key=_TIERS.index)

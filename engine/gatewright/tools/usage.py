@@ -11,7 +11,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.late import once
 from gatewright.base.printable import printable
 from gatewright.policy import rule as kinds
-from gatewright.policy.kinds.access import listed
+from gatewright.policy.kinds.access import join_names
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.verdict import split_name
 
@@ -112,7 +112,7 @@ def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None)
     sentence = _sentence(rule, name, operations, shown)
     if sentence is None or not limited:
         return sentence
-    return f"For {listed(visible, 'and')}: {_lowered(sentence)}"
+    return f"For {join_names(visible, 'and')}: {_lowered(sentence)}"
 
 
 def _lowered(sentence: str) -> str:
@@ -122,12 +122,12 @@ def _lowered(sentence: str) -> str:
 def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Shown) -> str | None:
     kind = rule.rule_type
     if isinstance(kind, kinds.AllowedOperations):
-        return kind.told(sorted(kind.operations & operations))
+        return kind.usage_words(sorted(kind.operations & operations))
     if isinstance(kind, kinds.ExclusiveGroups):
         groups = (_visible(group, shown) for group in kind.groups if any(one.startswith(name) for one in group))
         own = (group for group in groups if any(_owner(one, shown) == name for one in group))
-        return " ".join(filter(None, map(kind.told, own))) or None
-    return kind.told(_visible(rule.conditions, shown))
+        return " ".join(filter(None, map(kind.usage_words, own))) or None
+    return kind.usage_words(_visible(rule.conditions, shown))
 
 
 def _visible(names: Iterable[str], shown: Shown) -> list[str]:

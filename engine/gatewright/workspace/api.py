@@ -90,9 +90,9 @@ if TYPE_CHECKING:
         Composition,
         CompositionStep,
         Reference,
-        called_operations,
         reference_of,
         references_in,
+        step_operations,
     )
     from gatewright.policy.document import (
         Agent,
@@ -123,7 +123,7 @@ if TYPE_CHECKING:
         apply,
         edit_between,
         inverse,
-        typed_text,
+        text_of,
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
@@ -153,7 +153,7 @@ if TYPE_CHECKING:
         RightChange,
         RightState,
         agent_diff,
-        changed_rights,
+        rights_changes,
     )
     from gatewright.policy.rule import (
         ANY_TOOL,
@@ -179,10 +179,10 @@ if TYPE_CHECKING:
         ToolRule,
         place_in,
     )
-    from gatewright.policy.ruleedit import Limit, RulePosition, free_fields, taken_fields
-    from gatewright.policy.rulematch import overridden_all, settings_of
+    from gatewright.policy.ruleedit import Limit, RulePosition, argument_names, free_fields
+    from gatewright.policy.rulematch import all_with_settings, settings_of
     from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
-    from gatewright.policy.shadow import Shadow, shadowed
+    from gatewright.policy.shadow import Shadow, find_shadows
     from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
     from gatewright.policy.verdict import (
         TIER_DEFAULTS,
@@ -191,9 +191,9 @@ if TYPE_CHECKING:
         Permission,
         SafetyTier,
         Verdict,
-        chosen_tools,
         is_more_open,
         names_tool,
+        pick_tools,
         split_name,
         strictest,
         verdict_for,
@@ -306,7 +306,7 @@ door(
             "rules_by_name",
         ),
         "gatewright.policy.composition": (
-            "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "called_operations",
+            "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "step_operations",
             "reference_of", "references_in",
         ),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
@@ -317,7 +317,7 @@ door(
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
-            "edit_between", "inverse", "typed_text",
+            "edit_between", "inverse", "text_of",
         ),
         "gatewright.policy.scope": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
@@ -330,7 +330,7 @@ door(
         ),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.verdict": (
-            "TIER_DEFAULTS", "Action", "PathUse", "Permission", "SafetyTier", "Verdict", "chosen_tools",
+            "TIER_DEFAULTS", "Action", "PathUse", "Permission", "SafetyTier", "Verdict", "pick_tools",
             "is_more_open", "names_tool", "split_name", "strictest", "verdict_for",
         ),
         "gatewright.policy.reach": (
@@ -343,11 +343,11 @@ door(
             "ToolRight",
         ),
         "gatewright.policy.rightsdiff": (
-            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "changed_rights",
+            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "rights_changes",
         ),
-        "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "taken_fields"),
-        "gatewright.policy.rulematch": ("overridden_all", "settings_of"),
-        "gatewright.policy.shadow": ("Shadow", "shadowed"),
+        "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "argument_names"),
+        "gatewright.policy.rulematch": ("all_with_settings", "settings_of"),
+        "gatewright.policy.shadow": ("Shadow", "find_shadows"),
         # policyfile
         "gatewright.policyfile": ("write_policy_text",),
         "gatewright.policyfile.render": ("literal",),

@@ -123,7 +123,7 @@ class TypedTexts:
     def change(self, changes: Mapping[str, TypedText | None]) -> None:
         """Keep these, forget those that are None; what other windows keep stays. Raises OSError."""
         self._folder.make()
-        with self._folder.locked():
+        with self._folder.exclusive():
             before = self.read()
             rest = {name: typed for name, typed in before.items() if name not in changes}
             now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}

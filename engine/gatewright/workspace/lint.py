@@ -19,9 +19,9 @@ from gatewright.gate.scope import prefixes_of
 from gatewright.policy.document import Agent, PermissionRule, Policy, Source
 from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright.policy.right import PathArgument, ToolFacts
-from gatewright.policy.rulematch import overridden_all
+from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.scope import covers
-from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.policy.shadow import Shadow, find_shadows
 from gatewright.policy.verdict import Verdict, split_name
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.attachment import file_markers, root_folders
@@ -201,7 +201,7 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
     for agent in reversed(list(policy.agents.values())):
         listing.update((split_name(written)[0], agent.agent_id) for written in agent.tools or ())
     everyone = next((agent.agent_id for agent in policy.agents.values() if agent.tools is None), None)
-    for tool in overridden_all(policy, tuple(facts)):
+    for tool in all_with_settings(policy, tuple(facts)):
         open_ends: dict[str, PathArgument] = {}
         for path in (path for row in tool.operations for path in row.paths):
             if path.confidence != "declared" and (path.use is None or not path.counts):
@@ -227,7 +227,7 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
 def _shadows(rules: tuple[PermissionRule, ...]) -> tuple[Shadow, ...]:
     if not 1 < len(rules) <= MAX_RULES:
         return ()
-    return shadowed(rules, max_steps=_MAX_STEPS)
+    return find_shadows(rules, max_steps=_MAX_STEPS)
 
 
 def _rule_problem(loaded: LoadedPolicy, source: Source, shadow: Shadow) -> Problem:

@@ -115,7 +115,7 @@ class TokenBook:
     def _change(self, change: Callable[[tuple[Token, ...]], tuple[Token, ...]]) -> None:
         try:
             self._folder.make()
-            with self._folder.locked():
+            with self._folder.exclusive():
                 tokens = [asdict(one) for one in change(self._read())]
                 self._folder.replace(_FILE, json.dumps(tokens, indent=1).encode())
         except OSError as error:

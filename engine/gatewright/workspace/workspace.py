@@ -42,7 +42,7 @@ from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Written
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import new_identity
-from gatewright.policy.rulematch import overridden_all
+from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import SafetyTier, split_name
 from gatewright.record.process import fork_safe_lock
@@ -578,7 +578,7 @@ class Workspace:
     def catalog(self) -> tuple[ToolFacts, ...]:
         """The facts of every registered tool, as the policy's ``[tools.NAME]`` declare and change them."""
         snapshot = self.gate.snapshot()
-        return overridden_all(snapshot.policy, snapshot.facts)
+        return all_with_settings(snapshot.policy, snapshot.facts)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtGui import QUndoCommand
 
-from gatewright.workspace.api import Edit, Written, inverse, typed_text
+from gatewright.workspace.api import Edit, Written, inverse, text_of
 
 
 class EditCommand(QUndoCommand):
@@ -26,7 +26,7 @@ class EditCommand(QUndoCommand):
     def redo(self) -> None:
         """Do it."""
         if self._is_done:
-            self._step(self._edit, typed_text(self._edit) or self._base, 1)
+            self._step(self._edit, text_of(self._edit) or self._base, 1)
         else:
             self._is_done = True
             self._apply(self._edit)

@@ -16,10 +16,10 @@ from gatewright.workspace.api import (
     ToolRight,
     Verdict,
     Workspace,
-    called_operations,
     frozen,
     reference_of,
     references_in,
+    step_operations,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.argument import Argument, arguments_of, value_of
@@ -90,7 +90,7 @@ def picture_of(workspace: Workspace, place: int, agent_id: str | None) -> Pictur
     steps: list[StepPicture] = []
     for number, step in enumerate(row.steps):
         called = facts.get(step.tool)
-        names = {one.name for one in called_operations(called, step)} if called is not None else set[str]()
+        names = {one.name for one in step_operations(called, step)} if called is not None else set[str]()
         schema = workspace.result_schema(step.tool, names - {""})
         came = StepPicture(_takes(workspace, called, step), tuple(dict.fromkeys(_paths(schema or {}))))
         steps.append(_forecast(_by_right(came, rights.get(step.tool), names), told.get(number)) if rights else came)
@@ -125,7 +125,7 @@ def _takes(workspace: Workspace, facts: ToolFacts | None, step: CompositionStep)
     found = arguments_of(workspace, step.tool)
     if facts is None:
         return found
-    rows = called_operations(facts, step)
+    rows = step_operations(facts, step)
     named = dict.fromkeys(name for row in rows for name in (*row.required, *row.parameters))
     selecting = () if facts.selection is None else tuple(facts.selection.fields)
     kept = [*selecting, *named] if named else [*selecting, *found]

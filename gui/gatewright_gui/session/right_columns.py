@@ -19,8 +19,8 @@ from gatewright.workspace.api import (
     ToolRight,
     Verdict,
     Workspace,
-    chosen_tools,
     frozen,
+    pick_tools,
 )
 from gatewright_gui.session.readings import BUILT_IN
 from gatewright_gui.session.tool_groups import by_origin
@@ -129,7 +129,7 @@ class Summary:
 
 def layout_of(catalog: Sequence[ToolFacts], catalogs: Sequence[Catalog] = ()) -> GridLayout:
     """Every tool once, with the operations of all its versions; those of one place follow each other."""
-    chosen = chosen_tools(catalog, None)
+    chosen = pick_tools(catalog, None)
     together = by_origin(chosen, lambda name: chosen[name].origin, catalogs)
     found: dict[str, dict[str, str]] = {name: {} for names in together.values() for name in names}
     said: dict[str, str] = {}

@@ -14,7 +14,7 @@ import pytest
 from jsonschema_rs import Draft7Validator
 
 from gatewright.cli.main import COMPLETION
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 from gatewright.workspace import Workspace, example_names
 from tests.engine.cli.conftest import Ran, Runner
 
@@ -150,7 +150,7 @@ def test_the_demo_is_fine_and_its_self_check_finds_no_difference(demo: Path, run
     assert result.status == 0
     assert result.json["differences"] == []
     with closing(Workspace.open(demo)) as workspace:
-        operations = sum(len(facts.operations) for facts in chosen_tools(workspace.catalog, None).values())
+        operations = sum(len(facts.operations) for facts in pick_tools(workspace.catalog, None).values())
     assert operations >= 9
     assert result.json["checked"] == 4 * operations
 

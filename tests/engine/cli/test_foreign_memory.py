@@ -231,7 +231,7 @@ def said_by(door: Callable[[], object]) -> str:
 
 def refuses(ran: Ran) -> None:
     assert ran.status == 2
-    assert "is foreign and nothing of it is used" in ran.err
+    assert "is foreign, so Gatewright ignores it" in ran.err
     assert MARK not in ran.out + ran.err
 
 

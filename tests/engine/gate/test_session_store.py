@@ -122,7 +122,7 @@ def test_session_of_another_workspace_or_of_an_older_version_is_refused(
     store.save(used("one"))
     copied = tmp_path / "elsewhere" / "state" / "sessions"
     shutil.copytree(folder, copied)
-    belongs = f"it belongs to `{folder.parent}`, and does not go along with a copy or a move of the workspace"
+    belongs = f"it belongs to `{folder.parent}`, and does not follow a copied or moved workspace"
     said = f"`{copied / 's-one.session'}`: {belongs}; remove it to begin a new one"
     with pytest.raises(WorkspaceError, match=only(said)):
         SessionStore(copied, folder.parent / "keys", ManualClock()).load("one")

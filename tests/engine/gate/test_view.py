@@ -18,7 +18,7 @@ from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
-from gatewright.policy.verdict import SafetyTier, Verdict, chosen_tools
+from gatewright.policy.verdict import SafetyTier, Verdict, pick_tools
 from gatewright.schema import FORMATS, Format, ToolListing, tokens
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation
@@ -138,7 +138,7 @@ def test_view_of_an_unknown_agent_is_an_error(world: World) -> None:
 def test_selfcheck_finds_no_difference_and_counts_agents_tools_and_operations(make_world: MakeWorld) -> None:
     world = make_world(TWO)
     result = selfcheck(world.gate)
-    tools = chosen_tools([tool.facts() for tool in world.registry.tools()], None).values()
+    tools = pick_tools([tool.facts() for tool in world.registry.tools()], None).values()
     per_agent = sum(max(1, len(tool.operations)) for tool in tools)
 
     assert result.checked == 2 * per_agent

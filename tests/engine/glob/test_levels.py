@@ -160,7 +160,7 @@ ENDLESS = "matches nothing: it ends within `[...]` or after a backslash"
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("!keep.md", "`!keep.md`: `!` is not supported, put the exception above the rule that it is taken from"),
+        ("!keep.md", "`!keep.md`: `!` is not supported, put the exception above the rule that it is an exception to"),
         ("", "an empty pattern matches nothing"),
         ("   ", "an empty pattern matches nothing"),
         (

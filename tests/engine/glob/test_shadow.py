@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.shadow import Shadow, shadowed
+from gatewright.policy.shadow import Shadow, find_shadows
 from gatewright.policy.verdict import Permission
 from tests.bench.globs import _PATTERNS  # pyright: ignore[reportPrivateUsage]
 from tests.engine.glob.test_git_oracle import PATHS, PATTERNS
@@ -20,7 +20,7 @@ def rules(*patterns: str) -> PermissionRules:
 
 
 def hidden(*patterns: str) -> list[tuple[int, tuple[int, ...]]]:
-    return [(one.index, one.by) for one in shadowed(rules(*patterns).rules)]
+    return [(one.index, one.by) for one in find_shadows(rules(*patterns).rules)]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_hidden_rule_of_the_same_level_is_harmless() -> None:
         PermissionRule("a", Permission.NONE),
         PermissionRule("b", Permission.ADMIN),
     ]
-    assert shadowed(rows) == (Shadow(1, (0,), harmless=True), Shadow(2, (0,), harmless=False))
+    assert find_shadows(rows) == (Shadow(1, (0,), harmless=True), Shadow(2, (0,), harmless=False))
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,7 +98,7 @@ def test_a_rule_that_is_reported_decides_none_of_many_paths(patterns: list[str])
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gatewright.policy.shadow._SAMPLES", 0)
-        assert not set(made.indexes(PATHS)) & {one.index for one in shadowed(made.rules)}
+        assert not set(made.indexes(PATHS)) & {one.index for one in find_shadows(made.rules)}
 
 
 @settings(max_examples=200, deadline=None)
@@ -108,10 +108,10 @@ def test_the_words_that_spare_a_proof_change_nothing_of_what_is_found(patterns: 
         made = rules(*patterns)
     except ValueError:
         return
-    found = shadowed(made.rules)
+    found = find_shadows(made.rules)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gatewright.policy.shadow._SAMPLES", 0)
-        assert shadowed(made.rules) == found
+        assert find_shadows(made.rules) == found
 
 
 def test_pattern_of_more_parts_than_are_looked_at_is_not_reported() -> None:
@@ -125,13 +125,13 @@ def test_rules_that_decide_a_word_of_theirs_take_no_steps_of_the_proofs() -> Non
     others = ["**/x/**", "a?/", "[a-c]x", "b/", "*/c", "[!a]y", "é*", "a/**/b", "q[[:punct:]]", "[\x01]", "w/**"]
     made = rules(*_PATTERNS, *others, "/zz", "/zz")
 
-    assert [(one.index, one.by) for one in shadowed(made.rules, max_steps=7480)] == [(42, (41,))]
-    assert shadowed(made.rules, max_steps=7479) == ()
+    assert [(one.index, one.by) for one in find_shadows(made.rules, max_steps=7480)] == [(42, (41,))]
+    assert find_shadows(made.rules, max_steps=7479) == ()
 
 
 def test_thirty_rules_and_hard_ones_take_little_time() -> None:
     began = time.process_time()
-    assert shadowed(rules(*_PATTERNS).rules) == ()
+    assert find_shadows(rules(*_PATTERNS).rules) == ()
     hard = [f"**/*a{'?' * number}" for number in range(20)]
-    assert len(shadowed(rules(*hard, *hard).rules)) == 14
+    assert len(find_shadows(rules(*hard, *hard).rules)) == 14
     assert in_time(time.process_time() - began, 60)

@@ -24,7 +24,13 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     ToolRule,
 )
-from gatewright.policy.rulematch import overridden, overridden_all, policy_rule_misfits, setting_misfit, unknown_tools
+from gatewright.policy.rulematch import (
+    all_with_settings,
+    policy_rule_misfits,
+    setting_misfit,
+    unknown_tools,
+    with_settings,
+)
 from gatewright.policy.verdict import Action, PathUse, Permission, SafetyTier, Verdict
 from tests.support.rights import rights_by_layers
 
@@ -431,7 +437,7 @@ def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
         "delete": Verdict.ASK,
     }
     assert (right.facts.tier, right.facts.description) == (SafetyTier.PRIVILEGED, "Ours.")
-    assert overridden(policy, right.facts) == right.facts
+    assert with_settings(policy, right.facts) == right.facts
     other = rights_by_layers(policy_of(), "a", (FILE,))["file"]
     assert (right == rights_by_layers(policy, "a", (FILE,))["file"], right == other) == (True, False)
     assert (len(right.ticked), right.is_hidden) == (3, False)
@@ -440,7 +446,7 @@ def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
 def test_settings_of_one_major_come_before_those_of_the_name() -> None:
     tools = {"clock": ToolSettings(description="any"), "clock@1": ToolSettings(description="one")}
 
-    assert overridden(policy_of(tools=tools), CLOCK).description == "one"
+    assert with_settings(policy_of(tools=tools), CLOCK).description == "one"
 
 
 @pytest.mark.parametrize(
@@ -498,7 +504,7 @@ def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
     assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
 
 
-NEITHER = "no tool, and no operation of one,"
+NEITHER = "no tool or operation"
 
 
 def test_every_place_that_limits_a_tool_which_is_not_there_is_found() -> None:
@@ -570,14 +576,14 @@ def test_settings_that_name_what_the_tool_has_not_close_it() -> None:
 
 def test_settings_change_the_facts_of_their_tools_and_leave_the_others() -> None:
     policy = policy_of(tools={"clock@1": ToolSettings(safety_tier=SafetyTier.PRIVILEGED)})
-    clock, fetch = overridden_all(policy, (CLOCK, FETCH))
+    clock, fetch = all_with_settings(policy, (CLOCK, FETCH))
 
     assert (clock.tier, clock.operations[0].tier) == (SafetyTier.PRIVILEGED, SafetyTier.PRIVILEGED)
     assert fetch is FETCH
     one = policy_of(tools={"file": ToolSettings(operation_tiers={"read": SafetyTier.PRIVILEGED})})
-    assert {row.name: row.tier for row in overridden(one, FILE).operations}["read"] is SafetyTier.PRIVILEGED
-    assert overridden(policy_of(tools={"file": ToolSettings(timeout_s=3.0)}), FILE) is FILE
-    assert overridden_all(policy_of(), (catalog := (CLOCK, FETCH))) is catalog
+    assert {row.name: row.tier for row in with_settings(one, FILE).operations}["read"] is SafetyTier.PRIVILEGED
+    assert with_settings(policy_of(tools={"file": ToolSettings(timeout_s=3.0)}), FILE) is FILE
+    assert all_with_settings(policy_of(), (catalog := (CLOCK, FETCH))) is catalog
 
 
 def test_tool_that_is_closed_from_outside_says_so() -> None:

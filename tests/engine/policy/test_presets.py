@@ -16,7 +16,15 @@ from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
 from gatewright.policy.kinds.capability import DbRead, DbWrite
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rights import Preset, held_off, preset_edit, promised, reset_tools, set_many, tick_many
+from gatewright.policy.rights import (
+    Preset,
+    count_excluded,
+    preset_edit,
+    preset_verdict,
+    reset_tools,
+    set_many,
+    tick_many,
+)
 from gatewright.policy.rightsdiff import (
     AgentDiff,
     ChangeKind,
@@ -98,7 +106,7 @@ def test_preset_gives_exactly_what_it_promises(policy: Policy, preset: Preset) -
     after = apply(policy, preset_edit(policy, CATALOG, ["a"], preset))
     for name, right in rights(after).items():
         for row in right.operations:
-            said = promised(preset, row.tier)
+            said = preset_verdict(preset, row.tier)
             if said is Verdict.DENY:
                 assert not row.ticked
                 assert row.is_hidden
@@ -346,7 +354,7 @@ def test_several_rules_of_an_author_keep_out_of_many_what_they_leave_out() -> No
 
     assert [row.operation for row in rights(after)["notes"].operations if row.ticked] == ["find"]
     assert after.agents["a"].tool_rules == limits
-    assert held_off(policy, CATALOG, "a", targets) == 2
+    assert count_excluded(policy, CATALOG, "a", targets) == 2
     with pytest.raises(EditRefused, match="turned off by tool rule 1"):
         tick_many(policy, CATALOG, "a", {"notes": targets["notes"]}, on=True)
 

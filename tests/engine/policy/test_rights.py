@@ -416,7 +416,7 @@ def test_tool_that_is_outmoded_is_off_without_a_list_and_left_out_of_the_one_tha
     for unlisted, listed in ((Verdict.ALLOW, ("clock", "shell", "old")), (Verdict.DENY, ("old",))):
         policy = policy_of(agent, defaults=Defaults(unlisted_tools=unlisted))
         boxes = Boxes(policy, agent, (CLOCK, SHELL, old))
-        assert [bool(boxes.ticked(one)) for one in boxes.tools] == [unlisted is Verdict.ALLOW] * 2 + [False]
+        assert [bool(boxes.ticks(one)) for one in boxes.tools] == [unlisted is Verdict.ALLOW] * 2 + [False]
         boxes.tick(old, frozenset({""}))
         assert boxes.agent.tools == listed
 

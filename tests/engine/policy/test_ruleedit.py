@@ -42,6 +42,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.ruleedit import (
     RulePosition,
+    argument_names,
     bind_rule,
     change_constraint,
     change_rule,
@@ -50,7 +51,6 @@ from gatewright.policy.ruleedit import (
     remove_rule,
     set_constraint,
     set_limit,
-    taken_fields,
 )
 from gatewright.policy.rulematch import mismatch
 from gatewright.policy.verdict import SafetyTier, Verdict
@@ -90,28 +90,33 @@ def test_rule_that_does_not_fit_its_tool_says_why(rule: ToolRule, why: str | Non
 def test_field_of_the_operation_can_be_asked_for_and_what_is_not_taken_is_not() -> None:
     facts = file_tool().facts()
     rule = ToolRule("file", ArgumentConstraints({}, ("op", "path", "nothing")))
-    asked = {row.name: facts.asked_by(rule, row) for row in facts.operations}
+    asked = {row.name: facts.mandatory_arguments(rule, row) for row in facts.operations}
     assert (asked["read"], asked["list"]) == (("op", "path"), ("op",))
     bound = ToolRule("file", ArgumentConstraints({}, ("op",)), conditions=("operation:read",))
-    assert {row.name for row in facts.operations if facts.asked_by(bound, row)} == {"read"}
-    assert facts.asked_by(ToolRule("file", MaxCalls(1)), facts.operations[0]) == ()
+    assert {row.name for row in facts.operations if facts.mandatory_arguments(bound, row)} == {"read"}
+    assert facts.mandatory_arguments(ToolRule("file", MaxCalls(1)), facts.operations[0]) == ()
     said: list[dict[str, JsonValue]] = [{"properties": {"op": {"default": "read"}}}, {"properties": {"op": {}}}, {}]
     selections = [selector_of("op", facts.operation_names, None, schema) for schema in said]
     plain = replace(
         facts, operations=(OperationFacts("read", SIDE, parameters=("path",), defaulted=frozenset({"path"})),)
     )
-    asked = [replace(plain, selection=one).asked_by(rule, plain.operations[0]) for one in (None, *selections)]
+    asked = [
+        replace(plain, selection=one).mandatory_arguments(rule, plain.operations[0]) for one in (None, *selections)
+    ]
     assert asked == [(), (), ("op",), ("op",)]
     none = ToolFacts("file", 1, (OperationFacts("", SIDE),), SIDE)
     every = ToolRule(ANY_TOOL, rule.rule_type)
-    assert [none.asked_by(one, none.operations[0]) for one in (rule, every)] == [("op", "path", "nothing"), ()]
+    assert [none.mandatory_arguments(one, none.operations[0]) for one in (rule, every)] == [
+        ("op", "path", "nothing"),
+        (),
+    ]
 
 
 def test_argument_named_required_has_a_rule_of_its_own() -> None:
     report = Report()
     ArgumentConstraints({"required": {"const": 1}}, ("a",)).check((), report)
     assert [(one.code, one.message) for one in report.findings] == [
-        ("bad-value", "what an argument named `required` may be stands in a rule of its own")
+        ("bad-value", "an argument named `required` needs a rule of its own for its schema")
     ]
 
 
@@ -230,7 +235,7 @@ def test_what_an_edit_of_a_rule_cannot_be_about_is_refused_by_name() -> None:
     ] == [
         "no tool `nots`",
         "`notes` has no operation `ash`",
-        "a rule for no operation would never hold: name one, or let it hold for all",
+        "a rule for no operation would never apply: name one, or bind it to all",
         "no tool `*`",
         "no tool `gone`",
         "`notes.find` takes no `page`; it takes `op`, `words`",
@@ -367,8 +372,8 @@ def test_names_read_well_in_the_undo_menu() -> None:
 
 
 def test_arguments_are_those_of_the_operations() -> None:
-    assert taken_fields(NOTES) == ("op", "words", "page", "text")
-    assert taken_fields(NOTES, ("write",)) == ("op", "page", "text")
+    assert argument_names(NOTES) == ("op", "words", "page", "text")
+    assert argument_names(NOTES, ("write",)) == ("op", "page", "text")
 
 
 def test_what_needs_a_capability_is_named_whole_or_by_operation() -> None:

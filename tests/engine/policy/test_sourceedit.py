@@ -89,7 +89,7 @@ SPACES = "the name of a source has no spaces around it and no control characters
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("ONE", "a source is named `one` already"),
+        ("ONE", "a source `one` exists already"),
         ("", "a source needs a name"),
         (" ", "a source needs a name"),
         (" x", SPACES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.verdict import SafetyTier, chosen_tools, names_tool, split_name
+from gatewright.policy.verdict import SafetyTier, names_tool, pick_tools, split_name
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_of_several_majors_the_listed_one_is_chosen_or_the_highest(
 ) -> None:
     catalog = [ToolFacts("a", major, (), SafetyTier.READ_ONLY) for major in majors]
     other = ToolFacts("b", 7, (), SafetyTier.READ_ONLY)
-    found = chosen_tools((*catalog, other), listed)
+    found = pick_tools((*catalog, other), listed)
     assert [(name, facts.major) for name, facts in found.items()] == [("a", chosen), ("b", 7)]

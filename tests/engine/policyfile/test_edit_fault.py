@@ -75,7 +75,7 @@ PRECEDING = RequiresPrecedingTools()
         ),
         (
             ToolRule("x", PRECEDING, ("operation:a",)),
-            "`RequiresPrecedingTools` says nothing without a tool in `conditions`, such as `tool` or `tool.operation`",
+            "`RequiresPrecedingTools` means nothing without a tool in `conditions`, such as `tool` or `tool.operation`",
         ),
     ],
 )

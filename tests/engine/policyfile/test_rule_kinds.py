@@ -70,7 +70,7 @@ def test_each_kind_is_read_with_its_conditions(written: str, conditions: tuple[s
 
 LIMITED, GIVEN = (
     f"{what}; a refusal says which."
-    for what in ("Some argument values are limited", "Some optional arguments have to be given")
+    for what in ("Some argument values are limited", "Some optional arguments are mandatory")
 )
 TEXT: dict[str, JsonValue] = {"type": "string"}
 
@@ -154,20 +154,20 @@ TEXT: dict[str, JsonValue] = {"type": "string"}
 def test_each_kind_is_written_named_and_told_to_the_model(
     kind: RuleKind, plain: object, edit_name: str, told: str | None
 ) -> None:
-    assert (kind.plain(), kind.edit_name("x"), kind.told(("a", "b", "c"))) == (plain, edit_name, told)
+    assert (kind.plain(), kind.edit_name("x"), kind.usage_words(("a", "b", "c"))) == (plain, edit_name, told)
     names_others = kind.names_tools or isinstance(kind, AllowedOperations | ExclusiveGroups)
-    assert kind.told(()) == (None if names_others else told)
+    assert kind.usage_words(()) == (None if names_others else told)
     one = (
         None
         if isinstance(kind, ExclusiveGroups)
         else told and told.replace("`a`, `b` and `c`", "`a`").replace("`a`, `b` or `c`", "`a`")
     )
-    assert kind.told(("a",)) == one
+    assert kind.usage_words(("a",)) == one
 
 
 TIME = 'a duration is seconds (`30`), text with a unit (`"1.5s"`, `"2m"`, `"1h"`) or `{ secs, nanos }`'
-ZERO = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
-IDLE = "`Cooldown = 0` holds nothing back: the rule has no effect"
+ZERO = "`MaxCalls = 0` denies every call, yet the model still sees the tool: turn it off instead"
+IDLE = "`Cooldown = 0` delays nothing: the rule has no effect"
 ONLY_OPERATIONS = "`x` is no condition here: `MaxCalls` takes only `operation:NAME`"
 
 
@@ -260,7 +260,7 @@ ONLY_OPERATIONS = "`x` is no condition here: `MaxCalls` takes only `operation:NA
             ToolRule("a", RequiresPrecedingTools(), ("operation:a",)),
             [
                 (
-                    "error conditions bad-condition: `RequiresPrecedingTools` says nothing "
+                    "error conditions bad-condition: `RequiresPrecedingTools` means nothing "
                     "without a tool in `conditions`, such as `tool` or `tool.operation`"
                 )
             ],

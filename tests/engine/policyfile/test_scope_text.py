@@ -54,7 +54,7 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
         (
             CapabilityKind.NET_READ,
             "",
-            "an empty `allowlist` grants nothing: name what is granted, or leave `NetRead` out",
+            "an empty `allowlist` grants nothing: list what to grant, or leave `NetRead` out",
         ),
         (
             CapabilityKind.NET_READ,
@@ -62,7 +62,7 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
             "`http://x.org`: a host pattern is a host without scheme, user or path",
         ),
         (CapabilityKind.NET_READ, "a.org, a.org", "`a.org` stands here twice"),
-        (CapabilityKind.FS_READ, "../up", "`../up`: a prefix may not go up by `..`: name the folder itself"),
+        (CapabilityKind.FS_READ, "../up", "`../up`: a prefix may not contain `..`: name the folder itself"),
         (CapabilityKind.FS_READ, "a\x1fb", "`a\\u001fb`: a prefix may not hold control characters"),
         (CapabilityKind.FS_READ, "a\x7fb", "`a\\u007fb`: a prefix may not hold control characters"),
         (CapabilityKind.FS_READ, "a\\b", "`a\\b`: names in a prefix are separated by `/`"),
@@ -70,7 +70,7 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
         (
             CapabilityKind.FS_READ,
             'notes, "open',
-            "column 7: names are separated by commas, one with a comma stands in quotes",
+            "column 7: separate names by commas, and put a name with a comma in quotes",
         ),
         (CapabilityKind.DB_READ, "a\nb", "`a\\u000ab`: a name may not hold characters that cannot be seen"),
         (

@@ -7,7 +7,7 @@ import pytest
 
 from gatewright.builtins import builtin_tools, file_tool, note_tools, root_tools
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.rulematch import overridden
+from gatewright.policy.rulematch import with_settings
 from gatewright.policy.verdict import PathUse, SafetyTier
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import read_definitions
@@ -16,7 +16,7 @@ from gatewright.tools.tool import Tool
 
 def destroying(tool: Tool, policy: Policy | None = None) -> set[str]:
     """Its operations that take something away."""
-    facts = overridden(policy or Policy(), tool.facts())
+    facts = with_settings(policy or Policy(), tool.facts())
     return {op.name for op in facts.operations if op.destroys}
 
 

@@ -364,7 +364,7 @@ async def test_session_copied_from_another_workspace_of_the_user_is_refused(fold
 
         with pytest.raises(WorkspaceError, match=f"belongs to `{re.escape(str(folder))}/.gatewright`"):
             workspace.session("a", "chat")
-        with pytest.raises(WorkspaceError, match="does not go along with a copy or a move"):
+        with pytest.raises(WorkspaceError, match="does not follow a copied or moved workspace"):
             await save_a_call(workspace)
         with pytest.raises(WorkspaceError, match="belongs to"):
             workspace.sessions.save(Session("chat", "a"))

@@ -4,7 +4,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.verdict import Permission, Verdict, chosen_tools
+from gatewright.policy.verdict import Permission, Verdict, pick_tools
 from gatewright_gui.pages.agents.rights_dialog import ResetDialog
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
@@ -255,7 +255,7 @@ async def test_search_without_a_hit_says_so_and_offers_to_show_all(window: MainW
     tools.nothing.action_button.click()
 
     assert tools.view.isVisible()
-    assert tools.rows.tool_count == len(chosen_tools(window.document.catalog, None))
+    assert tools.rows.tool_count == len(pick_tools(window.document.catalog, None))
 
 
 async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_defaults(window: MainWindow) -> None:
@@ -377,7 +377,7 @@ async def test_preview_follows_the_boxes(window: MainWindow) -> None:
     assert '"delete"' in preview.code.text
     on, every = counts(window)
     shown = len(window.document.policy.agents["operator"].tools or ())
-    tools = len(chosen_tools(window.document.catalog, None))
+    tools = len(pick_tools(window.document.catalog, None))
     assert preview.counts.text == f"The model sees {shown} of {tools} tools, {on} of {every} operations"
     preview.part.set_current("difference")
     assert preview.empty.isVisible()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
@@ -81,7 +81,7 @@ def shown(window: MainWindow, prefix: str) -> set[str]:
 
 def tools_of(window: MainWindow) -> tuple[ToolFacts, ...]:
     """One of each name, as agents have them."""
-    return tuple(chosen_tools(window.document.catalog, None).values())
+    return tuple(pick_tools(window.document.catalog, None).values())
 
 
 async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_policy(window: MainWindow) -> None:

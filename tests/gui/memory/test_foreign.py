@@ -55,7 +55,7 @@ async def test_page_memory_shows_nothing_of_foreign_memory_and_says_why(
         await settled(window)
         pane = {"blocks": page.blocks}.get(part) or getattr(page, part)
         await until(pane.bar.isVisible)
-        assert "is foreign and nothing of it is used" in pane.bar.text
+        assert "is foreign, so Gatewright ignores it" in pane.bar.text
         assert MARK not in shown(page)
 
         for answer in ("choice-keep", "choice-take"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gatewright.workspace import Workspace
-from gatewright.workspace.api import AgentDiff, JsonValue, OperationRight, RightWord, ToolRight, Verdict, changed_rights
+from gatewright.workspace.api import AgentDiff, JsonValue, OperationRight, RightWord, ToolRight, Verdict, rights_changes
 from gatewright_gui.pages.agents.right_lines import rows_of
 from gatewright_gui.pages.agents.row_state import asking_words, facts_of, verdict_sentence, verdict_words
 from gatewright_gui.session.path_share import path_shares
@@ -89,7 +89,7 @@ def test_the_matrix_and_the_lines_before_saving_say_it_too(tmp_path: Path) -> No
     for agent_id in workspace.policy.agents:
         rights = workspace.rights(agent_id)
         column = column_under(layout, workspace.policy, agent_id, rights)
-        changes = {(one.tool, one.operation): one for one in changed_rights(agent_id, {}, rights)}
+        changes = {(one.tool, one.operation): one for one in rights_changes(agent_id, {}, rights)}
         for tool in layout.tools:
             if tool.name not in rights:
                 continue
@@ -113,7 +113,7 @@ def test_what_is_told_of_danger_is_the_fact_of_the_operation(tmp_path: Path) -> 
             wanted |= {(agent_id, tool.facts.name, row.operation)} if is_risk else set()
     assert told == wanted
     assert {("operator", "file_delete", ""), ("helper", "memory_delete", "")} <= told
-    changes = changed_rights("helper", {}, workspace.rights("helper"))
+    changes = rights_changes("helper", {}, workspace.rights("helper"))
     assert {one.tool for one in changes if one.danger == "deletes"} == {"memory_delete"}
     assert all(share.on + share.asks > 0 for name, share in shares_of(workspace, ["operator"]).items() if name)
 
@@ -124,7 +124,7 @@ def test_a_line_before_saving_names_what_a_right_goes_by(tmp_path: Path) -> None
     helper = policy.agents["helper"]
     before = dataclasses.replace(policy, agents={**policy.agents, "helper": dataclasses.replace(helper, tools=())})
     diff = workspace.rights_under(before, "helper")
-    changes = tuple(changed_rights("helper", diff, workspace.rights("helper")))
+    changes = tuple(rights_changes("helper", diff, workspace.rights("helper")))
     lines = {line.what: line.then for line in rows_of(AgentDiff("helper", changes))}
 
     assert lines["say"] == "on: allow, but for paths"

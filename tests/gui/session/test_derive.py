@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.rights import Preset
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents import right_lines
@@ -274,7 +274,7 @@ async def test_preview_names_only_what_is_ticked(document: Document, deriver: De
     assert "delete" not in seen.usage_rules
     gone = [line for line in (await changed_lines(deriver, "researcher", "file")).splitlines() if line.startswith("-")]
     assert any("delete" in line for line in gone)
-    catalog = chosen_tools(document.catalog, None).values()
+    catalog = pick_tools(document.catalog, None).values()
     assert (seen.counts.shown_tools, seen.counts.all_tools) == (6, len(catalog))
     operations = sum(len(row.operations) for row in catalog)
     whole = sum(len(row.operations) for row in catalog if row.name in {"block", "search"}) + 3
@@ -347,7 +347,7 @@ async def test_self_check_of_the_demo_agrees_everywhere(document: Document, deri
     found = await deriver.derive_in_pieces(check_count, lambda _progress: None)
 
     assert found is not None
-    operations = sum(len(row.operations) for row in chosen_tools(document.catalog, None).values())
+    operations = sum(len(row.operations) for row in pick_tools(document.catalog, None).values())
     assert found.checked == len(document.policy.agents) * operations
     assert found.differences == ()
 

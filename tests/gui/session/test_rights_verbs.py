@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from gatewright.builtins.file import FileTool
-from gatewright.policy.verdict import Verdict, chosen_tools
+from gatewright.policy.verdict import Verdict, pick_tools
 from gatewright_gui.session.verbs import presets, rights
 from gatewright_gui.session.verbs.rights import Target
 from tests.gui.session.opened import Said, demo, opened_document
@@ -61,7 +61,7 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
 
         rights.edit_tools(document, "newcomer", (Target("file", FILE),), "off")
 
-        chosen = chosen_tools(document.catalog, None)
+        chosen = pick_tools(document.catalog, None)
         others = tuple(name for name, row in chosen.items() if name != "file" and not row.outmoded)
         assert others != tuple(chosen)
         assert document.policy.agents["newcomer"].tools == others

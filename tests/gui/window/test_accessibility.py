@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QApplication, QComboBox, QTreeView, QWidget
 
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
 from tests.gui.session.opened import settled
@@ -90,7 +90,7 @@ async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:
     group = tree.model().index(0, 0)
     told = [row.data(Qt.ItemDataRole.AccessibleTextRole) for row in (group, tree.model().index(0, 0, group))]
 
-    tools = chosen_tools(window.document.catalog, None).values()
+    tools = pick_tools(window.document.catalog, None).values()
     ours = sum(len(facts.operations) for facts in tools if facts.origin == "built-in")
     assert told[0].startswith("Built-in tools, ")
     assert told[0].endswith((f" of {ours}, on", f" of {ours}, mixed"))

@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
-from gatewright.policy.verdict import chosen_tools
+from gatewright.policy.verdict import pick_tools
 from gatewright_gui.models.selfcheck import STATE, TOOL, WHAT, AgentCheckModel, CheckNoteModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.session.verbs import rights
@@ -24,7 +24,7 @@ async def test_click_on_the_count_opens_what_was_checked_of_each_agent(window: M
     dialog, found = window.selfcheck, window.upkeep.found
     assert dialog.isVisible()
     assert found is not None
-    operations = sum(len(row.operations) for row in chosen_tools(window.document.catalog, None).values())
+    operations = sum(len(row.operations) for row in pick_tools(window.document.catalog, None).values())
     assert [row.operations for row in found.agents] == [operations] * len(window.document.policy.agents)
     assert dialog.agents.rowCount() == len(found.agents)
     assert dialog.nothing.isVisible()

@@ -1,6 +1,6 @@
-"""Rules about one call: which operations of a tool, with which arguments, after whose consent.
+"""Rules about one call: its operation, its arguments, a person's consent.
 
-A `Kind`, the base of all rules, answers how its value is read, what is wrong with it, how it is written and called.
+`Kind`, the base of all rules, reads, checks, writes and names its value.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, several, table
 
 NAMES = several(NAME)
 ABSENT = object()
-"""In place of a value where a kind stands without one."""
+"""Stands in for a missing value."""
 
 
 class Kind:
-    """The value of a rule's ``rule_type``. As it stands here, of a kind that takes none."""
+    """The value of a rule's ``rule_type``; the base class serves kinds without a value."""
 
     __slots__ = ()
     noun: ClassVar[str]
-    """What people call a rule of the kind."""
+    """The everyday name for a rule of the kind."""
     names_tools: ClassVar[bool] = False
-    """Whether its conditions name other tools; it says nothing without one."""
+    """True if its conditions name other tools; without one it means nothing."""
     fits_source: ClassVar[bool] = False
-    """Whether it may bind the calls that go to one source; the others are about a whole session."""
+    """True if it may bind the calls that go to one source; other kinds bind a whole session."""
 
     shape: ClassVar[Shape | None] = None
-    """What its value looks like; None: it takes none."""
+    """The shape of its value; None: no value."""
     usage: ClassVar[str | None] = None
-    """What it means, said to the model, where that is the same for every rule of the kind."""
+    """Its meaning in words for the model, if the same for every rule of the kind."""
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        """The kind with the value ``payload`` (``ABSENT`` for none), which stands at ``path``, every fault reported.
+        """Read the value ``payload`` (``ABSENT`` for none) at ``path`` and report every fault.
 
-        None where it has not the shape of one.
+        Returns None for a value of another shape.
         """
         if payload is ABSENT:
             return cls()
@@ -50,42 +50,42 @@ class Kind:
         return None
 
     def plain(self) -> object:
-        """Its value as the file has it; None when it has none."""
+        """Its value as in the file; None for none."""
         return None
 
     def check(self, path: RawPath, report: Report) -> None:
-        """Report what is wrong with the value, which stands at ``path``."""
+        """Report faults of the value at ``path``."""
 
     def edit_name(self, what: str) -> str:
-        """What an edit does that sets it for ``what``, in the undo menu."""
+        """The undo menu's name for an edit that sets it for ``what``."""
         return f"change the {self.noun} of {what}"
 
-    def told(self, names: Sequence[str]) -> str | None:
-        """What a rule of the kind means, said to the model; None: nothing to tell.
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        """The meaning of a rule of the kind in words for the model; None: nothing to say.
 
-        ``names``: what it names, as far as the model sees that: operations, a group, else the tools of the conditions.
+        ``names``: those of its names that the model sees: operations, a group, else the tools of the conditions.
         """
         return self.usage
 
-    def checked(self, path: RawPath, report: Report) -> Self:
-        """The same, with what is wrong reported."""
+    def validate(self, path: RawPath, report: Report) -> Self:
+        """Report faults and return the value itself."""
         self.check(path, report)
         return self
 
 
-def listed(names: Sequence[str], word: str) -> str:
-    """At least one name in backticks, ``word`` before the last."""
+def join_names(names: Sequence[str], word: str) -> str:
+    """Join at least one name in backticks, with ``word`` before the last."""
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
 def needs_value(path: RawPath, report: Report, name: str, example: str) -> None:
-    """Report that there is no value of the right shape."""
+    """Report a missing value or one of the wrong shape."""
     report.error(path, "bad-value", f"`{name}` needs a value, such as `{example}`")
 
 
 def read_names(payload: object, path: RawPath, report: Report, what: str, example: str) -> tuple[str, ...] | None:
-    """A list of names, not checked yet; None after an error."""
+    """Read a list of names without checking them; None after an error."""
     if isinstance(payload, list):
         return words_of(cast("list[object]", payload), path, report, f"`{what}`")
     needs_value(path, report, what, example)
@@ -93,7 +93,7 @@ def read_names(payload: object, path: RawPath, report: Report, what: str, exampl
 
 
 def check_names(names: Iterable[str], path: RawPath, report: Report) -> None:
-    """Report what is no name, and what stands twice."""
+    """Report malformed and repeated names."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if why := name_error(name):
@@ -105,7 +105,7 @@ def check_names(names: Iterable[str], path: RawPath, report: Report) -> None:
 
 @frozen
 class AllowedOperations(Kind):
-    """Only these operations; several rules intersect."""
+    """Permit only these operations; several rules intersect."""
 
     operations: frozenset[str]
     noun = "list of operations"
@@ -126,13 +126,13 @@ class AllowedOperations(Kind):
     def check(self, path: RawPath, report: Report) -> None:
         check_names(sorted(self.operations), path, report)
 
-    def told(self, names: Sequence[str]) -> str | None:
-        return f"Operations open to you: {listed(names, 'and')}." if names else None
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"Operations open to you: {join_names(names, 'and')}." if names else None
 
 
 @frozen
 class RequiresConsent(Kind):
-    """Ask unless a standing grant covers it."""
+    """Ask unless a standing grant covers the call."""
 
     scope: str | None = None
     noun = "consent"
@@ -148,7 +148,7 @@ class RequiresConsent(Kind):
             return None
         row = Row(cast("Raw", payload), path, report)
         row.only(("scope",), "`RequiresConsent`")
-        return cls(row.text("scope")).checked(path, report)
+        return cls(row.text("scope")).validate(path, report)
 
     def plain(self) -> object:
         return {} if self.scope is None else {"scope": self.scope}
@@ -160,15 +160,15 @@ class RequiresConsent(Kind):
     def edit_name(self, what: str) -> str:
         return f"consent for {what}{f' (scope {self.scope})' if self.scope else ''}"
 
-    def told(self, names: Sequence[str]) -> str:
+    def usage_words(self, names: Sequence[str]) -> str:
         return f"A person has to agree first{f' (scope `{self.scope}`)' if self.scope else ''}."
 
 
 @frozen
 class ArgumentConstraints(Kind):
-    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give.
+    """Require every call's fields to satisfy these schemas; ``required``: the fields that a call must give.
 
-    ``in_folder = "notes/"`` in a schema asks for a path in that folder; it is held as the pattern of such paths.
+    ``in_folder = "notes/"`` in a schema requires a path in that folder; the rule stores it as a pattern.
     """
 
     fields: Mapping[str, JsonValue] = field(hash=False)
@@ -179,7 +179,7 @@ class ArgumentConstraints(Kind):
         "properties": {"required": {"anyOf": [NAMES, JSON_SCHEMA]}},
         "additionalProperties": {
             **JSON_SCHEMA,
-            "properties": {IN_FOLDER: told(TEXT, "The folder that the path has to lie in, such as `notes/`")},
+            "properties": {IN_FOLDER: told(TEXT, "The folder that must contain the path, such as `notes/`")},
         },
     }
     fits_source = True
@@ -189,7 +189,7 @@ class ArgumentConstraints(Kind):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Every argument that the rule says something of, each once."""
+        """Every argument that the rule constrains, each once."""
         return tuple(dict.fromkeys((*self.fields, *self.required)))
 
     @classmethod
@@ -201,9 +201,9 @@ class ArgumentConstraints(Kind):
         if said is None:
             return None
         fields, required = dict(said), None
-        if isinstance(said.get("required"), list):  # a table there is about an argument of that name
+        if isinstance(said.get("required"), list):  # a table instead constrains an argument of that name
             required = read_names(fields.pop("required"), (*path, "required"), report, "required", '["path"]')
-        return cls(fields, required or ()).checked(path, report)
+        return cls(fields, required or ()).validate(path, report)
 
     def plain(self) -> dict[str, object]:
         fields: dict[str, object] = {name: with_folder(schema) for name, schema in self.fields.items()}
@@ -214,7 +214,7 @@ class ArgumentConstraints(Kind):
         if json_table(dict(self.fields), path, report) is None:
             return
         if self.required and "required" in self.fields:
-            message = "what an argument named `required` may be stands in a rule of its own"
+            message = "an argument named `required` needs a rule of its own for its schema"
             report.error(path, "bad-value", message)
         for name, schema in self.fields.items():
             if not isinstance(schema, dict | bool):
@@ -224,14 +224,14 @@ class ArgumentConstraints(Kind):
         if not self.arguments:
             report.warning(path, "rule-without-effect", "`ArgumentConstraints` names no field: the rule has no effect")
 
-    def told(self, names: Sequence[str]) -> str:
-        what = "Some argument values are limited" if self.fields else "Some optional arguments have to be given"
+    def usage_words(self, names: Sequence[str]) -> str:
+        what = "Some argument values are limited" if self.fields else "Some optional arguments are mandatory"
         return f"{what}; a refusal says which."
 
 
 @frozen
 class Needed(Kind):
-    """Marks a tool that a source needs."""
+    """Mark a tool that a source needs."""
 
     noun = "need"
     fits_source = True

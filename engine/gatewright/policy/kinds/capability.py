@@ -1,7 +1,7 @@
-"""Capabilities: what kind of thing an agent may touch, and how far; how each is read, checked, written and typed.
+"""Capabilities: the kinds of things that an agent may touch, and how far; each reads, checks and writes itself.
 
-A kind's class name is its spelling in the policy file. An agent without a capability of a kind may not use what needs
-that kind. Scopes are as written: hosts as patterns, prefixes relative to the policy file or absolute.
+A kind's class name is its spelling in the policy file. Without a capability of a kind, an agent may not use tools that
+need that kind. Scopes are as written: hosts as patterns, prefixes relative to the policy file or absolute.
 """
 
 from __future__ import annotations
@@ -39,53 +39,53 @@ class CapabilityKind(Word):
 
 
 class _Capability:
-    """What all kinds answer; as it stands here, of one that is granted as a whole."""
+    """The interface of all kinds; the base class serves kinds that are granted as a whole."""
 
     __slots__ = ()
     keys: ClassVar[dict[str, Shape]] = {}
-    """The keys of its table in the file, and what they look like."""
+    """The keys of its table in the file, with their shapes."""
     example: ClassVar[str] = ""
-    """Its table, where the kind may not stand without one."""
+    """An example table, for kinds that need one."""
     typed_example: ClassVar[str] = ""
-    """What one may type for its scope; empty for a kind without one."""
+    """An example of a scope to type; empty for a kind without one."""
 
     @property
     def scope(self) -> tuple[str, ...] | None:
-        """The hosts, prefixes, tables or names that it reaches; None for a kind that has no such list."""
+        """The hosts, prefixes, tables or names that it reaches; None for a kind without a list."""
         return None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it leaves nothing of its kind out."""
+        """True if it leaves nothing of its kind out."""
         return True
 
     @property
     def text(self) -> str:
-        """The scope as one line that can be typed again; empty for none."""
+        """The scope as one line that a person can type again; empty for none."""
         return ""
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The capability with the scope that was typed. Raises EditRefused naming what cannot be read."""
+        """The capability with the scope that somebody typed. Raises EditRefused with the part that is wrong."""
         if text.strip():
             raise EditRefused(f"`{cls.__name__}` has no scope")
         return cls()
 
     @classmethod
     def read(cls, row: Row) -> Self | None:
-        """The capability whose table ``row`` is; None after an error of its shape."""
+        """Read the table ``row``; None after an error in its shape."""
         return cls()
 
     def plain(self) -> dict[str, object]:
-        """What it is limited to, by the keys of the file; empty when it is not."""
+        """Its limits, by the keys of the file; empty for none."""
         return {}
 
     def check(self, path: RawPath, report: Report) -> None:
-        """Report what is wrong with the scope of the capability whose table stands at ``path``."""
+        """Report faults of the scope; the capability's table stands at ``path``."""
 
 
 class _Listed(_Capability):
-    """Reaches what its one list names: at least one, each once, each of the right form."""
+    """A capability that reaches the entries of one list: at least one, each once and well formed."""
 
     __slots__ = ()
     code: ClassVar[str] = "bad-value"
@@ -108,7 +108,7 @@ class _Listed(_Capability):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        return cls(listed_words(text))
+        return cls(split_words(text))
 
     @classmethod
     def read(cls, row: Row) -> Self | None:
@@ -123,7 +123,7 @@ class _Listed(_Capability):
     def check(self, path: RawPath, report: Report) -> None:
         (key,), kind = self.keys, type(self).__name__
         if not self.scope:
-            message = f"an empty `{key}` grants nothing: name what is granted, or leave `{kind}` out"
+            message = f"an empty `{key}` grants nothing: list what to grant, or leave `{kind}` out"
             report.error((*path, key), "bad-value", message)
         for index, text in enumerate(self.scope):
             place = (*path, key, index)
@@ -134,7 +134,7 @@ class _Listed(_Capability):
 
     @staticmethod
     def fault_of(text: str) -> str | None:
-        """What is wrong with one entry of the list, or None."""
+        """The fault of one entry of the list, or None."""
         why = name_error(text)
         return f"a name {why}" if why else None
 
@@ -162,12 +162,12 @@ class _Net(_Listed):
 
 @frozen
 class NetRead(_Net):
-    """Reading from hosts that a pattern of ``allowlist`` matches."""
+    """Read from hosts that match a pattern of ``allowlist``."""
 
 
 @frozen
 class NetWrite(_Net):
-    """Sending to hosts that a pattern of ``allowlist`` matches."""
+    """Send to hosts that match a pattern of ``allowlist``."""
 
 
 @frozen
@@ -191,18 +191,18 @@ class _Fs(_Listed):
         if any(char < " " or char == "\x7f" for char in text):
             return "a prefix may not hold control characters"
         if ".." in text.split("/"):
-            return "a prefix may not go up by `..`: name the folder itself"
+            return "a prefix may not contain `..`: name the folder itself"
         return check_prefix(text)
 
 
 @frozen
 class FsRead(_Fs):
-    """Reading at or below one of ``prefixes``, by whole components."""
+    """Read at or below one of ``prefixes``, by whole components."""
 
 
 @frozen
 class FsWrite(_Fs):
-    """Writing at or below one of ``prefixes``, by whole components."""
+    """Write at or below one of ``prefixes``, by whole components."""
 
 
 @frozen
@@ -219,17 +219,17 @@ class _Db(_Listed):
 
 @frozen
 class DbRead(_Db):
-    """Reading the ``tables``, by exact name; ``*`` is every one."""
+    """Read the ``tables``, by exact name; ``*`` means all."""
 
 
 @frozen
 class DbWrite(_Db):
-    """Writing the ``tables``, by exact name; ``*`` is every one."""
+    """Write the ``tables``, by exact name; ``*`` means all."""
 
 
 @frozen
 class Exec(_Capability):
-    """Starting processes, at most ``cpu_limit`` seconds and ``mem_limit`` bytes each; None: as the tool declares."""
+    """Start processes with at most ``cpu_limit`` seconds and ``mem_limit`` bytes each; None: the tool's own limit."""
 
     cpu_limit: float | None = None
     mem_limit: int | None = None
@@ -243,7 +243,7 @@ class Exec(_Capability):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        found = listed_limits(text, ("cpu", "memory"))
+        found = read_limits(text, ("cpu", "memory"))
         try:
             cpu_limit = parse_duration_words(found["cpu"]) if "cpu" in found else None
         except (ValueError, OverflowError) as error:
@@ -256,7 +256,7 @@ class Exec(_Capability):
 
     def plain(self) -> dict[str, object]:
         cpu_limit = None if self.cpu_limit is None else plain_duration(self.cpu_limit)
-        return _given({"cpu_limit": cpu_limit, "mem_limit": _plain_size(self.mem_limit)})
+        return _present({"cpu_limit": cpu_limit, "mem_limit": _plain_size(self.mem_limit)})
 
     def check(self, path: RawPath, report: Report) -> None:
         place = (*path, "cpu_limit")
@@ -268,7 +268,7 @@ class Exec(_Capability):
 
 @frozen
 class WasmExec(_Capability):
-    """Running WASM modules, at most ``fuel`` units and ``memory`` bytes each; None: as the tool declares."""
+    """Run WASM modules with at most ``fuel`` units and ``memory`` bytes each; None: the tool's own limit."""
 
     fuel: int | None = None
     memory: int | None = None
@@ -282,7 +282,7 @@ class WasmExec(_Capability):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        found = listed_limits(text, ("fuel", "memory"))
+        found = read_limits(text, ("fuel", "memory"))
         fuel = found.get("fuel", "1").replace(",", "").replace("_", "")
         if not fuel.isdecimal() or len(fuel) > 18 or int(fuel) < 1:
             raise EditRefused(f"`{found['fuel']}`: fuel is a whole number of units, at least 1")
@@ -293,7 +293,7 @@ class WasmExec(_Capability):
         return cls(row.integer("fuel"), row.size("memory"))
 
     def plain(self) -> dict[str, object]:
-        return _given({"fuel": self.fuel, "memory": _plain_size(self.memory)})
+        return _present({"fuel": self.fuel, "memory": _plain_size(self.memory)})
 
     def check(self, path: RawPath, report: Report) -> None:
         if self.fuel is not None:
@@ -304,12 +304,12 @@ class WasmExec(_Capability):
 
 @frozen
 class ClockRead(_Capability):
-    """Reading the clock."""
+    """Read the clock."""
 
 
 @frozen
 class EnvRead(_Listed):
-    """Reading the environment variables ``names`` (``vars`` in the file), by exact name; ``*`` is every one."""
+    """Read the environment variables ``names`` (``vars`` in the file), by exact name; ``*`` means all."""
 
     names: tuple[str, ...]
     keys: ClassVar = {"vars": _LIST}
@@ -323,7 +323,7 @@ class EnvRead(_Listed):
 
 @frozen
 class AdvancedEdit(_Capability):
-    """Editing by patch."""
+    """Edit by patch."""
 
 
 Capability = (
@@ -334,7 +334,7 @@ CAPABILITIES: dict[CapabilityKind, type[Capability]] = {
     CapabilityKind(kind.__name__): kind for kind in get_args(Capability)
 }
 SCOPED = frozenset(CapabilityKind(kind.__name__) for kind in get_args(ListedCapability))
-"""The kinds whose grants say how far they reach."""
+"""The kinds whose grants have a scope."""
 
 
 def kind_of(capability: Capability) -> CapabilityKind:
@@ -349,9 +349,9 @@ def plain_capability(capability: Capability) -> object:
 
 
 def check_capabilities(placed: Iterable[tuple[Capability, RawPath]], report: Report) -> None:
-    """Report what is wrong with an agent's capabilities, each with the place of its entry.
+    """Report faults of an agent's capabilities, each with the place of its entry.
 
-    Two of a kind cannot be put together, except lists: their union is granted.
+    Two grants of a kind are a fault, except of lists, whose union counts.
     """
     held: list[Capability] = []
     for capability, path in placed:
@@ -366,30 +366,30 @@ def _plain_size(size: int | None) -> str | int | None:
     return None if size is None else format_size(size)
 
 
-def _given(limits: dict[str, object]) -> dict[str, object]:
+def _present(limits: dict[str, object]) -> dict[str, object]:
     return {key: limit for key, limit in limits.items() if limit is not None}
 
 
 _ITEM = late_regex(r'\s*(?:"([^"]*)"|([^,"]*))\s*(?:,|$)')
 
 
-def listed_words(text: str) -> tuple[str, ...]:
-    """The items between commas; an empty text has none."""
+def split_words(text: str) -> tuple[str, ...]:
+    """Split a text at its commas, quotes respected; an empty text has no items."""
     found: list[str] = []
     at = 0
     while at < len(text):
         item = _ITEM.match(text, at)
         if item is None:
-            raise EditRefused(f"column {at + 1}: names are separated by commas, one with a comma stands in quotes")
+            raise EditRefused(f"column {at + 1}: separate names by commas, and put a name with a comma in quotes")
         found.append(item[1] if item[1] is not None else item[2].strip())
         at = item.end()
     return tuple(word for word in found if word)
 
 
-def listed_limits(text: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Value by name; each at most once."""
+def read_limits(text: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Read values by name; each name at most once."""
     found: dict[str, str] = {}
-    for part in listed_words(text):
+    for part in split_words(text):
         name, _, value = part.partition(" ")
         if name not in names or not value.strip():
             raise EditRefused(f"`{part}`: say {' or '.join(f'`{one}`' for one in names)} and a value")
@@ -400,7 +400,7 @@ def listed_limits(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def memory_limit(limits: dict[str, str]) -> int | None:
-    """The bytes after `memory`, if it is there."""
+    """The bytes after `memory`, if present."""
     text = limits.get("memory")
     try:
         return None if text is None else parse_size(int(text) if text.isdecimal() else text)
@@ -409,5 +409,5 @@ def memory_limit(limits: dict[str, str]) -> int | None:
 
 
 def memory_text(size: int | None) -> str:
-    """A limit of memory as it can be typed again; empty for none."""
+    """A limit of memory in the form that a person types; empty for none."""
     return "" if size is None else f"memory {format_size(size)}"

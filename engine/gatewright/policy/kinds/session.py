@@ -1,4 +1,4 @@
-"""Rules about the calls of a session: how many and how often, what goes before what, when the loop goes on or ends.
+"""Rules about the calls of a session: their number, rate and order, and the end of the loop.
 
 Durations are seconds.
 """
@@ -13,7 +13,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
 from gatewright.base.shape import DURATION, NAME, several, table, whole
-from gatewright.policy.kinds.access import ABSENT, Kind, check_names, listed, needs_value, read_names
+from gatewright.policy.kinds.access import ABSENT, Kind, check_names, join_names, needs_value, read_names
 from gatewright.policy.verdict import ANY_TOOL, split_name
 
 
@@ -28,7 +28,7 @@ class _Seconds(Kind):
             needs_value(path, report, cls.__name__, '"30s"')
             return None
         seconds = seconds_of(payload, path, report)
-        return None if seconds is None else cls(seconds).checked(path, report)
+        return None if seconds is None else cls(seconds).validate(path, report)
 
     def plain(self) -> object:
         return plain_duration(self.seconds)
@@ -36,7 +36,7 @@ class _Seconds(Kind):
 
 @frozen
 class MaxCalls(Kind):
-    """At most ``calls`` per session."""
+    """Permit at most ``calls`` per session."""
 
     calls: int
     noun = "limit of calls"
@@ -49,45 +49,45 @@ class MaxCalls(Kind):
             needs_value(path, report, "MaxCalls", "3")
             return None
         calls = whole_number(payload, path, report, "`MaxCalls`")
-        return None if calls is None else cls(calls).checked(path, report)
+        return None if calls is None else cls(calls).validate(path, report)
 
     def plain(self) -> object:
         return self.calls
 
     def check(self, path: RawPath, report: Report) -> None:
         if whole_number(self.calls, path, report, "`MaxCalls`", 0) == 0:
-            message = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
+            message = "`MaxCalls = 0` denies every call, yet the model still sees the tool: turn it off instead"
             report.warning(path, "never-callable", message, at_value=True)
 
     def edit_name(self, what: str) -> str:
         return f"limit {what} to {_calls(f'{self.calls:,}')}"
 
-    def told(self, names: Sequence[str]) -> str:
+    def usage_words(self, names: Sequence[str]) -> str:
         return f"At most {_calls(str(self.calls))} per session."
 
 
 @frozen
 class Cooldown(_Seconds):
-    """At least ``seconds`` from start to start."""
+    """Require at least ``seconds`` from start to start."""
 
     noun = "pause"
     fits_source = True
 
     def check(self, path: RawPath, report: Report) -> None:
         if seconds_of(self.seconds, path, report) == 0:
-            message = "`Cooldown = 0` holds nothing back: the rule has no effect"
+            message = "`Cooldown = 0` delays nothing: the rule has no effect"
             report.warning(path, "rule-without-effect", message, at_value=True)
 
     def edit_name(self, what: str) -> str:
         return f"pause {duration_words(self.seconds)} between calls of {what}"
 
-    def told(self, names: Sequence[str]) -> str:
+    def usage_words(self, names: Sequence[str]) -> str:
         return f"Calls have to start at least {duration_words(self.seconds)} apart."
 
 
 @frozen
 class RateLimit(Kind):
-    """Never more than ``calls`` started in any stretch of ``per_s`` seconds, across sessions and processes."""
+    """Permit at most ``calls`` starts within any ``per_s`` seconds, across sessions and processes."""
 
     calls: int
     per_s: float
@@ -106,7 +106,7 @@ class RateLimit(Kind):
         if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
             return None
         calls, per_s = row.integer("calls"), row.duration("per")
-        return None if calls is None or per_s is None else cls(calls, per_s).checked(path, report)
+        return None if calls is None or per_s is None else cls(calls, per_s).validate(path, report)
 
     def plain(self) -> object:
         return {"calls": self.calls, "per": plain_duration(self.per_s)}
@@ -119,13 +119,13 @@ class RateLimit(Kind):
     def edit_name(self, what: str) -> str:
         return f"limit {what} to {_calls(f'{self.calls:,}')} per {duration_words(self.per_s)}"
 
-    def told(self, names: Sequence[str]) -> str:
+    def usage_words(self, names: Sequence[str]) -> str:
         return f"At most {_calls(str(self.calls))} per {duration_words(self.per_s)}."
 
 
 @frozen
 class Periodic(_Seconds):
-    """The model is reminded every ``seconds``."""
+    """Remind the model every ``seconds``."""
 
     noun = "reminder"
 
@@ -136,7 +136,7 @@ class Periodic(_Seconds):
     def edit_name(self, what: str) -> str:
         return f"remind of {what} every {duration_words(self.seconds)}"
 
-    def told(self, names: Sequence[str]) -> str:
+    def usage_words(self, names: Sequence[str]) -> str:
         return f"It is due every {duration_words(self.seconds)}."
 
 
@@ -146,7 +146,7 @@ def _calls(number: str) -> str:
 
 @frozen
 class ContinueLoop(Kind):
-    """After a successful call the loop goes on."""
+    """Continue the loop after a successful call."""
 
     noun = "rule that goes on"
     usage = "After a successful call you keep the turn."
@@ -157,7 +157,7 @@ class ContinueLoop(Kind):
 
 @frozen
 class ExitLoop(Kind):
-    """After a successful call the loop ends."""
+    """End the loop after a successful call."""
 
     noun = "rule that ends the loop"
     usage = "A successful call ends your turn."
@@ -168,7 +168,7 @@ class ExitLoop(Kind):
 
 @frozen
 class StartConstraint(Kind):
-    """Must succeed before any other tool."""
+    """Require a successful call before any other tool."""
 
     noun = "start"
     usage = "It has to succeed before any other tool is called."
@@ -176,29 +176,29 @@ class StartConstraint(Kind):
 
 @frozen
 class RequiresPrecedingTools(Kind):
-    """The tools of the conditions must have succeeded earlier."""
+    """Require earlier successful calls of the conditions' tools."""
 
     noun = "order before"
     names_tools = True
 
-    def told(self, names: Sequence[str]) -> str | None:
-        return f"It can be called once {listed(names, 'and')} succeeded in this session." if names else None
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"It can be called once {join_names(names, 'and')} succeeded in this session." if names else None
 
 
 @frozen
 class RequiresFollowingTools(Kind):
-    """Must come before the tools of the conditions."""
+    """Require the call to come before the tools of the conditions."""
 
     noun = "order after"
     names_tools = True
 
-    def told(self, names: Sequence[str]) -> str | None:
-        return f"It cannot be called any more once {listed(names, 'or')} succeeded." if names else None
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"It cannot be called any more once {join_names(names, 'or')} succeeded." if names else None
 
 
 @frozen
 class RequiredBeforeExit(Kind):
-    """Must have succeeded before the loop may end."""
+    """Require a successful call before the loop may end."""
 
     noun = "requirement before the end"
     usage = "It has to succeed before you finish."
@@ -206,18 +206,18 @@ class RequiredBeforeExit(Kind):
 
 @frozen
 class RequiredBeforeExitIf(Kind):
-    """As RequiredBeforeExit, if the tools of the conditions were called."""
+    """Require a successful call before the loop may end, if the tools of the conditions succeeded."""
 
     noun = "requirement before the end"
     names_tools = True
 
-    def told(self, names: Sequence[str]) -> str | None:
-        return f"Once {listed(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"Once {join_names(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
 
 
 @frozen
 class ExclusiveGroups(Kind):
-    """At most one tool of each group per session."""
+    """Permit at most one tool of each group per session."""
 
     groups: tuple[tuple[str, ...], ...]
     noun = "groups"
@@ -231,7 +231,7 @@ class ExclusiveGroups(Kind):
         written = enumerate(cast("list[object]", payload))
         groups = [read_names(group, (*path, at), report, "a group", '["a", "b"]') for at, group in written]
         found = cls(tuple(group for group in groups if group is not None))
-        return found.checked(path, report) if len(found.groups) == len(groups) else None
+        return found.validate(path, report) if len(found.groups) == len(groups) else None
 
     def plain(self) -> object:
         return [list(group) for group in self.groups]
@@ -249,8 +249,8 @@ class ExclusiveGroups(Kind):
                 message = f"a group of one tool excludes nothing: {shown(group[0])} stands alone"
                 report.warning(place, "rule-without-effect", message)
 
-    def told(self, names: Sequence[str]) -> str | None:
-        return f"Only one of {listed(names, 'and')} can be used in a session." if len(names) > 1 else None
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"Only one of {join_names(names, 'and')} can be used in a session." if len(names) > 1 else None
 
 
 def _check_tools(group: tuple[str, ...], path: RawPath, report: Report) -> None:

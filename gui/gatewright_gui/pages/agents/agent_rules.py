@@ -22,10 +22,10 @@ from gatewright.workspace.api import (
     SafetyTier,
     ToolFacts,
     Verdict,
-    chosen_tools,
     frozen,
     kind_of,
     needs,
+    pick_tools,
 )
 from gatewright_gui.pages.agents.row_state import TIER_WORDS
 from gatewright_gui.pages.agents.rule_table import RuleRows
@@ -124,7 +124,7 @@ def missing_kinds(agent: Agent, needed: Mapping[CapabilityKind, tuple[str, ...]]
 
 def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
     """What of the agent's tools needs each kind."""
-    chosen = chosen_tools(catalog, agent.tools)
+    chosen = pick_tools(catalog, agent.tools)
     listed = None if agent.tools is None else {name.split("@")[0] for name in agent.tools}
     return needs(facts for name, facts in chosen.items() if listed is None or name in listed)
 

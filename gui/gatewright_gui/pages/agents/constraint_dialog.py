@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Agent, JsonValue, ToolFacts, free_fields, taken_fields
+from gatewright.workspace.api import Agent, JsonValue, ToolFacts, argument_names, free_fields
 from gatewright_gui.pages.agents.constraint import (
     ConstraintForm,
     form_of,
@@ -57,7 +57,7 @@ async def ask_constraint(
     if known is None:
         return
     operations = row.operations if row else frozenset({operation}) if operation else None
-    names = taken_fields(facts, operations) if row else free_fields(agent, facts, operations)
+    names = argument_names(facts, operations) if row else free_fields(agent, facts, operations)
     wish = ConstraintWish(agent.agent_id, facts.name, "", None, operations=operations)
     if row is not None:
         field = row.field or ""

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import Address, ToolFacts, chosen_tools
+from gatewright.workspace.api import Address, ToolFacts, pick_tools
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
@@ -176,7 +176,7 @@ class DetailPane(QWidget):
         document = self._context.document
         agent = document.policy.agents.get(self._context.selection.agent_id or "")
         named = [facts for facts in document.catalog if facts.name == tool]
-        return chosen_tools(named, agent.tools).get(tool) if agent is not None and tool is not None else None
+        return pick_tools(named, agent.tools).get(tool) if agent is not None and tool is not None else None
 
 
 def _follow_with_tab(place: QWidget, part: QWidget) -> None:

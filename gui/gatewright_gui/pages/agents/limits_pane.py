@@ -21,8 +21,8 @@ from gatewright.workspace.api import (
     RuleKind,
     ToolFacts,
     Verdict,
+    argument_names,
     free_fields,
-    taken_fields,
 )
 from gatewright_gui.pages.agents.limit_list import Choice, Column, LimitListModel, choices_for
 from gatewright_gui.pages.agents.limits import (
@@ -221,7 +221,7 @@ class LimitsPane(RulesPane[LimitRow]):
             self._add_action(*row)
         operations = (self._operation,) if self._operation else None
         fields = free_fields(self._agent, facts, operations) if self._agent is not None else ()
-        taken = taken_fields(facts, operations)
+        taken = argument_names(facts, operations)
         why_not = "" if fields else tr("Every argument is constrained") if taken else tr("It takes no argument")
         add_action(
             self.menu,
@@ -260,7 +260,7 @@ class LimitsPane(RulesPane[LimitRow]):
         if agent is None or facts is None or known is None:
             return
         operations = (operation,) if operation else None
-        taken = taken_fields(facts, operations)
+        taken = argument_names(facts, operations)
         field = next((name for name in taken if name in known and known[name].kind in {"number", "whole"}), "")
         what = f"{facts.name}.{operation}" if operation else facts.name
         held = {rule.name for rule in self._context.document.policy.rules}

@@ -22,7 +22,7 @@ from gatewright.workspace.api import (
     Shadow,
     Source,
     check_pattern,
-    shadowed,
+    find_shadows,
 )
 from gatewright_gui.pages.files.file_filter import TreeFilter, fitting
 from gatewright_gui.pages.files.filter_bar import FilterBar
@@ -200,7 +200,7 @@ class FileCounts(QObject):
                         with contextlib.suppress(RuntimeError):  # the window is gone
                             loop.call_soon_threadsafe(self._tell, turn, seen)
 
-                shadows = shadowed(source.rules.rules)
+                shadows = find_shadows(source.rules.rules)
                 index = kept or file_index.walk(source, stop, progress, limit=MAX_COUNTED)
                 took = 0.0 if kept else time.monotonic() - began
                 rules = PermissionRules(source.rules.rules, source.rules.default)

@@ -17,10 +17,10 @@ from gatewright.workspace.api import (
     Source,
     ToolFacts,
     Verdict,
-    chosen_tools,
+    all_with_settings,
     frozen,
     names_tool,
-    overridden_all,
+    pick_tools,
     sources_reached,
 )
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
@@ -117,7 +117,7 @@ def _reaches_by_path(policy: Policy, agent: Agent, catalog: Iterable[ToolFacts],
     """Whether the agent lists a tool with arguments that are paths on disk, which may lead into the source."""
     return any(
         source in sources_reached(policy, agent, facts, op)
-        for facts in overridden_all(policy, tuple(chosen_tools(catalog, agent.tools).values()))
+        for facts in all_with_settings(policy, tuple(pick_tools(catalog, agent.tools).values()))
         if not facts.needs_source and _lists(agent, facts)
         for op in facts.operations
         if not op.labels

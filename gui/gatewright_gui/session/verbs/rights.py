@@ -20,9 +20,9 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     apply,
-    changed_rights,
     frozen,
     rights,
+    rights_changes,
 )
 from gatewright_gui.qt.language import counted, mark, tr
 
@@ -139,7 +139,7 @@ def _held_off(
 ) -> int:
     """Of several tools what cannot be is left out; of one it was refused with a reason."""
     wants_on = wanted not in {"deny", "off"}
-    return rights.held_off(policy, catalog, agent_id, table) if wants_on and len(table) > 1 else 0
+    return rights.count_excluded(policy, catalog, agent_id, table) if wants_on and len(table) > 1 else 0
 
 
 def _many_words(
@@ -152,7 +152,7 @@ def _many_words(
 ) -> str:
     """What an edit of several operations comes to, and what stays off though it was wanted."""
     rights_now = {name: now[name] for name in table if name in now}
-    rows = list(changed_rights(agent_id, was, rights_now))
+    rows = list(rights_changes(agent_id, was, rights_now))
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
     parts: list[str] = []

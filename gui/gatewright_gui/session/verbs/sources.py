@@ -12,8 +12,8 @@ from gatewright.workspace.api import (
     Policy,
     Source,
     ToolFacts,
+    all_with_settings,
     names_tool,
-    overridden_all,
     place_in,
     sourceedit,
 )
@@ -169,7 +169,7 @@ def tell_closed_folders(document: Document, before: Policy) -> None:
         return
     names = [
         facts.name
-        for facts in overridden_all(policy, tuple(document.catalog))
+        for facts in all_with_settings(policy, tuple(document.catalog))
         if not facts.needs_source and any(op.path_actions for op in facts.operations) and _is_listed(policy, facts)
     ]
     if names:
