@@ -1,4 +1,4 @@
-"""What the rows about the window measure, in a process of its own: `python -m tests.bench.guichild PART [--quick]`.
+"""What the rows about the window measure, in a process of its own: `python -m tests.bench.guichild PART WORDS`.
 
 It prints one line of JSON. A window of the benchmark's own process would weigh on its other rows.
 """
@@ -33,11 +33,12 @@ def main(words: list[str]) -> int:
             os.environ[name] = str(Path(home, name.casefold()))
         if words[0] == "app":
             return _app(words[1])
-        quick = "--quick" in words
         if words[0] == "files":
             return _in_loop(lambda app: _files(app, Path(home), Path(words[1])))
-        measured = {"page": _measured, "tick": _ticks}[words[0]]
-        return _in_loop(lambda app: measured(app, Path(home), quick=quick))
+        if words[0] == "tick":
+            agents, tools, limited = int(words[1]), int(words[2]), float(words[3])
+            return _in_loop(lambda app: _ticks(app, Path(home), agents, tools, limited))
+        return _in_loop(lambda app: _measured(app, Path(home), quick="--quick" in words))
 
 
 def _tell(found: object) -> None:
@@ -103,14 +104,14 @@ def _in_loop(main: Callable[[Any], Any]) -> int:
     return 0
 
 
-async def _large_window(home: Path, agents: int, tools: int) -> Any:
+async def _large_window(home: Path, agents: int, tools: int, limited: float) -> Any:
     """On a large policy, 1280 x 800, not shown; nothing is collected from now on."""
     from gatewright_gui.app.build import build_window
     from gatewright_gui.settings import Preferences
     from tests.support.largeworkspace import large_opener, write_large
 
     window = await build_window(
-        write_large(home / "large", agents, tools),
+        write_large(home / "large", agents, tools, limited),
         preferences=Preferences(home / "preferences.ini"),
         theme="light",
         opener=large_opener(tools),
@@ -124,10 +125,10 @@ async def _large_window(home: Path, agents: int, tools: int) -> Any:
 async def _measured(app: Any, home: Path, *, quick: bool) -> int:
     import asyncio
 
-    from tests.support.largeworkspace import AGENTS, TOOLS, agent_names
+    from tests.support.largeworkspace import AGENTS, LIMITED, TOOLS, agent_names
 
     agents, tools, rounds = (4, 20, 2) if quick else (AGENTS, TOOLS, 30)
-    window = await _large_window(home, agents, tools)
+    window = await _large_window(home, agents, tools, LIMITED)
     window.tasks.cancel("upkeep")
     taken: dict[str, list[int]] = {}
 
@@ -166,17 +167,14 @@ async def _measured(app: Any, home: Path, *, quick: bool) -> int:
     os._exit(0)
 
 
-async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
+async def _ticks(_app: Any, home: Path, agents: int, tools: int, limited: float) -> None:
     """The space bar on an operation and all that follows, with everything running that runs in the app."""
     import asyncio
 
     from PySide6.QtCore import Qt
     from PySide6.QtTest import QTest
 
-    from tests.support.largeworkspace import AGENTS, TOOLS
-
-    agents, tools, rounds = (4, 20, 3) if quick else (AGENTS, TOOLS, 12)
-    window = await _large_window(home, agents, tools)
+    window, rounds = await _large_window(home, agents, tools, limited), 3 if agents < 10 else 12
     window.show()
     pane = window.shelf.page("agents").tools
     view = pane.view

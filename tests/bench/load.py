@@ -1,13 +1,17 @@
-"""Row "load a policy": a long policy file to a policy that can be enforced, beside the TOML parser alone."""
+"""Row "load a policy": a long policy file to a policy that can be enforced, one edit of it saved."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gatewright import load_policy
+from gatewright.policy.edit import AgentChange, Edit
+from gatewright.workspace import Workspace
 from tests.bench.measure import Effort, once
 from tests.bench.row import Measured, Row, at_most, times_at_most
 
@@ -33,6 +37,7 @@ def load_a_policy(effort: Effort) -> Row:
             path.write_text(text, "utf-8")
             figures[f"load_policy, {rules:,} rules"] = once(lambda: load_policy(path), rounds)  # noqa: B023 called at once
             figures[f"tomllib alone, {rules:,} rules"] = once(lambda: tomllib.loads(text), rounds)  # noqa: B023 called at once
+            figures[f"save one edit, {rules:,} rules"] = once(_saving(path), rounds)
     first, last = (figures[f"load_policy, {rules:,} rules"] for rules in (few, many))
     return Row(
         "load a policy",
@@ -41,10 +46,24 @@ def load_a_policy(effort: Effort) -> Row:
         figures,
         (
             at_most(f"{many:,} rules", last, 600, "ms"),
+            at_most("one edit of them saved", figures[f"save one edit, {many:,} rules"], 1_000, "ms"),
             times_at_most(f"{few:,} -> {many:,} rules (5x is linear)", last, first, 6),
         ),
         f"tomllib alone, {many:,} rules",
     )
+
+
+def _saving(path: Path) -> Callable[[], None]:
+    """One more edit of an agent, saved, at every call."""
+    workspace, numbers = Workspace.open(path), count()
+
+    def save() -> None:
+        agent = next(iter(workspace.policy.agents.values()))
+        after = replace(agent, description=f"One of many, number {next(numbers)}")
+        workspace.apply(Edit("an edit", (AgentChange(agent, after),)))
+        workspace.save()
+
+    return save
 
 
 def _lines(rules: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ AGENTS, TOOLS = 200, 1_000
 _SEED = 20_261_122
 _LISTED = 0.51
 """The share of the tools that an agent has."""
-_LIMITED = 0.1
+LIMITED = 0.1
 """The share of those of which an agent has some operations only; with more the file is too large to be read."""
 
 
@@ -39,20 +39,20 @@ def large_tools(count: int = TOOLS) -> tuple[Tool, ...]:
     )
 
 
-def large_policy(agents: int = AGENTS, tools: int = TOOLS) -> Policy:
+def large_policy(agents: int = AGENTS, tools: int = TOOLS, limited: float = LIMITED) -> Policy:
     """Every agent has about half of the tools, each with some of its operations; the same every time."""
     draw = random.Random(_SEED)
     return Policy(
         defaults=Defaults(unlisted_tools=Verdict.DENY),
-        agents={agent_id: _agent(draw, agent_id, tool_names(tools)) for agent_id in agent_names(agents)},
+        agents={agent_id: _agent(draw, agent_id, tool_names(tools), limited) for agent_id in agent_names(agents)},
     )
 
 
-def write_large(folder: Path, agents: int = AGENTS, tools: int = TOOLS) -> Path:
+def write_large(folder: Path, agents: int = AGENTS, tools: int = TOOLS, limited: float = LIMITED) -> Path:
     """The policy as a file in a new folder; its path."""
     folder.mkdir(parents=True)
     path = folder / "policy.toml"
-    path.write_text(render_policy(large_policy(agents, tools)), "utf-8")
+    path.write_text(render_policy(large_policy(agents, tools, limited)), "utf-8")
     return path
 
 
@@ -61,9 +61,9 @@ def large_opener(tools: int = TOOLS) -> Opener:
     return Opener(partial(large_tools, tools))
 
 
-def _agent(draw: random.Random, agent_id: str, names: tuple[str, ...]) -> Agent:
+def _agent(draw: random.Random, agent_id: str, names: tuple[str, ...], share: float) -> Agent:
     chosen = tuple(name for name in names if draw.random() < _LISTED)
-    limited = [name for name in chosen if draw.random() < _LIMITED]
+    limited = [name for name in chosen if draw.random() < share]
     rules = tuple(
         ToolRule(name, AllowedOperations(frozenset(draw.sample(EIGHT, draw.randint(1, 7))))) for name in limited
     )

@@ -285,11 +285,6 @@ class Report:
         """All findings, in the order of the reading."""
         return tuple(self._findings)
 
-    @property
-    def sought(self) -> int:
-        """Number of words compared for near misses; the search stops at `MAX_COMPARISONS`."""
-        return self._comparisons
-
 
 def shown(word: str) -> str:
     """Put ``word`` in backticks on one line, and shorten a very long one."""

@@ -7,7 +7,7 @@ edit alike. A rule on a tool that the agent does not list waits for the tool to 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address, RawPath, Report
@@ -178,40 +178,27 @@ _EDITS = ("append", "insert", "replace", "patch")
 """What changes a block alone; creating and deleting reach the disk by themselves."""
 
 
-class Unsaved:
-    """The warnings for the agents of policies that differ in their agents alone; the rights of each are kept.
+def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
+    """Warn of each agent that may edit files as blocks and not save them.
 
-    ``slim``: such a policy without policy rules that rights do not depend on.
+    ``slim``: the policy without those policy rules that rights do not depend on.
     """
-
-    def __init__(self, slim: Policy, majors: Majors) -> None:
-        self._slim, self._majors = slim, majors
-        self._rights: dict[str, tuple[Agent, ToolRight]] = {}
-
-    def warn(self, policy: Policy, agents: Collection[Agent], report: Report) -> None:
-        """Add the warnings for these agents. ``policy`` is the slim one with all of its rules."""
-        if not any(facts.origin == "built-in" and facts.needs_source for facts in self._majors.get(_TOOL, ())):
-            return
-        rights = {agent.agent_id: self._right(agent) for agent in agents}
-        savers = [agent for agent in agents if _SAVE in rights[agent.agent_id].shown]
-        for agent in agents:
-            right = rights[agent.agent_id]
-            edits = [name for name in _EDITS if name in right.shown]
-            if not edits or _SAVE in right.shown:
-                continue
-            own = {source.source_id for source in policy.sources_of(agent)}  # the blocks of their files are shared
-            saver = next((one for one in savers if any(s.source_id in own for s in policy.sources_of(one))), None)
-            end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
-            may = " and ".join(f"`{name}`" for name in edits)
-            message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
-            place, about = _place(policy, self._slim, agent, right), ((_TOOL, _SAVE),)
-            report.warning(place, "edits-never-saved", message, at_value=True, agent_id=agent.agent_id, tools=about)
-
-    def _right(self, agent: Agent) -> ToolRight:
-        held = self._rights.get(agent.agent_id)
-        if held is None or held[0] is not agent:
-            held = self._rights[agent.agent_id] = (agent, Sight(self._slim, agent, self._majors).right(_TOOL))
-        return held[1]
+    if not any(facts.origin == "built-in" and facts.needs_source for facts in majors.get(_TOOL, ())):
+        return
+    rights = {agent.agent_id: Sight(slim, agent, majors).right(_TOOL) for agent in agents}
+    savers = [agent for agent in agents if _SAVE in rights[agent.agent_id].shown]
+    for agent in agents:
+        right = rights[agent.agent_id]
+        edits = [name for name in _EDITS if name in right.shown]
+        if not edits or _SAVE in right.shown:
+            continue
+        own = {source.source_id for source in policy.sources_of(agent)}  # the blocks of their files are shared
+        saver = next((one for one in savers if any(s.source_id in own for s in policy.sources_of(one))), None)
+        end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
+        may = " and ".join(f"`{name}`" for name in edits)
+        message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
+        place, about = _place(policy, slim, agent, right), ((_TOOL, _SAVE),)
+        report.warning(place, "edits-never-saved", message, at_value=True, agent_id=agent.agent_id, tools=about)
 
 
 def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawPath:
@@ -238,22 +225,8 @@ _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "compositions",
 """The tables that the rights of every agent hang on."""
 
 
-@frozen
-class Checked:
-    """What only the whole policy shows, by what it hangs on: one agent, all agents together, no agent."""
-
-    agents: Report = field(default_factory=Report)
-    together: Report = field(default_factory=Report)
-    rules: Report = field(default_factory=Report)
-
-    @property
-    def reports(self) -> tuple[Report, ...]:
-        """In the order of telling."""
-        return self.agents, self.together, self.rules
-
-
 class PolicyCheck:
-    """Checks against one policy. Of its agents nothing is kept: any agent can be asked about that might be in it.
+    """Checks against one policy.
 
     ``errors``: where reading it found some. What hangs on such a part is not asked, since it could not be built whole
     and what was found of it would only follow from that.
@@ -266,9 +239,19 @@ class PolicyCheck:
         if policy.dialect is Dialect.PATTERN and errors:
             self._tables |= _SHARED
         self._slim, self._majors = replace(policy, rules=_distinct(policy.rules)), majors_of(known.facts)
-        self._unsaved = Unsaved(self._slim, self._majors)
 
-    def agent(self, agent: Agent, report: Report) -> None:
+    def run(self, report: Report) -> None:
+        """Add all findings about the policy."""
+        agents = self._policy.agents.values()
+        for agent in agents:
+            self._agent(agent, report)
+        if not self._faulty and not self._tables:
+            warn_unsaved(self._policy, self._slim, agents, self._majors, report)
+            warn_open_arguments(self._policy, agents, self._majors, report)
+        if self._tables.isdisjoint(_SHARED - {"sources", "defaults"}):
+            check_policy_rules(self._policy, self._known.there(self._policy.provides), report)
+
+    def _agent(self, agent: Agent, report: Report) -> None:
         """Add the findings about one agent."""
         # nothing is said of an agent that was not built whole, or whose rights hang on what was not
         own = ("agents", agent.agent_id)
@@ -325,26 +308,6 @@ class PolicyCheck:
                     message += f", which the {ordinal(index)} step calls: that step is denied"
                     place = (*path, "tools") if agent.tools is not None else path
                     report.warning(place, "step-hidden", message, tools=((composition.name, None),))
-
-    def together(self, agents: Collection[Agent], report: Report) -> None:
-        """Add what the agents of a policy mean for each other."""
-        if not self._faulty and not self._tables:
-            self._unsaved.warn(self._policy, agents, report)
-            warn_open_arguments(self._policy, agents, self._majors, report)
-
-    def rules(self, report: Report) -> None:
-        """Add the findings about policy rules."""
-        if self._tables.isdisjoint(_SHARED - {"sources", "defaults"}):
-            check_policy_rules(self._policy, self._known.there(self._policy.provides), report)
-
-    def everything(self) -> Checked:
-        """All findings of the policy."""
-        found = Checked()
-        for agent in self._policy.agents.values():
-            self.agent(agent, found.agents)
-        self.together(self._policy.agents.values(), found.together)
-        self.rules(found.rules)
-        return found
 
 
 def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:

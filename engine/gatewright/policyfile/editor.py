@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from gatewright.base.errors import WeMustFix
 from gatewright.base.problem import RawPath
 from gatewright.policyfile.render import block, key_text, literal, statements
-from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
+from gatewright.policyfile.scan import Item, Kind, Section, Statement, key_span, scan
 from gatewright.policyfile.splice import WORDS, ArrayEdit, Naming, Pairing, Part, Splices, pairing
 
 T = TypeVar("T")
@@ -25,13 +25,13 @@ VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
 
 
 class Editor:
-    """One text and the edits of it; with ``tree``, which was scanned of a part of the text, of that part.
+    """One text and the edits of it.
 
     ``related``: new values came of the old ones by edits, so that rows are known by their identity.
     """
 
-    def __init__(self, text: str, tree: Tree | None = None, *, related: bool = True) -> None:
-        self.tree, self.related = tree or scan(text), related
+    def __init__(self, text: str, *, related: bool = True) -> None:
+        self.tree, self.related = scan(text), related
         self._splices = Splices(text)
         self._sections: dict[RawPath, Section] = {}
         self._below: defaultdict[RawPath, list[Section]] = defaultdict(list)
@@ -41,16 +41,10 @@ class Editor:
         for section in self.tree.sections:
             self._index(section)
 
-    @property
-    def span(self) -> Span | None:
-        """Where the edits begin and end; None where there is none."""
+    def result(self) -> str:
+        """The edited text."""
         self._finish()
-        return self._splices.span
-
-    def result(self, within: Span | None = None) -> str:
-        """The edited text, or a stretch of it that holds every edit."""
-        self._finish()
-        return self._splices.result(within)
+        return self._splices.result()
 
     def _finish(self) -> None:
         for offset in self._made.values():

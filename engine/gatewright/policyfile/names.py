@@ -27,6 +27,11 @@ class CatalogFacts:
     problems: tuple[tuple[Severity, str, str], ...] = ()
     is_missing: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the catalog could be read."""
+        return not self.is_missing and not any(severity is Severity.ERROR for severity, _, _ in self.problems)
+
 
 @frozen
 class Rooted:
@@ -82,6 +87,10 @@ class KnownTools:
     def names(self) -> frozenset[str]:
         """The bare names of the registered tools."""
         return frozenset(self._by_name)
+
+    def has_all_of(self, catalogs: tuple[Catalog, ...]) -> bool:
+        """Whether every one of the catalogs can be read."""
+        return self.catalogs is None or all(given.is_whole for given in self.catalogs(catalogs))
 
     def with_rooted(self) -> KnownTools:
         """With the tools on files of the roots; one that has the name and major version of another is left out."""

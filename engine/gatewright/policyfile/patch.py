@@ -6,7 +6,7 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
@@ -45,9 +45,14 @@ from gatewright.policyfile.splice import (
     pairing,
 )
 
+Read = Callable[[str], Policy | None]
+"""What a text says."""
 
-def patch_text(text: str, before: Policy, after: Policy) -> str:
+
+def patch_text(text: str, before: Policy, after: Policy, read: Read | None = None) -> str:
     """``text``, which says ``before``, edited to say ``after``; equal policies give the same text, byte for byte.
+
+    ``read``: of a caller who reads the result anyway, so that it is not read twice to be proved.
 
     Raises NotSupported for what the file's dialect cannot say, WeMustFix instead of returning anything wrong.
     """
@@ -58,19 +63,21 @@ def patch_text(text: str, before: Policy, after: Policy) -> str:
     renamed = _renamed(before, after)
     text, before = _patched(text, before, renamed), renamed
     try:
-        return _patched(text, before, after)
+        return _patched(text, before, after, read)
     except WeMustFix:
         for step in stages(before, after):
             text, before = _patched(text, before, step), step
         return text
 
 
-def _patched(text: str, before: Policy, after: Policy) -> str:
+def _patched(text: str, before: Policy, after: Policy, read: Read | None = None) -> str:
     if before.is_same(after):
         return text
     patched = _Patch(text, before, after).run()
     first = next(iter(after.agents), "")
-    said = value_of(patched, first)
+    said = None if read is None else read(patched)
+    if said != after:
+        said = value_of(patched, first)
     if said is not None and said == after and not said.is_same(after):
         patched = in_order(patched, list(after.agents))
         said = value_of(patched, first)

@@ -127,8 +127,7 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
                 row.report.error(place, code, message)
             else:
                 row.report.warning(place, code, message, at_value=True)
-        is_bad = any(severity is Severity.ERROR for severity, _, _ in given.problems)
-        is_complete = is_complete and not given.is_missing and not is_bad
+        is_complete = is_complete and given.is_whole
     return Catalogued(catalogs, replace(known, facts=tuple(facts), is_complete=is_complete), tuple(missing))
 
 

@@ -21,14 +21,14 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import nulls_in
-from gatewright.base.problem import BOM, Finding, Problem, RawPath, Report, Severity
+from gatewright.base.problem import BOM, Problem, RawPath, Report, Severity
 from gatewright.base.row import Raw, Row
 from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
 from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy
 from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
-from gatewright.policyfile.check import Checked, PolicyCheck
+from gatewright.policyfile.check import PolicyCheck
 from gatewright.policyfile.condition import check_schemas
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.place import Places, problems_of
@@ -89,40 +89,19 @@ def policy_schema() -> Shape:
 
 
 @frozen
-class Reading:
-    """A policy built as far as it goes, and what was found on the way: in each table, and in the whole.
-
-    ``known``: the tools with those of its catalogs and as it declares them.
-    """
-
-    policy: Policy
-    known: KnownTools | None
-    report: Report
-    checked: Checked
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether anything found is an error."""
-        return any(report.has_errors for report in (self.report, *self.checked.reports))
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """All that was found."""
-        return tuple(found for report in (self.report, *self.checked.reports) for found in report.findings)
-
-
-@frozen
 class LoadedPolicy:
     """What came of a text. ``policy`` is None when there is an error among the problems.
 
-    ``reading`` is how it came to that; None of a text that is no TOML.
+    ``built``: the policy as far as it goes; ``known``: the tools with those of its catalogs and as it declares them.
+    A text that is no TOML has neither.
     """
 
     policy: Policy | None
     problems: tuple[Problem, ...]
     text: str
     places: Places
-    reading: Reading | None = None
+    built: Policy | None = None
+    known: KnownTools | None = None
 
 
 def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
@@ -130,34 +109,33 @@ def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
     raw = _raw(text, file)
     if isinstance(raw, Problem):
         return LoadedPolicy(None, (raw,), text, Places(text, file, Dialect.GATEWRIGHT))
-    reading = _read(raw, PurePath(file).stem, known)
-    places = Places(text, file, reading.policy.dialect)
-    problems = problems_of(reading.findings, places, _named(reading) if reading.has_errors else reading.policy)
-    return LoadedPolicy(None if reading.has_errors else reading.policy, problems, text, places, reading)
+    report = Report()
+    policy, known_here = _read(raw, PurePath(file).stem, known, report)
+    if known_here is not None:
+        PolicyCheck(policy, known_here, report.error_paths).run(report)
+    places, is_good = Places(text, file, policy.dialect), not report.has_errors
+    problems = problems_of(report.findings, places, policy if is_good else _named(policy))
+    return LoadedPolicy(policy if is_good else None, problems, text, places, policy, known_here)
 
 
-def _named(reading: Reading) -> Policy:
+def _named(policy: Policy) -> Policy:
     """Only the agents' names: what could not be built is left out, so that what stands at which index is not known."""
-    agents = {agent_id: Agent(agent_id) for agent_id in reading.policy.agents}
-    return Policy(agents=agents, dialect=reading.policy.dialect)
+    return Policy(agents={agent_id: Agent(agent_id) for agent_id in policy.agents}, dialect=policy.dialect)
 
 
 def value_of(text: str, fallback_id: str) -> Policy | None:
     """The policy that a text says, tool names and support unchecked; None when it is no TOML."""
     raw = _raw(text, "")
-    return None if isinstance(raw, Problem) else _read(raw, fallback_id, None).policy
+    return None if isinstance(raw, Problem) else _read(raw, fallback_id, None, Report())[0]
 
 
-def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
-    report = Report()
+def _read(raw: Raw, stem: str, known: KnownTools | None, report: Report) -> tuple[Policy, KnownTools | None]:
+    """Build a policy as far as it goes, with the tools that it is held to."""
     row = Row(raw, (), report)
     if not {"gatewright", "agents"} & raw.keys() and {"tool_rules", "data_sources"} & raw.keys():
         known = known.with_rooted() if known is not None else None
-        policy = read_pattern(row, stem or "agent", Names(known, report))
-    else:
-        policy, known = _gatewright(row, known)
-    checked = Checked() if known is None else PolicyCheck(policy, known, report.error_paths).everything()
-    return Reading(policy, known, report, checked)
+        return read_pattern(row, stem or "agent", Names(known, report)), known
+    return _gatewright(row, known)
 
 
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
@@ -210,7 +188,7 @@ def _rest(row: Row, names: Names) -> Policy:
 
 
 def _raw(text: str, file: str) -> Raw | Problem:
-    if fault := text_fault(text):
+    if fault := _text_fault(text):
         return _problem(text, file, *fault)
     try:
         return tomllib.loads(text.removeprefix(BOM))
@@ -223,7 +201,7 @@ def _raw(text: str, file: str) -> Raw | Problem:
         return _problem(text, file, found.start() if found else 0, "a number is too large or a date is impossible")
 
 
-def text_fault(text: str) -> tuple[int, str] | None:
+def _text_fault(text: str) -> tuple[int, str] | None:
     """Where and why a text is not even to be read as TOML; None when it is."""
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         return 0, f"a policy file may not be larger than {MAX_BYTES // 1024 // 1024} MiB"

@@ -12,6 +12,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NoReturn
 
 from gatewright.base.late import late_regex
@@ -123,20 +124,13 @@ class Tree:
         return item, len(path)
 
 
-def scan(text: str, start: int = 0, end: int | None = None) -> Tree:
-    """Scan a whole text, or the tables whose headers begin between two offsets; of a broken one, what stands before
-    the break. Offsets are those of the whole text.
-    """
-    scanner = _Scanner(text, start, len(text) if end is None else end)
+@lru_cache(2)  # the text that edits are made in, and what comes of the last one
+def scan(text: str) -> Tree:
+    """Scan a text; of a broken one, what stands before the break."""
+    scanner = _Scanner(text)
     with contextlib.suppress(_Broken, IndexError):
         scanner.run()
     return scanner.tree
-
-
-def begins_with_header(text: str) -> bool:
-    """Whether nothing but blank lines and comments stands above the first header of a valid text."""
-    found = _GAP.match(text)
-    return text.startswith("[", found.end() if found else 0)
 
 
 def key_span(text: str, position: int) -> Span:
@@ -150,9 +144,9 @@ class _Broken(Exception):
 
 
 class _Scanner:
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._text, self._end = text, end
-        start = start or (len(BOM) if text.startswith(BOM) else 0)
+    def __init__(self, text: str) -> None:
+        self._text, self._end = text, len(text)
+        start = len(BOM) if text.startswith(BOM) else 0
         root = Item(Kind.TABLE, start, start, start)
         self.tree = Tree(text, root, [Section((), start, start)], [])
 

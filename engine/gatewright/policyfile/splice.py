@@ -196,13 +196,6 @@ class Splices:
         """Put ``text`` in the place of a stretch; at an empty stretch it is inserted, in the order of the calls."""
         self._parts.append((start, end, text.replace("\n", self.newline)))
 
-    @property
-    def span(self) -> Span | None:
-        """From the first place that changes to the last one; None where nothing does."""
-        if not self._parts:
-            return None
-        return min(start for start, _, _ in self._parts), max(end for _, end, _ in self._parts)
-
     @contextmanager
     def apart(self) -> Generator[list[Part]]:
         """Collect the replacements made meanwhile, for text that goes elsewhere; none of them is done in its place."""
@@ -222,12 +215,9 @@ class Splices:
             within[at].append(part)
         return [self._joined(own, span).replace("\r\n", "\n") for own, span in zip(within, spans, strict=True)]
 
-    def result(self, within: Span | None = None) -> str:
-        """The text (or the stretch ``within``, which holds all of them) with every replacement done.
-
-        Overlapping removals count once.
-        """
-        return self._joined(self._parts, within or (0, len(self.text)))
+    def result(self) -> str:
+        """The text with every replacement done; overlapping removals count once."""
+        return self._joined(self._parts, (0, len(self.text)))
 
     def _joined(self, parts: Sequence[Part], within: Span) -> str:
         pieces: list[str] = []

@@ -54,8 +54,8 @@ class PolicyState:
 
     @property
     def loaded(self) -> LoadedPolicy:
-        """The text as it would be saved now, read again."""
-        return self.text.of(self.policy)
+        """The text as it would be saved now, read from end to end."""
+        return self.text.read(self.policy)
 
 
 class PolicyReader:
@@ -149,9 +149,8 @@ class PolicyReader:
         yield from lints(loaded, lambda: self.facts_of(loaded))
 
     def facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
-        """The tools that a text was held to; of one with edited agents, those of now."""
-        known = loaded.reading.known if loaded.reading is not None else None
-        return self._facts() if known is None else known.facts
+        """The tools that a text was held to; of a text that is no TOML, those of now."""
+        return self._facts() if loaded.known is None else loaded.known.facts
 
 
 def catalog_book(
@@ -247,9 +246,9 @@ def folder_problems(
 
     ``trust``: those outside are trusted from now on, if nothing else is wrong.
     """
-    if loaded.reading is None:
+    if loaded.built is None:
         return ()
-    policy, places = loaded.reading.policy, loaded.places.place
+    policy, places = loaded.built, loaded.places.place
     given = trust and loaded.policy is not None
     found = (
         *base_problems(policy.folder_sources, policy_path, records, places, trust=given),

@@ -1,4 +1,4 @@
-"""The text of one policy file: as it was saved, as it would be saved now, and saving it. It enforces nothing.
+"""The text of one policy file: as it was saved, as it would be saved now, and saving it.
 
 Every method may be called from any thread; text, policy and what was read of both always belong together.
 """
@@ -6,17 +6,18 @@ Every method may be called from any thread; text, policy and what was read of bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewright import policyfile
 from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
 from gatewright.base.problem import Address, Place, Problem
 from gatewright.policy.document import Policy, Written
 from gatewright.policyfile import (
     KnownTools,
     LoadedPolicy,
+    Places,
     overwrite_policy_text,
     parse_policy,
     read_policy_text,
@@ -25,10 +26,9 @@ from gatewright.policyfile import (
 from gatewright.record.process import fork_safe_lock
 
 if TYPE_CHECKING:
-    from gatewright.gate.decision import Places
+    from gatewright.gate.decision import Places as FindPlace
     from gatewright.policy.edit import Edit
     from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.edited import EditableText
 
 
 class PolicyText:
@@ -40,11 +40,10 @@ class PolicyText:
     def __init__(self, path: Path, loaded: LoadedPolicy, policy: Policy, known: KnownTools) -> None:
         self._path, self._known = path, known
         self._lock, self._saving = fork_safe_lock(), fork_safe_lock()
-        self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
-        self._now = (policy, loaded)
+        self.saved, self.saved_policy = loaded.text, policy
+        self._now = (policy, loaded.text, loaded.places)
+        self._last_read = loaded
         self._compared = (policy, policy, loaded.text, True)
-        self._typed: tuple[Written, LoadedPolicy] | None = None
-        self._editable: tuple[LoadedPolicy, Policy, EditableText | None] | None = None
 
     def reread(self, known: KnownTools) -> PolicyText:
         """The same text, held to other tools. Raises PolicyInvalid where it names what is not among them."""
@@ -53,17 +52,26 @@ class PolicyText:
             raise PolicyInvalid(loaded.problems)
         return PolicyText(self._path, loaded, self.saved_policy, known)
 
-    def of(self, policy: Policy) -> LoadedPolicy:
-        """The text as it would be saved for ``policy``, read again; byte-identical to the file for what it says.
+    def of(self, policy: Policy) -> str:
+        """Write ``policy`` as it would be saved: the least change of `base_of`, whatever was edited in between.
 
-        It hangs on the text that it is an edit of (`base_of`) and ``policy`` alone, not on what was edited in between:
-        what differs elsewhere than in agents of that text is patched and read in whole, and on top of that these
-        agents, each by itself.
+        Raises NotSupported for what the file's dialect cannot say.
         """
+        return self._written(policy)[1]
+
+    def read(self, policy: Policy) -> LoadedPolicy:
+        """Read the text of ``policy`` from end to end; takes time, so not for the GUI thread."""
+        return self._read(self._written(policy, lambda text: self._read(text).policy)[1])
+
+    def _written(
+        self, policy: Policy, read: Callable[[str], Policy | None] | None = None
+    ) -> tuple[Policy, str, Places]:
         with self._lock:
             if not self._is_same(policy, self._now[0]):
-                self._now = (policy, self._edited(policy) or self._read(self._patched(policy)))
-            return self._now[1]
+                base = self.base_of(policy)
+                text = policyfile.patch_text(base.text, base.policy, policy, read)
+                self._now = policy, text, Places(text, str(self._path), policy.dialect)
+            return self._now
 
     def base_of(self, policy: Policy) -> Written:
         """The text that the one of ``policy`` is an edit of: what was typed, or an older one that undo went back to,
@@ -85,11 +93,11 @@ class PolicyText:
     def _is_same(self, policy: Policy, other: Policy) -> bool:
         return policy.is_same(other) and self.base_of(policy).text == self.base_of(other).text
 
-    def places(self, policy: Policy) -> Places:
+    def places(self, policy: Policy) -> FindPlace:
         """Where the parts of ``policy`` stand in its text, looked up when it is asked; for this policy for good."""
 
         def place(address: Address) -> Place | None:
-            return self.of(policy).places.place(address)
+            return self._written(policy)[2].place(address)
 
         return place
 
@@ -99,21 +107,18 @@ class PolicyText:
         with self._lock:
             return self.saved, self.saved_policy
 
-    def known(self, facts: tuple[ToolFacts, ...]) -> KnownTools:
-        """These tools as those that the text may name; others may be of a catalog that could not be read."""
-        reading = self._saved.reading
-        is_complete = reading is None or reading.known is None or reading.known.is_complete
-        return replace(self._known, facts=facts, is_complete=is_complete)
+    def known(self, policy: Policy, facts: tuple[ToolFacts, ...]) -> KnownTools:
+        """These tools as those that the text of ``policy`` may name; others may be of a catalog that cannot be read."""
+        return replace(self._known, facts=facts, is_complete=self._known.has_all_of(policy.catalogs))
 
     def keep_saved(self, policy: Policy, text: str) -> bool:
         """Take ``policy`` for saved as ``text``, as another process says; False where that is not its text here."""
         try:
-            loaded = self.of(policy)
+            if self.of(policy) != text:
+                return False
         except (NotSupported, WeMustFix):
             return False
-        if loaded.text != text:
-            return False
-        self._keep(policy, loaded)
+        self._keep(policy, text)
         return True
 
     def save(self, policy: Policy, *, overwrite: bool = False) -> None:
@@ -125,13 +130,13 @@ class PolicyText:
         with self._saving:
             if overwrite and self.changed_outside():
                 on_disk = self._on_disk()
-                text = (None if on_disk is None else self._rebased(on_disk, policy)) or self._in_whole(policy).text
+                text = (None if on_disk is None else self._rebased(on_disk, policy)) or self.of(policy)
                 overwrite_policy_text(self._path, text, seen=on_disk)
-                self._keep(policy, self._read(text))
+                self._keep(policy, text)
             elif not self.is_saved(policy):
-                loaded = self._in_whole(policy)
-                write_policy_text(self._path, loaded.text, expected=self.saved)
-                self._keep(policy, loaded)
+                text = self.of(policy)
+                write_policy_text(self._path, text, expected=self.saved)
+                self._keep(policy, text)
 
     def write_again(self, policy: Policy) -> None:
         """Write the whole text where the file is gone, into a new folder where that is gone too.
@@ -139,21 +144,21 @@ class PolicyText:
         Raises WorkspaceError, also where there is a file again.
         """
         with self._saving:
-            loaded = self._in_whole(policy)
+            text = self.of(policy)
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 folder = self._path.parent
                 raise WorkspaceError(f"cannot make the folder `{folder}`: {error.strerror or error}") from None
-            write_policy_text(self._path, loaded.text, expected=None)
-            self._keep(policy, loaded)
+            write_policy_text(self._path, text, expected=None)
+            self._keep(policy, text)
 
     def saving_over(self, policy: Policy) -> tuple[str | None, str]:
         """What the file holds now, None where it cannot be read, and what saving over that would write."""
         on_disk = self._on_disk()
         if on_disk is None or on_disk == self.saved:
-            return on_disk, self.of(policy).text
-        return on_disk, self._rebased(on_disk, policy) or self.of(policy).text
+            return on_disk, self.of(policy)
+        return on_disk, self._rebased(on_disk, policy) or self.of(policy)
 
     def edit_between(self, name: str, before: str, after: str) -> Edit:
         """The edit that makes one text the other. Raises PolicyInvalid and EditRefused."""
@@ -166,12 +171,11 @@ class PolicyText:
         what ``policy`` says otherwise than ``over``. Raises PolicyInvalid, and EditRefused where both changed the same.
         """
         from gatewright.policy.edit import apply, edit_between
-        from gatewright.policyfile import patch_text
 
-        said, is_now = self._said(text), over == self.of(policy).text
+        said, is_now = self._said(text), over == self.of(policy)
         edit = edit_between(name, policy if is_now else self._said(over), said)
         try:
-            return edit, text if is_now else patch_text(text, said, apply(policy, edit))
+            return edit, text if is_now else policyfile.patch_text(text, said, apply(policy, edit))
         except (NotSupported, WeMustFix) as error:
             raise EditRefused(str(error)) from None
 
@@ -182,7 +186,7 @@ class PolicyText:
 
     def _said(self, text: str) -> Policy:
         """The policy that a text says. Raises PolicyInvalid."""
-        loaded = self._saved if text == self.saved else self._read(text)
+        loaded = self._read(text)
         if loaded.policy is None:
             raise PolicyInvalid(loaded.problems)
         return loaded.policy
@@ -203,7 +207,7 @@ class PolicyText:
         after = apply(theirs.policy, edit)
         if self.base_of(policy).text == self.saved:
             return edit, None
-        text = merge_texts(self.saved, self.of(policy).text, theirs.text).text
+        text = merge_texts(self.saved, self.of(policy), theirs.text).text
         said = None if text is None else self._read(text).policy
         return edit, text if said is not None and said.is_same(after) else None
 
@@ -211,67 +215,27 @@ class PolicyText:
         """Whether the file on disk is no longer what was read or saved here."""
         return self._on_disk() != self.saved
 
-    def _keep(self, policy: Policy, loaded: LoadedPolicy) -> None:
+    def _keep(self, policy: Policy, text: str) -> None:
         with self._lock:
-            self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
-            self._now, self._editable, self._typed = (policy, loaded), None, None
-
-    def _edited(self, policy: Policy) -> LoadedPolicy | None:
-        """What changing agents by themselves gives; None where the whole has to be looked at."""
-        from gatewright.policyfile.edited import EditableText
-
-        root, loaded = self._root_of(policy)
-        own = {agent.agent_id: agent.identity for agent in root.agents.values()}
-        agents = {
-            agent_id: root.agents[agent_id] if own.get(agent_id) == agent.identity else agent
-            for agent_id, agent in policy.agents.items()
-        }
-        base = replace(policy, agents=agents)  # with the agents as they are in its text; those that are new stay
-        base = root if base.is_same(root) else base
-        held = self._editable
-        if held is None or held[0] is not loaded or not base.is_same(held[1]):
-            editable: EditableText | None = None
-            with suppress(NotSupported, WeMustFix):
-                of_base = loaded if base is root else self._read(self._patched(base))
-                if base is root or of_base.policy == base:
-                    editable = EditableText.of(of_base, base, str(self._path))
-            held = self._editable = (loaded, base, editable)
-        return None if held[2] is None else held[2].edited(policy)
-
-    def _root_of(self, policy: Policy) -> tuple[Policy, LoadedPolicy]:
-        """What the text of ``policy`` is an edit of, and what was read of it."""
-        written = self.base_of(policy)
-        if written.text == self.saved:
-            return self.saved_policy, self._saved
-        if self._typed is None or self._typed[0] != written:
-            self._typed = (written, self._read(written.text))
-        return written.policy, self._typed[1]
-
-    def _in_whole(self, policy: Policy) -> LoadedPolicy:
-        """What is to be saved: read from end to end, whatever its parts said."""
-        loaded = self._read(self.of(policy).text)
-        return loaded if loaded.policy == policy else self._read(self._patched(policy))
-
-    def _patched(self, policy: Policy) -> str:
-        from gatewright.policyfile import patch_text
-
-        base = self.base_of(policy)
-        return patch_text(base.text, base.policy, policy)
+            self.saved, self.saved_policy = text, policy
+            self._now = policy, text, Places(text, str(self._path), policy.dialect)
 
     def _rebased(self, on_disk: str, policy: Policy) -> str | None:
         """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
-        from gatewright.policyfile import patch_text
-
         loaded = self._read(on_disk)
         if loaded.policy is None or self.base_of(policy).text != self.saved:  # what was typed is kept as it is
             return None
         try:
-            return patch_text(on_disk, loaded.policy, policy)
+            return policyfile.patch_text(on_disk, loaded.policy, policy)
         except (NotSupported, WeMustFix):
             return None
 
     def _read(self, text: str) -> LoadedPolicy:
-        return parse_policy(text, file=str(self._path), known=self._known)
+        """Read a text; the last one is kept."""
+        loaded = self._last_read
+        if loaded.text != text:
+            self._last_read = loaded = parse_policy(text, file=str(self._path), known=self._known)
+        return loaded
 
     def _on_disk(self) -> str | None:
         try:

@@ -56,7 +56,7 @@ def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edi
     if not taken and not any(isinstance(change, CatalogChange | ToolSettingsChange) for change in edit.changes):
         return
     try:
-        problems = text.of(after).problems
+        problems = text.read(after).problems
     except (NotSupported, WeMustFix) as error:
         raise EditRefused(str(error)) from None
     refused = next((problem for problem in problems if problem.is_error), None)

@@ -675,7 +675,7 @@ class Workspace:
     def _faults(self, after: Policy) -> tuple[Fault, ...]:
         from gatewright.policyfile.reader import policy_faults
 
-        return policy_faults(self.policy, after, lambda: self._state.text.known(self._others_under(after)))
+        return policy_faults(self.policy, after, lambda: self._state.text.known(after, self._others_under(after)))
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""
@@ -783,15 +783,15 @@ class Workspace:
 
     def text(self) -> str:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
-        return self._state.loaded.text
+        return self._state.text.of(self.policy)
 
     def text_under(self, policy: Policy) -> str:
         """What ``text`` would answer if ``policy`` were in force; takes time, so not for the GUI thread."""
-        return self._state.text.of(policy).text
+        return self._state.text.of(policy)
 
     def place(self, address: Address) -> Place | None:
         """Where a part of the policy stands in ``text()``."""
-        return self._state.loaded.places.place(address)
+        return self._state.text.places(self.policy)(address)
 
     def current_problems(self) -> tuple[Problem, ...]:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
@@ -939,7 +939,7 @@ class Workspace:
 
         state = self._state
         manifests = state.book.contents(state.policy.catalogs)
-        text = state.text.of(state.policy).text
+        text = state.text.of(state.policy)
         return exporting.write_copy(path, text, self.folder, written_folders(state.policy), manifests)
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
@@ -1233,7 +1233,7 @@ class Workspace:
                 raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
             content = write_pin(pin)
             tried = self._reader.catalogs(state.book, {catalog.file: content})
-            found = state.text.reread(tried.known).of(state.policy).problems
+            found = state.text.reread(tried.known).read(state.policy).problems
             if any(problem.is_error for problem in found):
                 raise PolicyInvalid(found)
             if row is not None:
@@ -1248,7 +1248,7 @@ class Workspace:
             state = self._state
             book = self._reader.catalogs(state.book, as_read=True)
             text = state.text.reread(book.known)
-            found = text.of(state.policy).problems
+            found = text.read(state.policy).problems
             if any(problem.is_error for problem in found):
                 raise PolicyInvalid(found)
             self._put_in_force(PolicyState(state.policy, text, book))
@@ -1294,13 +1294,13 @@ class Workspace:
         found = self._others_under(after)
         if after.compositions is self.policy.compositions:
             return found
-        return self._state.text.known(found).composed(after).facts
+        return self._state.text.known(after, found).composed(after).facts
 
     def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """The same, with the compositions that there are now."""
         state = self._state
         if after.catalogs != state.policy.catalogs:
-            return self._reader.facts_of(state.text.of(after))
+            return self._reader.facts_of(state.text.read(after))
         if after.tools == state.policy.tools:
             return self.gate.snapshot().facts
         return state.book.declared_all(after, self._parts.registry.facts())

@@ -463,7 +463,7 @@ class Desk:
 
     def look(self) -> None:
         """The text says the policy, and what is left of it has its comments."""
-        text = self.text.of(self.policy).text
+        text = self.text.of(self.policy)
         now, living = comments_of(text), self.labels.living(self.policy)
         parts = {(self.labels.of(owner.row, self.policy), owner.part) for owner in parts_of(text)}
         for name, (label, part, called) in self._comments.items():

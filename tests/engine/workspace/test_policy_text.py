@@ -1,4 +1,4 @@
-"""What is told of a policy while its agents are edited is what reading its text from end to end would tell."""
+"""The text of a policy, its problems and its places stay together through edits, their undoing and saves."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policyfile import LoadedPolicy, patch_text
-from gatewright.workspace import Workspace, policytext
+from gatewright.workspace import Workspace
 from gatewright.workspace.policytext import PolicyText
 from tests.engine.policyfile.catalog import KNOWN, edits, load, policies
 from tests.engine.policyfile.styled import styled
@@ -71,14 +71,15 @@ def _addresses(policy: Policy) -> list[Address]:
     return found
 
 
-def _agree(found: LoadedPolicy) -> None:
-    """What is told of the text is what the text itself tells."""
-    whole = load(found.text, FILE)
+def _agree(text: PolicyText, policy: Policy) -> None:
+    """Expect what the text itself tells."""
+    found = text.read(policy)
+    whole = load(text.of(policy), FILE)
     assert found.problems == whole.problems
     assert found.policy == whole.policy
-    if whole.policy is not None:
-        for address in _addresses(whole.policy):
-            assert found.places.place(address) == whole.places.place(address), address
+    assert whole.policy is None or whole.policy == policy
+    for address in _addresses(policy):
+        assert text.places(policy)(address) == whole.places.place(address), address
 
 
 @st.composite
@@ -101,12 +102,11 @@ def test_problems_and_places_after_edits_are_those_of_the_text_read_anew(data: s
         now = history[-1]
         after = data.draw(st.one_of(_agents_edited(now), edits(now), st.sampled_from(history)))
         try:
-            found = text.of(after)
+            text.of(after)
         except GatewrightError:
             continue  # what the file cannot say
         history.append(after)
-        _agree(found)
-        assert found.policy is None or found.policy == after
+        _agree(text, after)
 
 
 @PROPERTY
@@ -119,8 +119,8 @@ def test_the_text_of_edited_agents_is_the_least_change_of_the_whole(data: st.Dat
     text, now = _text(loaded), loaded.policy
     for _ in range(data.draw(st.integers(1, 4))):
         now = data.draw(_agents_edited(now))
-        assert text.of(now).text == patch_text(loaded.text, loaded.policy, now)
-    assert text.of(loaded.policy).text == loaded.text
+        assert text.of(now) == patch_text(loaded.text, loaded.policy, now)
+    assert text.of(loaded.policy) == loaded.text
 
 
 def _workspace(folder: Path) -> Workspace:
@@ -170,20 +170,16 @@ def _same_as_opened_anew(workspace: Workspace, folder: Path) -> None:
     ]
 
 
-def test_an_edit_of_an_agent_reads_no_other_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_and_places_are_those_of_the_text_that_was_saved(tmp_path: Path) -> None:
     workspace = _workspace(tmp_path)
-    monkeypatch.setattr(policytext, "parse_policy", _never)
-    workspace.apply(_edit(workspace, "one", tools=("file",)))
-    workspace.apply(_edit(workspace, "two", tools=("block_edit",), tool_rules=()))
-
-    codes = [problem.code for problem in workspace.current_problems()]
-
-    assert "rule-without-effect" not in codes
-    assert 'tools = ["block_edit"]' in workspace.text()
-
-
-def _never(*_: object, **__: object) -> LoadedPolicy:
-    raise AssertionError("the whole text was read")
+    for description in ("first", "second\nline", ""):
+        workspace.apply(_edit(workspace, "one", description=description))
+        workspace.save()
+        assert (tmp_path / FILE).read_text("utf-8") == workspace.text()
+        _same_as_opened_anew(workspace, tmp_path)
+        whole = load(workspace.text(), str(tmp_path / FILE))
+        for address in _addresses(workspace.policy):
+            assert workspace.place(address) == whole.places.place(address), address
 
 
 @pytest.mark.parametrize(
@@ -207,5 +203,5 @@ def test_agents_in_every_shape_keep_text_and_problems_together(text: str) -> Non
     policy_text, policy = _text(loaded), loaded.policy
     for agent in (Agent("one", tools=("file",)), Agent("two", tools=("block_edit", "block"), description="second")):
         policy = policy.with_agent(agent)
-        _agree(policy_text.of(policy))
-    assert policy_text.of(loaded.policy).text == text
+        _agree(policy_text, policy)
+    assert policy_text.of(loaded.policy) == text
