@@ -69,15 +69,15 @@ class Row:
             return None
         return whole_number(self.raw[key], self.at(key), self.report, f"`{key}`", low, high)
 
-    def share(self, key: str) -> float | None:
-        """Return a number from 0 to 1, or None."""
+    def number(self, key: str, low: float, high: float) -> float | None:
+        """Return a number within the limits, or None."""
         value = self.raw.get(key)
         if key not in self.raw:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.wrong(key, "a number", value)
-        elif not 0 <= value <= 1:
-            self.fault(key, "bad-value", f"`{key}` is a number from 0 to 1")
+        elif not low <= value <= high:
+            self.fault(key, "bad-value", f"`{key}` is a number from {low:g} to {high:g}")
         else:
             return float(value)
         return None

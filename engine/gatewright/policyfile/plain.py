@@ -15,21 +15,17 @@ from gatewright.policy.document import (
     Catalog,
     Confine,
     Defaults,
-    MemoryWeights,
     PermissionRule,
     Policy,
-    Roots,
-    ShellBackend,
-    ShellSettings,
     Source,
     SourceType,
     ToolSettings,
-    Web,
 )
 from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.rule import DEFAULT_PRIORITY, PolicyRule, RuleKind, ToolRule
-from gatewright.policy.scope import BLUESKY_URL, DISCORD_URL, Endpoints
 from gatewright.policy.verdict import Permission
+from gatewright.policyfile.readworkspace import WorkspaceTable
+from gatewright.policyfile.table import plain
 
 Plain = dict[str, object]
 
@@ -138,57 +134,7 @@ def plain_confine(confine: Confine) -> Plain:
 
 def plain_workspace(policy: Policy) -> Plain:
     """``[workspace]``, without the keys that say nothing."""
-    keys: Plain = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
-    keys |= {"endpoints": plain_endpoints(policy.endpoints), "memory": plain_memory(policy.memory)}
-    keys["closed"] = list(policy.closed)
-    return {key: value for key, value in keys.items() if value}
-
-
-def plain_roots(roots: Roots) -> Plain:
-    """The value of ``roots`` in ``[workspace]``."""
-    return dict(roots.folders)
-
-
-def plain_web(web: Web) -> Plain:
-    """The value of ``web`` in ``[workspace]``: what differs from the built-in defaults."""
-    data: Plain = {"allow_private": True} if web.allow_private else {}
-    if web.search != Web().search:
-        search: list[object] = []
-        for one in web.search:
-            more = _present({"url": one.url, "api_key_env": one.api_key_env, "engine_id_env": one.engine_id_env})
-            search.append({"engine": str(one.engine), **more} if more else str(one.engine))
-        data["search"] = search
-    return data
-
-
-def plain_memory(memory: MemoryWeights) -> Plain:
-    """The value of ``memory`` in ``[workspace]``."""
-    return {} if memory == MemoryWeights() else {"vector": memory.vector, "text": memory.text}
-
-
-def plain_shell(shell: ShellSettings) -> Plain:
-    """The value of ``shell`` in ``[workspace]``."""
-    data: Plain = {} if shell.backend is ShellBackend.DISABLED else {"backend": str(shell.backend)}
-    data |= {key: list(words) for key, words in (("allow", shell.allow), ("deny", shell.deny)) if words}
-    return data | ({"allow_substitution": True} if shell.allow_substitution else {}) | plain_confine(shell.confine)
-
-
-def plain_endpoints(endpoints: Endpoints) -> Plain:
-    """The value of ``endpoints`` in ``[workspace]``."""
-    data: Plain = {"user": {}} if endpoints.user else {}
-    if endpoints.agent is not None:
-        data["agent"] = _present({"agents": _words(endpoints.agent.agents)})
-    if endpoints.groups:
-        data["group"] = {name: list(agents) for name, agents in endpoints.groups.items()}
-    if (discord := endpoints.discord) is not None:
-        url = None if discord.url == DISCORD_URL else discord.url
-        more = _present({"channels": _words(discord.channels), "url": url})
-        data["discord"] = {"token_env": discord.token_env, **more}
-    if (bluesky := endpoints.bluesky) is not None:
-        url = None if bluesky.url == BLUESKY_URL else bluesky.url
-        more = _present({"handles": _words(bluesky.handles), "url": url})
-        data["bluesky"] = {"handle": bluesky.handle, "password_env": bluesky.password_env, **more}
-    return data
+    return plain(policy, WorkspaceTable)
 
 
 def duration_like(written: object, seconds: float) -> object:

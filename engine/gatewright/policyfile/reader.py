@@ -53,7 +53,8 @@ from gatewright.policyfile.readcomposition import check_steps, composition_shape
 from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rule, read_policy_rules
 from gatewright.policyfile.readtool import KEYS as SETTINGS_KEYS
 from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
-from gatewright.policyfile.readworkspace import WORKSPACE, read_workspace
+from gatewright.policyfile.readworkspace import WorkspaceTable, read_workspace
+from gatewright.policyfile.table import shape_of
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
@@ -69,7 +70,7 @@ TOP_KEYS: dict[str, Shape] = {
     "tools": told(by_name(table(SETTINGS_KEYS)), "What you override of single tools"),
     "compositions": told(several(composition_shape()), "Tools made of calls of other tools", []),
     "policy": told(table(POLICY_KEYS), "Rules for the calls of any agent"),
-    "workspace": told(table(WORKSPACE), "Folders, shell, web and messages"),
+    "workspace": told(shape_of(WorkspaceTable), "Folders, shell, web and messages"),
 }
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$|\s*\(at end of document\)$")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")

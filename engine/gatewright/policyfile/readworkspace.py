@@ -5,8 +5,11 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import re
-from collections.abc import Collection
-from typing import TypedDict, cast
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, TypedDict, cast
+
+from annotated_types import MinLen
+from pydantic import Field
 
 from gatewright.arguments.shell_program import EVERY, is_option_that_runs
 from gatewright.arguments.url import UrlRefused, parse_url
@@ -14,9 +17,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import late_regex
 from gatewright.base.problem import Report, shown
 from gatewright.base.row import Raw, Row, kind_of, name_error, option
-from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
+from gatewright.base.shape import Shape, one_of, several, table
 from gatewright.policy.document import (
-    ROOT_NAMES,
     Confine,
     MemoryWeights,
     Roots,
@@ -29,14 +31,13 @@ from gatewright.policy.document import (
 from gatewright.policy.scope import (
     BLUESKY_URL,
     DISCORD_URL,
-    TARGETS,
     AgentEndpoint,
     BlueskyEndpoint,
     DiscordEndpoint,
     Endpoints,
 )
 from gatewright.policyfile.readagent import path_error
-from gatewright.policyfile.readcatalog import CONFINES
+from gatewright.policyfile.table import Form, Name, Table, keys_of, plain, read_keys
 
 VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CHANNEL = late_regex(r"[0-9]{1,20}")
@@ -44,33 +45,50 @@ _HANDLE = late_regex(
     r"(?=.{3,253}\Z)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 )
 _BAD_HANDLE = "the handle of an account is written `name.example.com`, without `@`"
+_SECRET = "an environment variable, never the secret itself"
+_VALUE = "the environment variable with the value"
 
-_SECRET = told(NAME, "The name of the environment variable with the secret")
-_AGENTS = several(NAME, 1)
-AGENT_KEYS: dict[str, Shape] = {"agents": told(_AGENTS, "Who may get messages; absent: every agent")}
-DISCORD_KEYS: dict[str, Shape] = {
-    "token_env": _SECRET,
-    "channels": told(several(TEXT, 1), "The ids of the channels; absent: any"),
-    "url": told(NAME, "Another address of the service", DISCORD_URL),
-}
-BLUESKY_KEYS: dict[str, Shape] = {
-    "handle": told(NAME, "The account that sends"),
-    "password_env": _SECRET,
-    "handles": told(several(TEXT, 1), "To whom; absent: anybody"),
-    "url": told(NAME, "Another address of the service", BLUESKY_URL),
-}
-ENDPOINTS: dict[str, Shape] = {
-    "user": told(table({}), "The person whom the agent works for"),
-    "agent": told(table(AGENT_KEYS), "Other agents"),
-    "group": told({**by_name(_AGENTS), "minProperties": 1}, "Groups of agents, `NAME = [agents]`"),
-    "discord": told(table(DISCORD_KEYS, "token_env"), "Channels of Discord"),
-    "bluesky": told(table(BLUESKY_KEYS, "handle", "password_env"), "Accounts of Bluesky"),
-}
+
+class AgentTable(Table, of=AgentEndpoint):
+    """``endpoints.agent``."""
+
+    agents: tuple[Name, ...] | None = Field(None, min_length=1, description="Who may get messages; absent: every agent")
+
+
+class DiscordTable(Table, of=DiscordEndpoint):
+    """``endpoints.discord``."""
+
+    token_env: Name = Field(description="The name of the environment variable with the secret")
+    channels: tuple[str, ...] | None = Field(None, min_length=1, description="The ids of the channels; absent: any")
+    url: Name = Field(DISCORD_URL, description="Another address of the service")
+
+
+class BlueskyTable(Table, of=BlueskyEndpoint):
+    """``endpoints.bluesky``."""
+
+    handle: Name = Field(description="The account that sends")
+    password_env: Name = Field(description="The name of the environment variable with the secret")
+    handles: tuple[str, ...] | None = Field(None, min_length=1, description="To whom; absent: anybody")
+    url: Name = Field(BLUESKY_URL, description="Another address of the service")
+
+
+class EndpointsTable(Table, of=Endpoints):
+    """``[workspace] endpoints``."""
+
+    user: Annotated[bool, Form(lambda: table({}), None, lambda _: {})] = Field(
+        False, description="The person whom the agent works for"
+    )
+    agent: AgentEndpoint | None = Field(None, description="Other agents")
+    groups: Mapping[str, Annotated[tuple[Name, ...], MinLen(1)]] = Field(
+        {}, min_length=1, alias="group", description="Groups of agents, `NAME = [agents]`"
+    )
+    discord: DiscordEndpoint | None = Field(None, description="Channels of Discord")
+    bluesky: BlueskyEndpoint | None = Field(None, description="Accounts of Bluesky")
 
 
 def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
     """What the table says; ``agents``: the ids that it may name. What cannot be built is left out (an error)."""
-    row.only(TARGETS, "`endpoints` of `[workspace]`")
+    read_keys(row, EndpointsTable, "`endpoints` of `[workspace]`")
     user, agent, group = row.table("user"), row.table("agent"), row.table("group")
     discord, bluesky = row.table("discord"), row.table("bluesky")
     if user is not None:
@@ -85,7 +103,7 @@ def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
 
 
 def _agent(row: Row, agents: Collection[str]) -> AgentEndpoint:
-    row.only(AGENT_KEYS, "the endpoint `agent`")
+    read_keys(row, AgentTable, "the endpoint `agent`")
     return AgentEndpoint(_agents(row, "agents", agents) if "agents" in row.raw else None)
 
 
@@ -101,66 +119,64 @@ def _groups(row: Row, agents: Collection[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _agents(row: Row, key: str, known: Collection[str]) -> tuple[str, ...]:
-    found = _words(row, key) or ()
-    for index, agent_id in enumerate(found):
+    found = row.words(key)
+    if found is not None:
+        _check_words(row, key, found)
+    for index, agent_id in enumerate(found or ()):
         if agent_id not in known:
             near, message = row.report.near(agent_id, known), f"no agent is named {shown(agent_id)}"
             row.report.error(row.at(key, index), "unknown-agent", message, near=near)
-    return found
+    return found or ()
 
 
 def _discord(row: Row) -> DiscordEndpoint | None:
-    row.only(DISCORD_KEYS, "the endpoint `discord`")
-    token, channels = _secret_variable(row, "token_env", "discord"), _words(row, "channels")
-    _each(row, "channels", channels, _CHANNEL, "the id of a channel is a number, written as text")
-    url = _address(row, DISCORD_URL)
-    return None if token is None else DiscordEndpoint(token, channels, url)
+    found = read_keys(row, DiscordTable, "the endpoint `discord`")
+    _check_variable(row, "token_env", found, _SECRET)
+    _check_each(row, "channels", found, _CHANNEL, "the id of a channel is a number, written as text")
+    _check_address(row, found)
+    return DiscordEndpoint(**found) if "token_env" in found else None
 
 
 def _bluesky(row: Row) -> BlueskyEndpoint | None:
-    row.only(BLUESKY_KEYS, "the endpoint `bluesky`")
-    handle = row.text("handle") if row.require("handle", "the endpoint `bluesky`") else None
-    if handle is not None and not _HANDLE.fullmatch(handle):
+    found = read_keys(row, BlueskyTable, "the endpoint `bluesky`")
+    if not _HANDLE.fullmatch(found.get("handle", "name.example.com")):
         row.fault("handle", "bad-value", _BAD_HANDLE)
-    password, handles = _secret_variable(row, "password_env", "bluesky"), _words(row, "handles")
-    _each(row, "handles", handles, _HANDLE, _BAD_HANDLE)
-    url = _address(row, BLUESKY_URL)
-    return None if handle is None or password is None else BlueskyEndpoint(handle, password, handles, url)
+    _check_variable(row, "password_env", found, _SECRET)
+    _check_each(row, "handles", found, _HANDLE, _BAD_HANDLE)
+    _check_address(row, found)
+    return BlueskyEndpoint(**found) if {"handle", "password_env"} <= found.keys() else None
 
 
-def _secret_variable(row: Row, key: str, target: str) -> str | None:
-    name = row.text(key) if row.require(key, f"the endpoint `{target}`") else None
-    if name is not None and not VARIABLE.fullmatch(name):
-        row.fault(key, "bad-value", f"`{key}` is the name of an environment variable, never the secret itself")
-        return None
-    return name
+def _check_variable(row: Row, key: str, found: dict[str, Any], message: str) -> None:
+    """Take away what is no name of an environment variable, and say so."""
+    if key in found and not VARIABLE.fullmatch(found[key]):
+        row.fault(key, "bad-value", f"`{key}` is the name of {message}")
+        del found[key]
 
 
-def _words(row: Row, key: str) -> tuple[str, ...] | None:
-    """A list of different texts, None when absent; an empty one is an error, since nobody is in it."""
-    found = row.words(key)
-    if found is not None and (not found or len(set(found)) < len(found)):
+def _check_words(row: Row, key: str, words: tuple[str, ...]) -> None:
+    """Report a list with a word twice, and an empty one, since nobody is in it."""
+    if not words or len(set(words)) < len(words):
         row.fault(key, "bad-value", f"`{key}` names one or more, each once")
-    return found
 
 
-def _each(row: Row, key: str, words: tuple[str, ...] | None, pattern: re.Pattern[str], message: str) -> None:
-    for index, word in enumerate(words or ()):
+def _check_each(row: Row, key: str, found: Mapping[str, Any], pattern: re.Pattern[str], message: str) -> None:
+    if key in found:
+        _check_words(row, key, found[key])
+    for index, word in enumerate(found.get(key, ())):
         if not pattern.fullmatch(word):
             row.report.error(row.at(key, index), "bad-value", message)
 
 
-def _address(row: Row, usual: str) -> str:
-    """``url``, or the usual address; the secret goes there, so it is not sent in the clear to another machine."""
-    url = row.text("url")
-    if url is None:
-        return usual
+def _check_address(row: Row, found: Mapping[str, Any]) -> None:
+    """Report a ``url`` that is none, or would send the secret in the clear to another machine."""
+    if (url := found.get("url")) is None:
+        return
     target = parse_url(url, allow_private=True)
     if isinstance(target, UrlRefused) or {"?", "#"} & set(url):
         row.fault("url", "bad-value", "`url` is the address of a server: `https://host/path`")
     elif target.scheme != "https" and not _is_this_machine(target.host):
         row.fault("url", "bad-value", "`url` begins with `https://`, since the secret is sent there")
-    return url
 
 
 def _is_this_machine(host: str) -> bool:
@@ -172,58 +188,86 @@ def _is_this_machine(host: str) -> bool:
 
 MAX_PROVIDERS = 10
 _ENGINES = {str(engine): engine for engine in SearchEngine}
-_VARIABLE = told(NAME, "The name of the environment variable with the value")
-_PROVIDER_KEYS: dict[str, Shape] = {
-    "engine": one_of(_ENGINES),
-    "url": told(NAME, "Its address; SearXNG needs one"),
-    "api_key_env": _VARIABLE,
-    "engine_id_env": _VARIABLE,
-}
 _NEEDS = {SearchEngine.SEARXNG: ("url",), SearchEngine.GOOGLE: ("api_key_env", "engine_id_env")}
 _CALLED = {SearchEngine.SEARXNG: "SearXNG", SearchEngine.GOOGLE: "Google"}
-_PROVIDERS: list[JsonValue] = [
-    table({**_PROVIDER_KEYS, "engine": one_of([engine])}, "engine", *_NEEDS.get(engine, ())) for engine in SearchEngine
-]
-_BACKENDS = {str(one): one for one in ShellBackend}
-_ROOTS: dict[str, Shape] = {
-    "shared": told(NAME, "Read and written; where paths without a root's name begin"),
-    "tmp": told(NAME, "Read and written"),
-    "vault": told(NAME, "Files can only be copied out of it"),
-}
-_SHELL: dict[str, Shape] = {
-    "backend": told(one_of(_BACKENDS), "Who runs shell commands", str(ShellBackend.DISABLED)),
-    "allow": told(several(TEXT), "Programs, `program option`, and `NAME=`: a variable that may be set", []),
-    "deny": told(several(TEXT), "Programs that may not be started, whatever `allow` says", []),
-    "allow_substitution": told(FLAG, "Whether `$(...)` may stand in a command", default=False),
-    "confine": told(
-        one_of(CONFINES),
-        "`policy`: levels and hosts hold for whatever a command starts; `none`: they do not",
-        str(Confine.POLICY),
-    ),
-}
-_WEB: dict[str, Shape] = {
-    "allow_private": told(FLAG, "Whether addresses of private networks and this machine may be reached", default=False),
-    "search": told(
-        several({"anyOf": [one_of([SearchEngine.DUCKDUCKGO]), *_PROVIDERS]}, 1, MAX_PROVIDERS),
-        "Who is asked to search, in this order",
-        [str(SearchEngine.DUCKDUCKGO)],
-    ),
-}
-_SHARE: Shape = {"type": "number", "minimum": 0, "maximum": 1}
-_MEMORY: dict[str, Shape] = {
-    "vector": told(_SHARE, "How much a note counts by what it means", MemoryWeights().vector),
-    "text": told(_SHARE, "How much it counts by its words: the rest of 1", MemoryWeights().text),
-}
-WORKSPACE: dict[str, Shape] = {
-    "roots": told(table(_ROOTS), "Folders for the tools of files, relative to this file"),
-    "shell": told(table(_SHELL), "What shell commands may start"),
-    "web": told(table(_WEB), "What web tools may reach"),
-    "endpoints": told(table(ENDPOINTS), "Where messages may go"),
-    "memory": told(table(_MEMORY), "How notes are ranked"),
-    "closed": told(
-        several(NAME), "Files and folders that no tool touches: relative to this file, `/...` or `~/...`", []
-    ),
-}
+
+
+class ProviderTable(Table, of=SearchProvider):
+    """One entry of ``search``."""
+
+    engine: SearchEngine
+    url: Name | None = Field(None, description="Its address; SearXNG needs one")
+    api_key_env: Name | None = Field(None, description="The name of the environment variable with the value")
+    engine_id_env: Name | None = Field(None, description="The name of the environment variable with the value")
+
+
+def _providers_shape() -> Shape:
+    keys = {key: one.shape for key, one in keys_of(ProviderTable).items()}
+    entries: list[JsonValue] = [
+        table({**keys, "engine": one_of([engine])}, "engine", *_NEEDS.get(engine, ())) for engine in SearchEngine
+    ]
+    return several({"anyOf": [one_of([SearchEngine.DUCKDUCKGO]), *entries]}, 1, MAX_PROVIDERS)
+
+
+def _plain_provider(provider: SearchProvider) -> object:
+    """The engine alone, where there is no more to say."""
+    keys = plain(provider)
+    return keys["engine"] if len(keys) == 1 else keys
+
+
+class RootsTable(Table, of=Roots):
+    """``[workspace] roots``."""
+
+    shared: Name | None = Field(None, description="Read and written; where paths without a root's name begin")
+    tmp: Name | None = Field(None, description="Read and written")
+    vault: Name | None = Field(None, description="Files can only be copied out of it")
+
+
+class WebTable(Table, of=Web):
+    """``[workspace] web``."""
+
+    allow_private: bool = Field(
+        False, description="Whether addresses of private networks and this machine may be reached"
+    )
+    search: Annotated[
+        tuple[SearchProvider, ...], Form(_providers_shape, None, lambda held: list(map(_plain_provider, held)))
+    ] = Field(Web().search, description="Who is asked to search, in this order")
+
+
+class ShellTable(Table, of=ShellSettings):
+    """``[workspace] shell``."""
+
+    backend: ShellBackend = Field(ShellBackend.DISABLED, description="Who runs shell commands")
+    allow: tuple[str, ...] = Field(
+        (), description="Programs, `program option`, and `NAME=`: a variable that may be set"
+    )
+    deny: tuple[str, ...] = Field((), description="Programs that may not be started, whatever `allow` says")
+    allow_substitution: bool = Field(False, description="Whether `$(...)` may stand in a command")
+    confine: Confine = Field(
+        Confine.POLICY, description="`policy`: levels and hosts hold for whatever a command starts; `none`: they do not"
+    )
+
+
+class MemoryTable(Table, of=MemoryWeights):
+    """``[workspace] memory``."""
+
+    vector: float = Field(0.7, ge=0, le=1, description="How much a note counts by what it means")
+    text: float = Field(0.3, ge=0, le=1, description="How much it counts by its words: the rest of 1")
+
+
+class WorkspaceTable(Table):
+    """``[workspace]``."""
+
+    roots: Roots = Field(Roots(), description="Folders for the tools of files, relative to this file")
+    web: Web = Field(Web(), description="What web tools may reach")
+    shell: ShellSettings = Field(ShellSettings(), description="What shell commands may start")
+    endpoints: Endpoints = Field(Endpoints(), description="Where messages may go")
+    memory: MemoryWeights = Field(MemoryWeights(), description="How notes are ranked")
+    closed: tuple[Name, ...] = Field(
+        (), description="Files and folders that no tool touches: relative to this file, `/...` or `~/...`"
+    )
+
+
 _MARGIN = 1e-6
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
@@ -242,7 +286,7 @@ class WorkspaceKeys(TypedDict):
 def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
     """What the table says; the defaults without it. ``agents``: the ids that it may name."""
     row = row or Row({}, (), Report())
-    row.only(WORKSPACE, "`[workspace]`")
+    read_keys(row, WorkspaceTable, "`[workspace]`")
     roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
     memory = row.table("memory")
     return WorkspaceKeys(
@@ -273,8 +317,8 @@ def _closed(row: Row) -> tuple[str, ...]:
 
 def _memory(row: Row) -> MemoryWeights:
     """The weights; of one that is not given the rest of 1."""
-    row.only(_MEMORY, "`memory` of `[workspace]`")
-    vector, text = row.share("vector"), row.share("text")
+    found = read_keys(row, MemoryTable, "`memory` of `[workspace]`")
+    vector, text = found.get("vector"), found.get("text")
     if vector is None:
         vector = MemoryWeights().vector if text is None else round(1 - text, 6)
     text = round(1 - vector, 6) if text is None else text
@@ -285,8 +329,7 @@ def _memory(row: Row) -> MemoryWeights:
 
 
 def _web(row: Row) -> Web:
-    row.only(_WEB, "`web` of `[workspace]`")
-    web = Web(row.flag("allow_private", otherwise=False))
+    web = Web(**read_keys(row, WebTable, "`web` of `[workspace]`"))
     if "search" not in row.raw:
         return web
     entries = row.items("search")
@@ -297,77 +340,66 @@ def _web(row: Row) -> Web:
     for index, entry in enumerate(entries):
         path, what = row.at("search", index), "an entry of `search`"
         if isinstance(entry, str):
-            one, engine = Row({}, path, row.report), option(entry, path, row.report, what, _ENGINES)
+            if (engine := option(entry, path, row.report, what, _ENGINES)) is None:
+                continue
+            one, keys = Row({}, path, row.report), {"engine": engine}
         elif isinstance(entry, dict):
             one = Row(cast("Raw", entry), path, row.report)
-            one.only(_PROVIDER_KEYS, what)
-            engine = one.choice("engine", _ENGINES) if one.require("engine", what) else None
+            keys = read_keys(one, ProviderTable, what)
         else:
             row.report.error(path, "wrong-type", f"{what} must be text or a table, not {kind_of(entry)}")
             continue
-        if engine is None:
-            continue
-        url, key, engine_id = one.text("url"), _variable(one, "api_key_env"), _variable(one, "engine_id_env")
-        if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
-            one.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
-        for needed in _NEEDS.get(engine, ()):
-            if not one.require(needed, _CALLED[engine]):
-                break
-        found.append(SearchProvider(engine, url, key, engine_id))
+        if (provider := _provider(one, keys)) is not None:
+            found.append(provider)
     return Web(web.allow_private, tuple(found))
 
 
-def _variable(row: Row, key: str) -> str | None:
-    name = row.text(key)
-    if name is not None and not VARIABLE.fullmatch(name):
-        row.fault(key, "bad-value", f"`{key}` is the name of the environment variable with the value")
+def _provider(row: Row, keys: dict[str, Any]) -> SearchProvider | None:
+    if (engine := keys.get("engine")) is None:
         return None
-    return name
+    _check_variable(row, "api_key_env", keys, _VALUE)
+    _check_variable(row, "engine_id_env", keys, _VALUE)
+    url = keys.get("url")
+    if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
+        row.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
+    for needed in _NEEDS.get(engine, ()):
+        if not row.require(needed, _CALLED[engine]):
+            break
+    return SearchProvider(**keys)
 
 
 def _shell(row: Row) -> ShellSettings:
-    row.only(_SHELL, "`[workspace] shell`")
-    backend = row.choice("backend", _BACKENDS)
-    return ShellSettings(
-        backend or ShellBackend.DISABLED,
-        _entries(row, "allow"),
-        _entries(row, "deny"),
-        row.flag("allow_substitution", otherwise=False),
-        row.choice("confine", CONFINES) or Confine.POLICY,
-    )
+    found = read_keys(row, ShellTable, "`[workspace] shell`")
+    _check_entries(row, "allow", found)
+    _check_entries(row, "deny", found)
+    return ShellSettings(**found)
 
 
-def _entries(row: Row, key: str) -> tuple[str, ...]:
-    """The entries of one list; what could never match is an error."""
-    found = row.words(key) or ()
-    for index, entry in enumerate(found):
+def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
+    """Report the entries of a list that could never match."""
+    for index, entry in enumerate(found.get(key, ())):
         if entry == EVERY or _ENTRY.fullmatch(entry) or (key == "allow" and is_option_that_runs(entry)):
             continue
         message = f"{shown(entry)} is neither the name of a program nor `*` nor `NAME=`"
         if key == "allow" and " " in entry:
             message += ", and no option that is known to start other programs"
-        row.report.error((*row.at(key), index), "bad-value", message)
-    return found
+        row.report.error(row.at(key, index), "bad-value", message)
 
 
 def _roots(row: Row) -> Roots:
     """The folders; one root inside another would be a way around what that one is for."""
-    row.only(ROOT_NAMES, "the roots of `[workspace]`")
-    folders: dict[str, str] = {}
-    for name in ROOT_NAMES:
-        folder = row.text(name)
-        if folder is None:
-            continue
+    roots = Roots(**read_keys(row, RootsTable, "the roots of `[workspace]`"))
+    normal: dict[str, str] = {}
+    for name, folder in roots.folders.items():
         if why := path_error(folder):
             row.fault(name, "bad-value", f"the folder of root `{name}` {why}")
             continue
-        normal = posixpath.normpath(folder)
-        other = next((one for one, held in folders.items() if overlap(normal, posixpath.normpath(held))), None)
-        if other is not None:
+        path = posixpath.normpath(folder)
+        if (other := next((one for one, held in normal.items() if overlap(path, held)), None)) is not None:
             message = f"the roots `{other}` and `{name}` may not lie in each other: {shown(folder)}"
             row.fault(name, "roots-overlap", message)
-        folders[name] = folder
-    return Roots(**folders)
+        normal[name] = path
+    return roots
 
 
 def overlap(one: str, other: str) -> bool:

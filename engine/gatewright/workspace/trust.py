@@ -19,7 +19,8 @@ from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import digest
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import Catalog, Confine, Policy
-from gatewright.policyfile.plain import plain_endpoints
+from gatewright.policyfile.readworkspace import EndpointsTable
+from gatewright.policyfile.table import plain
 from gatewright.record.folder import PrivateFolder
 from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.workspace.location import is_inside, resolved
@@ -176,7 +177,7 @@ def module_digest(path: Path) -> str:
 
 def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:
     """SHA-256 of where an endpoint connects to and with which secret, as it is trusted for this policy file."""
-    definition = plain_endpoints(policy.endpoints).get(target)
+    definition = plain(policy.endpoints, EndpointsTable).get(target)
     return digest(["endpoint", str(policy_path.resolve()), target, definition])
 
 

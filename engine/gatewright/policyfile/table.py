@@ -1,0 +1,165 @@
+"""Tables of the policy file: a pydantic model describes each; reading, writing and the JSON Schema follow from it.
+
+A field has the name that the value gives it; its alias is its key in the file. `Field` holds the words, the default and
+the limits. A rule that no field can say, such as one about two keys, stays a function beside the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import EnumMeta
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import BaseModel, ConfigDict
+
+from gatewright.base.amount import plain_duration
+from gatewright.base.frozen import frozen
+from gatewright.base.row import MAX_INT, Row
+from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told, whole
+from gatewright.base.shape import table as table_shape
+
+Plain = dict[str, object]
+
+
+class Table(BaseModel):
+    """The keys of one table. ``of``: the class of the value that comes of it."""
+
+    model_config = ConfigDict(defer_build=True, arbitrary_types_allowed=True)
+
+    def __init_subclass__(cls, *, of: type | None = None, **config: Any) -> None:
+        super().__init_subclass__(**config)
+        if of is not None:
+            _TABLES[of] = cls
+
+
+_TABLES: dict[type, type[Table]] = {}
+
+
+def _same(value: object) -> object:
+    return value
+
+
+@frozen
+class Form:
+    """The form of a value in the file: its JSON Schema, a reader, and its plain data.
+
+    ``read`` None: the reader of the table reads the key, since it takes more than the row.
+    """
+
+    shape: Callable[[], Shape]
+    read: Callable[[Row, str], object] | None = None
+    plain: Callable[[Any], object] = _same
+
+
+Name = Annotated[str, Form(lambda: NAME, Row.text)]
+"""A text that is not blank; its table says what else it may not be."""
+Id = Annotated[str, Form(lambda: NAME, lambda row, key: row.text(key, filled=True))]
+"""A text that is neither blank nor holds characters that cannot be seen."""
+Seconds = Annotated[float, Form(lambda: DURATION, Row.duration, plain_duration)]
+
+
+@frozen
+class Key:
+    """One key of a table. ``name``: the field that it fills; ``usual``: the value without it."""
+
+    name: str
+    form: Form
+    words: str
+    usual: Any
+    is_needed: bool
+
+    @property
+    def shape(self) -> Shape:
+        """Its JSON Schema, with its meaning and what holds where it is absent."""
+        usual: Any = None if self.usual is None else self.form.plain(self.usual)
+        shape = self.form.shape()
+        return told(shape, self.words, None if usual in ("", {}) else usual) if self.words else shape
+
+
+@cache
+def keys_of(model: type[Table]) -> Mapping[str, Key]:
+    """The keys of a table, as the file spells them."""
+    found: dict[str, Key] = {}
+    for name, field in model.model_fields.items():
+        usual = None if field.is_required() else field.get_default(call_default_factory=True)
+        form = _form(field.annotation, field.metadata)
+        found[field.alias or name] = Key(name, form, field.description or "", usual, field.is_required())
+    return found
+
+
+def shape_of(model: type[Table], *needed: str) -> Shape:
+    """The JSON Schema of a table. ``needed``: the keys that it may not lack, where these are not its fields' own."""
+    keys = keys_of(model)
+    return table_shape(
+        {key: one.shape for key, one in keys.items()}, *(needed or (key for key, one in keys.items() if one.is_needed))
+    )
+
+
+def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
+    """The values of the keys by the names of their fields, without those that are absent, wrong, or read elsewhere.
+
+    ``what``: how a finding calls the table.
+    """
+    keys = keys_of(model)
+    row.only(keys, what)
+    found: dict[str, Any] = {}
+    for key, one in keys.items():
+        is_there = row.require(key, what) if one.is_needed else key in row.raw
+        if is_there and one.form.read is not None and (value := one.form.read(row, key)) is not None:
+            found[one.name] = value
+    return found
+
+
+def plain(value: object, model: type[Table] | None = None, *, whole: bool = False) -> Plain:
+    """A value of the policy as plain data in the shape of its table; the defaults are left out unless ``whole``."""
+    found: Plain = {}
+    for key, one in keys_of(model or _TABLES[type(value)]).items():
+        held = getattr(value, one.name)
+        if held is not None and (whole or held != one.usual):
+            found[key] = one.form.plain(held)
+    return found
+
+
+def _form(kind: Any, metadata: list[Any]) -> Form:
+    """The form of a type; ``metadata``: its limits, or a form of its own."""
+    limits: dict[type, Any] = {type(one): one for one in metadata}
+    if Form in limits:
+        return limits[Form]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _form(arguments[0], [*metadata, *arguments[1:]])
+    if origin in {Union, UnionType}:
+        return _form(next(one for one in arguments if one is not NoneType), metadata)
+    low: Any = limits[Ge].ge if Ge in limits else None
+    high: Any = limits[Le].le if Le in limits else None
+    few: int = limits[MinLen].min_length if MinLen in limits else 0
+    many: int | None = limits[MaxLen].max_length if MaxLen in limits else None
+    if kind is str:
+        return Form(lambda: TEXT, Row.text)
+    if kind is bool:
+        return Form(lambda: FLAG, lambda row, key: row.flag(key, otherwise=False))
+    if kind is int:
+        return Form(lambda: whole(low, high), lambda row, key: row.integer(key, low, MAX_INT if high is None else high))
+    if kind is float:
+        shape: Shape = {"type": "number", "minimum": low, "maximum": high}
+        return Form(lambda: shape, lambda row, key: row.number(key, low, high))
+    if origin is Literal or isinstance(kind, EnumMeta):
+        options: dict[str, Any] = {str(one): one for one in arguments or kind}
+        return Form(lambda: one_of(options), lambda row, key: row.choice(key, options), str)
+    if origin is tuple:
+        entry = _form(arguments[0], [])
+        read = Row.words if arguments[0] is str else None  # names are looked up one by one, by the reader of the table
+        return Form(lambda: several(entry.shape(), few, many), read, lambda held: [entry.plain(one) for one in held])
+    if origin is not None and issubclass(origin, Mapping):
+        entry = _form(arguments[1], [])
+        least: Shape = {"minProperties": few} if few else {}
+        return Form(
+            lambda: by_name(entry.shape()) | least,
+            None,
+            lambda held: {key: entry.plain(one) for key, one in held.items()},
+        )
+    model: type[Table] = _TABLES.get(kind) or kind
+    return Form(lambda: shape_of(model), None, plain)
