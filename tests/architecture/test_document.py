@@ -1,4 +1,4 @@
-"""docs/architecture.md and the docstrings of the rooms: each file that they name exists, and the drawing is what is kept."""
+"""docs/architecture.md and the docstrings of the rooms: each file that they name exists, and the drawing is true."""
 
 import ast
 import re
