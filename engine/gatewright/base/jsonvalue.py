@@ -68,11 +68,39 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
 
 
 def check_object(value: object) -> dict[str, JsonValue]:
-    """Return ``value`` itself if it is a JSON object within the limits. Raises JsonRefused otherwise."""
+    """Return ``value`` itself if it is a JSON object within the limits. Raises JsonRefused otherwise.
+
+    It walks without recursion (depth, count, strings, numbers, types) and counts values before it looks at them.
+    """
     if not isinstance(value, dict):
         raise JsonRefused("not-an-object", "arguments must be one JSON object")
     table = cast("dict[str, Any]", value)
-    _check(table)
+    stack: list[tuple[Any, int]] = [(table, 1)]
+    seen, size = 1, 0
+    while stack:
+        held, depth = stack.pop()
+        is_table = isinstance(held, dict)
+        inside = _OBJECT.__len__(held) if is_table else _ARRAY.__len__(held)
+        seen += inside
+        if seen > MAX_VALUES:
+            raise _too_many()
+        if inside and depth == MAX_DEPTH:
+            raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels")
+        for key in _OBJECT.keys(held) if is_table else ():
+            if not isinstance(key, str):
+                raise JsonRefused("not-json", "an object key is not text")
+            size += len(key) if key.isascii() else _bytes_of(key, MAX_BYTES - size)
+            if size > MAX_BYTES:
+                raise _too_large()
+        for one in _OBJECT.values(held) if is_table else _ARRAY.__iter__(held):
+            if isinstance(one, str):
+                size += len(one) if one.isascii() else _bytes_of(one, MAX_BYTES - size)
+                if size > MAX_BYTES:
+                    raise _too_large()
+            elif isinstance(one, dict | list):
+                stack.append((cast("Any", one), depth + 1))
+            else:
+                _check_scalar(one)
     return table
 
 
@@ -121,46 +149,13 @@ def _int(text: str) -> int:
     return int(text)
 
 
-def _check(root: dict[str, Any]) -> None:
-    """Walk without recursion: depth, count, strings, numbers, types; count values before a look at them."""
-    stack: list[tuple[Any, int]] = [(root, 1)]
-    seen, size = 1, 0
-    while stack:
-        held, depth = stack.pop()
-        is_table = isinstance(held, dict)
-        inside = _OBJECT.__len__(held) if is_table else _ARRAY.__len__(held)
-        seen += inside
-        if seen > MAX_VALUES:
-            raise _too_many()
-        if inside and depth == MAX_DEPTH:
-            raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels")
-        if is_table:
-            for key in _OBJECT.keys(held):
-                if not isinstance(key, str):
-                    raise JsonRefused("not-json", "an object key is not text")
-                size = _add_size(key, size)
-        for value in _OBJECT.values(held) if is_table else _ARRAY.__iter__(held):
-            if isinstance(value, str):
-                size = _add_size(value, size)
-            elif isinstance(value, dict | list):
-                stack.append((cast("Any", value), depth + 1))
-            else:
-                _check_scalar(value)
-
-
-def _add_size(text: str, size: int) -> int:
-    """Add the bytes of ``text`` to ``size``."""
-    if size + len(text) > MAX_BYTES:
+def _bytes_of(text: str, room: int) -> int:
+    if len(text) > room:
         raise _too_large()
-    if text.isascii():
-        return size + len(text)
     try:
-        size += len(text.encode("utf-8"))
+        return len(text.encode("utf-8"))
     except UnicodeEncodeError:
         raise JsonRefused("lone-surrogate", "a text holds half of a surrogate pair") from None
-    if size > MAX_BYTES:
-        raise _too_large()
-    return size
 
 
 def _check_scalar(value: object) -> None:
@@ -218,10 +213,10 @@ def copy_value(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
-        return {
-            key if type(key) is str else _plain(key): item if type(item) in _SCALARS else copy_value(item)
-            for key, item in _OBJECT.items(value)
-        }
+        made: dict[Any, Any] = {}
+        for key, item in _OBJECT.items(value):
+            made[key if type(key) is str else _plain(key)] = item if type(item) in _SCALARS else copy_value(item)
+        return made
     if isinstance(value, list):
         return [item if type(item) in _SCALARS else copy_value(item) for item in _ARRAY.__iter__(value)]
     return _plain(value)

@@ -101,6 +101,7 @@ class FileTool(ObjectTool):
     texts = frozenset({"content", "old", "new", "patch", "pattern"})
     needs_source = True
     required_capabilities = frozenset[str]()  # an attached source implies access by this tool
+    assessed = frozenset({"save", "load", "reload", "delete", "create", "append", "replace", "insert", "patch"})
 
     @operation(
         tier=SafetyTier.READ_ONLY,
@@ -277,7 +278,6 @@ class FileTool(ObjectTool):
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, what speaks for asking, and the change to the text. Raises ToolFailure for a refused place."""
-        known = super().assess(operation, arguments, context)
         sources = context.require_sources()
         match operation:
             case "save":
@@ -292,9 +292,9 @@ class FileTool(ObjectTool):
                 return sources.assess_create(_of(arguments, context), text_of(arguments, "content"))
             case "append" | "replace" | "insert" | "patch":
                 later = Later(lambda: _diff_at(context, _of(arguments, context), _edit_of(operation, arguments)))
-                return Assessment(known.action, later=later)
+                return Assessment(super().assess(operation, arguments, context).action, later=later)
             case _:
-                return known
+                return super().assess(operation, arguments, context)
 
 
 @cache

@@ -170,18 +170,22 @@ class AgentSnapshot:
 
     ``base`` is the agent as it was compiled before, ``touched`` the tools that may differ from then. ``checks`` and
     ``checked`` are the self-check's: what it found of each tool, here or before, and of all of them here.
+    ``policy``: what this was compiled from; where it differs from the one in force the agent is not concerned.
+    ``confinement``: the gate's words for how tools run that the agent has called, by name.
     """
 
     def __init__(
         self, ground: Ground, agent: Agent, base: AgentSnapshot | None = None, touched: frozenset[str] = _NO_TOOLS
     ) -> None:
         self.agent = agent
+        self.policy = ground.policy
         self.capabilities = agent.capabilities
         self.sources = ground.policy.places_of(agent)
         self.source_ids = tuple(one.source_id for one in self.sources if one.kind is SourceType.FILE)
         self.own_source_ids = tuple(one.source_id for one in self.sources if one.kind is SourceType.HOST)
         self.checks: dict[str, object] = {}
         self.checked: object = None
+        self.confinement: dict[str, str] = {}
         self._ground = ground
         self._plans: dict[str, ToolPlan] = {}
         self._kept_rights: _Kept[ToolRight] | None = None
@@ -192,11 +196,6 @@ class AgentSnapshot:
         self._old_plans: dict[str, ToolPlan] = {}
         if base is not None:
             self._take(base, touched)
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that this was compiled from; where it differs from the one in force the agent is not concerned."""
-        return self._ground.policy
 
     @once
     def rights(self) -> Mapping[str, ToolRight]:

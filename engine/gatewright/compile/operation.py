@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gatewright.compile.rule_test import CompiledPolicyRule, Constraint
     from gatewright.policy.kinds.capability import CapabilityKind
     from gatewright.policy.right import OperationFacts
+    from gatewright.policy.target import Assessment
     from gatewright.tools.mark import At
     from gatewright.tools.parameter import Parameter
     from gatewright.tools.registry import ToolRegistry
@@ -220,6 +221,7 @@ class OperationPlan:
     ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
     the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
     ``paths``: its arguments that are paths on disk, though its author did not mark them.
+    ``takes_labels``: some role is a label. ``assessment``: what every call does; None: the tool says it of each call.
     ``parts``: the operations of a batch, whose plans together this is.
     """
 
@@ -233,12 +235,9 @@ class OperationPlan:
     constraints: tuple[Constraint, ...] = ()
     source_denials: Mapping[str, Finding] = field(default_factory=dict[str, Finding], hash=False)
     paths: tuple[PathPlan, ...] = ()
+    takes_labels: bool = False
+    assessment: Assessment | None = None
     parts: tuple[OperationPlan, ...] = ()
-
-    @property
-    def each(self) -> tuple[OperationPlan, ...]:
-        """The operations of a batch one by one; of a single operation itself."""
-        return self.parts or (self,)
 
 
 class CombinedPlans:
@@ -312,6 +311,8 @@ def _combined(parts: list[OperationPlan], known: frozenset[str]) -> OperationPla
         constraints=_distinct((one for part in parts for one in part.constraints), lambda one: id(one.bound)),
         source_denials=denials,
         paths=_distinct((one for part in parts for one in part.paths), lambda one: (one.argument, one.action)),
+        takes_labels=any(part.takes_labels for part in parts),
+        assessment=None,
         parts=tuple(parts),
     )
 

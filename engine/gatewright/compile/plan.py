@@ -25,7 +25,7 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.selector import KEYED_FIELD
 from gatewright.schema.walk import objects
-from gatewright.tools.parameter import Role
+from gatewright.tools.parameter import LabelParameter, Role
 
 if TYPE_CHECKING:
     from gatewright.compile.narrowing import Limit
@@ -198,6 +198,11 @@ class ToolPlan:
         return self.tool.digest
 
     @once
+    def actor(self) -> Tool:
+        """The object that does the tool's work (`Tool.actor`)."""
+        return self.tool.actor
+
+    @once
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
@@ -357,17 +362,20 @@ class _Parts:
         """The plan of one operation. Raises SchemaError for a condition that cannot be compiled."""
         name, declared = row.operation, self._facts[row.operation]
         matching = rules_for_operation(self._policy_rules, name)
+        roles = tuple(p for p in self._tool.parameters(name) if p.role is not Role.PLAIN)
         return OperationPlan(
             name,
             tuple(action for action in Action if action in declared.actions),
             row,
             tuple(self._asks(row)),
-            tuple(p for p in self._tool.parameters(name) if p.role is not Role.PLAIN),
+            roles,
             declared.capabilities,
             compiled_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
             tuple(self._constraints(name)),
             dict(self._denials(name)),
             path_plans(declared),
+            any(isinstance(mark.marker, LabelParameter) for role in roles for mark in role.marks),
+            self._tool.actor.assessment_of(name),
         )
 
     def _constraints(self, operation: str) -> Iterator[Constraint]:

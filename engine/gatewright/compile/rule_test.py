@@ -178,11 +178,6 @@ class RuleBook:
     requirements: tuple[ExitTest, ...] = ()
     consents: tuple[BoundRule, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no rule limits the call."""
-        return not (self.tests or self.rates or self.requirements or self.consents)
-
     def ends_loop(self, sources: Iterable[str] = ()) -> bool:
         """Whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
         return any(applies(bound, frozenset(sources)) for bound in self.exits)

@@ -46,14 +46,14 @@ WideRule = tuple[str, str, int, ToolRule]
 
 
 class AgentRules:
-    """Every rule that an agent comes under. A book is compiled when its operation is first called."""
+    """Every rule that an agent comes under. ``books``: by tool and operation, compiled at the first call."""
 
     def __init__(self, agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> None:
         self._agent = agent
         self._agent_id = agent.agent_id
         self._sources = tuple(sources)
         self._rights = rights
-        self._books: dict[tuple[str, str], RuleBook] = {}
+        self.books: dict[tuple[str, str], RuleBook] = {}
         self._batches: dict[tuple[str, frozenset[str]], RuleBook] = {}
 
     @once
@@ -92,9 +92,9 @@ class AgentRules:
 
     def book(self, tool: str, operation: str) -> RuleBook:
         """What a call of the operation is tested against."""
-        found = self._books.get((tool, operation))
+        found = self.books.get((tool, operation))
         if found is None:
-            found = self._books[tool, operation] = self._compiled(self._tools[tool], operation)
+            found = self.books[tool, operation] = self._compiled(self._tools[tool], operation)
         return found
 
     def book_of(self, tool: str, operations: frozenset[str]) -> RuleBook:

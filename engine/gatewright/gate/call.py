@@ -221,6 +221,8 @@ class CallState:
     ``book``: the rules of the called operation, of a batch those of each; ``sources``: those that the call goes to.
     ``named``: where texts of the arguments lead that no marker speaks of. ``moved``: in a disposable copy, what stands
     in the place of the paths on disk that the tool itself is given.
+    ``tool`` and ``operation``: what the call reached so far, of a batch all operations as one. The stages that come
+    after lookup and operation take them as ``plan`` and ``chosen``.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``unanswered``: the tool of an earlier call of the same turn that got no yes; then this one is not made.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
@@ -232,8 +234,8 @@ class CallState:
     on to; ``onward``: addresses that no argument names and that the call came upon. ``step``: makes a call that belongs
     to this one, a composition's; ``within``: what this one belongs to; ``held_s``: how long
     whoever watches its steps held them up so far, which takes nothing of its time.
-    The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
-    rules stage did not run nothing may be decided by them.
+    The defaults stand in the class: a call costs only what it fills in. ``plan``, ``chosen``, ``book`` and ``sources``
+    have none: where the stage that fills them in did not run nothing may be decided by them.
     """
 
     answer: Answer | None = None
@@ -243,7 +245,9 @@ class CallState:
     wall_s: float = 0.0
     grant: Grant | None = None
     tool: ToolPlan | None = None
+    plan: ToolPlan
     operation: OperationPlan | None = None
+    chosen: OperationPlan
     uses: Mapping[str, int] | None = None
     book: RuleBook
     sources: frozenset[str]
@@ -357,20 +361,6 @@ class CallState:
         if self.tool is None or self.tool.scrub:
             (output, self.secrets), (detail, _) = scrub_text(output), scrub_text(detail)
         self.status, self.code, self.output, self.detail = status, code, output, detail
-
-    @property
-    def plan(self) -> ToolPlan:
-        """The tool; only stages after lookup may ask."""
-        if self.tool is None:
-            raise LookupError("a stage asked for the tool before lookup")
-        return self.tool
-
-    @property
-    def chosen(self) -> OperationPlan:
-        """The operation, of a batch all of them as one; only stages after operation may ask."""
-        if self.operation is None:
-            raise LookupError("a stage asked for the operation before it was known")
-        return self.operation
 
 
 class StageResult(NamedTuple):

@@ -167,7 +167,8 @@ class Gate:
     def in_force(self) -> InForce:
         """Everything that a call is decided by, as one."""
         force = self._force
-        return force if force.snapshot.is_current else self._recompiled()
+        snapshot = force.snapshot
+        return force if snapshot.revision == snapshot.registry.revision else self._recompiled()
 
     def view(self, agent_id: str) -> AgentView:
         """What the agent's model is shown now. Raises WorkspaceError for an agent that the policy does not have."""
@@ -308,7 +309,7 @@ class Gate:
 
         if session is None:
             agent = self.snapshot().agent(agent_id)
-            session = self._own_session(agent_id, agent, _user_of(agent, context), keep=True)
+            session = self._sessions.find(agent_id, _user_of(agent, context), keep=agent is not None)
         make = partial(self.call, agent_id, session=session, context=context, approver=approver)
         look = partial(self.state, agent_id, session=session, context=context)
         return await call_many(make, look, calls, on_stage, most=most)
@@ -320,11 +321,7 @@ class Gate:
         and for a user too many (`MOST_USERS`).
         """
         agent = self._agent(agent_id)
-        return self._own_session(agent_id, agent, user_id or agent.agent.user_id, keep=True)
-
-    def _own_session(self, agent_id: str, agent: AgentSnapshot | None, user_id: str | None, *, keep: bool) -> Session:
-        """The session of a call that names none; where there is no such agent, one that nobody keeps."""
-        return self._sessions.find(agent_id, user_id, keep=keep and agent is not None)
+        return self._sessions.find(agent_id, user_id or agent.agent.user_id, keep=True)
 
     def close(self) -> None:
         """Take no more: from now on calls and decisions raise WorkspaceError; those that are under way end."""
@@ -383,7 +380,7 @@ class Gate:
             raise WorkspaceError("the workspace is closed")
         agent = force.snapshot.agent(agent_id)
         user = _user_of(agent, context)
-        session = session or self._own_session(agent_id, agent, user, keep=bool(call_id))
+        session = session or self._sessions.find(agent_id, user, keep=agent is not None and call_id != "")
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
         if not session.is_counted and self._audit is not None:

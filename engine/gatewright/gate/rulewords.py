@@ -238,7 +238,7 @@ def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValu
     kind, facts = one.bound.rule.rule_type, state.plan.right.facts
     if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
         return []
-    called = {part.name for part in state.chosen.each}
+    called = {part.name for part in state.chosen.parts or (state.chosen,)}
     asked = (facts.mandatory_arguments(one.bound.rule, row) for row in facts.operations if row.name in called)
     return [name for name in dict.fromkeys(chain.from_iterable(asked)) if name not in arguments]
 
@@ -248,7 +248,7 @@ def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValu
     kind = one.bound.rule.rule_type
     if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
         return
-    for part in state.chosen.each:
+    for part in state.chosen.parts or (state.chosen,):
         if one.bound.binds(part.name):
             yield from state.plan.tool.defaults(part.name, name)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import count
+from threading import RLock
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import once
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
 from gatewright.record.process import fork_safe_lock
 
@@ -66,8 +68,11 @@ _NOTHING: Mapping[tuple[str, str], Use] = MappingProxyType({})
 _ANY = frozenset({""})
 
 
+_NO_USES: Uses = MappingProxyType({})
+
+
 def _none() -> Uses:
-    return MappingProxyType({})
+    return _NO_USES
 
 
 @frozen
@@ -173,24 +178,39 @@ class Session:
 
     ``agent_id``: the one agent that may use it; empty: whoever made it sees to that. ``version``: how often it had been
     saved when it was loaded or saved last; ``is_held``: whether nobody else may save it now. Both are the store's.
-    ``log_name`` and ``log_agent``: how the log names it; ``is_counted``: whether it knows the calls that the log has of
-    it, as one that has just been given an id does.
+    ``is_counted``: whether it knows the calls that the log has of it, as one that has just been given an id does. Most
+    decisions make one and ask for little of it: locks and names in the log are made at the first use.
     """
 
     def __init__(self, session_id: str | None = None, agent_id: str = "") -> None:
-        self.session_id = _writable(session_id or new_id("session"))
+        self.session_id = _writable(session_id) if session_id else new_id("session")
         self.agent_id = agent_id
-        self.log_name = log_text(self.session_id)
-        self.log_agent = log_text(agent_id)
         self.is_counted = session_id is None
         self.version = 0
         self.is_held = False
-        self.saving = fork_safe_lock()
-        self._lock = fork_safe_lock()
-        self._facts = SessionFacts(self.session_id)
+        self._facts = SessionFacts(self.session_id, _NO_USES)
         self._serials = count()
         self._open: set[int] = set()
         self._starters: dict[tuple[str, str, str], int] = {}
+
+    @once
+    def saving(self) -> RLock:
+        """Held by whoever saves the session."""
+        return fork_safe_lock()
+
+    @once
+    def _lock(self) -> RLock:
+        return fork_safe_lock()
+
+    @once
+    def log_name(self) -> str:
+        """The name of the session in the log."""
+        return log_text(self.session_id)
+
+    @once
+    def log_agent(self) -> str:
+        """The name of its agent in the log."""
+        return log_text(self.agent_id)
 
     @classmethod
     def resumed(cls, data: object, clock: Clock | None = None, *, agent_id: str = "") -> Session:

@@ -106,17 +106,20 @@ _ROWS = {
     Permission.READ_WRITE: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ASK),
     Permission.ADMIN: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW),
 }
-_TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(Action)}
+LEVEL_VERDICTS = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(Action)}
+"""What each level says to each action."""
 
 
 def verdict_for(level: Permission, action: Action) -> Verdict:
     """The verdict of ``level`` on ``action``."""
-    return _TABLE[level, action]
+    return LEVEL_VERDICTS[level, action]
 
 
 def is_more_open(level: Permission, than: Permission) -> bool:
     """Tell whether ``level`` gives some action a milder verdict than ``than``."""
-    return any(STRICTNESS[_TABLE[level, action]] < STRICTNESS[_TABLE[than, action]] for action in Action)
+    return any(
+        STRICTNESS[LEVEL_VERDICTS[level, action]] < STRICTNESS[LEVEL_VERDICTS[than, action]] for action in Action
+    )
 
 
 ANY_TOOL = "*"

@@ -28,7 +28,8 @@ READ_AGAIN = "reading the policy again attaches what stands there now"
 class BaseFolder:
     """The folder called ``path`` (absolute, without links). ``refused``: why nothing in it may be used; empty: it may.
 
-    ``place``: where it stands on disk, in a disposable copy; None: where its name says.
+    ``place``: where it stands on disk, in a disposable copy; None: where its name says. ``known_identity``: device and
+    inode once it was there and may be used.
 
     One that is missing is taken when it first stands there, if no link leads to it. Callable from any thread.
     """
@@ -38,23 +39,18 @@ class BaseFolder:
         self.place = path if place is None else place
         self.refused = refused
         self._taking = fork_safe_lock()
-        self._identity: tuple[int, int] | None = None
+        self.known_identity: tuple[int, int] | None = None
         with suppress(ToolFailure):
             self.identity()
-
-    @property
-    def known_identity(self) -> tuple[int, int] | None:
-        """Device and inode once it was there; looks at nothing."""
-        return self._identity
 
     def identity(self) -> tuple[int, int]:
         """Device and inode. Raises ToolFailure where it may not be used, and where it was never there."""
         if self.refused:
             raise ToolFailure(self.refused, code=UNTRUSTED)
         with self._taking:
-            if self._identity is None:
-                self._identity = self._take()
-            return self._identity
+            if self.known_identity is None:
+                self.known_identity = self._take()
+            return self.known_identity
 
     def check(self, status: os.stat_result) -> None:
         """Raises ToolFailure where that is the metadata of another folder."""
@@ -86,7 +82,7 @@ class BaseFolder:
     @property
     def stands(self) -> bool:
         """Whether nothing else stands at its path: it may be used, is refused as it was, or was never there."""
-        return self._identity is None or self.fault() is None
+        return self.known_identity is None or self.fault() is None
 
     def place_of(self, path: str) -> str:
         """Where the path of this folder, or of something below it, stands on disk."""
@@ -97,7 +93,7 @@ class BaseFolder:
         match error:
             case FileNotFoundError():
                 return ToolFailure("the folder of this source is missing", code="source-missing")
-            case NotADirectoryError() if self._identity is not None:
+            case NotADirectoryError() if self.known_identity is not None:
                 return _replaced()
             case NotADirectoryError():
                 return ToolFailure("the base of this source is not a folder", code="source-missing")

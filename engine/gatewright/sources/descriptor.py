@@ -43,16 +43,12 @@ class Standing:
 
     status: os.stat_result | None
     identities: tuple[Identity, ...]
+    is_folder: bool = False
 
     @property
     def exists(self) -> bool:
         """Whether something stands there."""
         return self.status is not None
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder."""
-        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
 
 def identity_of(status: os.stat_result) -> Identity:
@@ -151,13 +147,14 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
 
     The first is the path of ``base``. Raises ToolFailure as ``look`` does.
     """
-    identity = base.identity()
+    identity = base.known_identity or base.identity()
     passed: list[Identity] = []
-    lstat, is_folder = os.lstat, stat.S_ISDIR
+    lstat, is_folder, is_elsewhere = os.lstat, stat.S_ISDIR, base.place is not base.path
     status: os.stat_result | None = None
+    ends = False
     try:
         for step in steps:
-            path = base.place_of(step)
+            path = base.place_of(step) if is_elsewhere else step
             above, status = status, lstat(path)
             found = (status.st_dev, status.st_ino)
             if above is None:
@@ -166,7 +163,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
             elif not (path.isascii() and plain.get(passed[-1]) == above.st_ctime_ns):
                 refuse_other_spelling(path, status, above)
             passed.append(found)
-            if not is_folder(status.st_mode):
+            if ends := not is_folder(status.st_mode):
                 break
     except FileNotFoundError as error:
         if not passed:
@@ -176,7 +173,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
         raise failure_of(error) if passed else base.failure(error) from None
     if len(passed) < len(steps):
         raise _not_passable(status)
-    return Standing(status, tuple(passed))
+    return Standing(status, tuple(passed), not ends)
 
 
 def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result]:

@@ -29,7 +29,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.target import LevelDecision, Located, NamedPlace, Refusal
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
-from gatewright.sources.descriptor import Standing, identity_of, look_along, look_from_top, unusable, without_dots
+from gatewright.sources.descriptor import identity_of, look_along, look_from_top, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.known import strictest_level
 from gatewright.sources.protection import status_at
@@ -72,8 +72,11 @@ class Route:
         elif relative is None:
             return Refusal("outside-base", f"`{parsed}` leads above the base", _OUTSIDE_HINT)
         else:
-            counting = sources if len(sources) > 1 else ()
-            source = next((one for one in counting if self._counts(one, relative)), sources[0])
+            source = sources[0]
+            for one in sources if len(sources) > 1 else ():
+                if self._counts(one, relative):
+                    source = one
+                    break
         return self._usable(source, relative, folder=parsed.folder)
 
     def of_label(self, label: str, allowed: Sequence[str]) -> Located | Refusal:
@@ -90,8 +93,10 @@ class Route:
         )
 
     def _sources(self, source_id: str | None, allowed: Sequence[str]) -> list[FileSource] | Refusal:
-        running = self.places.running
-        sources = [running[name] for name in allowed if name in running and (source_id is None or source_id == name)]
+        running, sources = self.places.running, list[FileSource]()
+        for name in allowed:
+            if name in running and (source_id is None or source_id == name):
+                sources.append(running[name])
         if sources:
             return sources
         if source_id is None:
@@ -116,7 +121,11 @@ class Route:
             return Located(source.source_id, relative, known.file.absolute)
         try:
             standing = look_along(known.steps, source.folder)
-            failure = _failure(standing, folder=folder)
+            status = standing.status
+            if folder:
+                failure = None if standing.is_folder else _no_folder(status)
+            else:
+                failure = None if status is None or standing.is_folder else unusable(status)
         except ToolFailure as met:
             failure = met
         else:
@@ -137,19 +146,14 @@ def relative_in(label: str) -> str | None:
 
 
 def _relative(path: ModelPath) -> str | None:
-    parts = without_dots(path.parts)
+    parts = without_dots(path.parts) if ".." in path.parts else path.parts
     return None if parts is None else "/".join(parts) or BASE
 
 
-def _failure(standing: Standing, *, folder: bool) -> ToolFailure | None:
-    """Why what stands there cannot be used, or None."""
-    if standing.status is None:
-        return ToolFailure("there is no such folder", code="not-found") if folder else None
-    if standing.is_folder:
-        return None
-    if folder:
-        return ToolFailure("this is a file, not a folder", code="not-a-folder")
-    return unusable(standing.status)
+def _no_folder(status: os.stat_result | None) -> ToolFailure:
+    if status is None:
+        return ToolFailure("there is no such folder", code="not-found")
+    return ToolFailure("this is a file, not a folder", code="not-a-folder")
 
 
 MAX_ENTRIES = 20_000

@@ -141,6 +141,7 @@ class Declaration:
     level of a source is asked about them. ``actions``: what a tool without operations may do to a file, block or note.
     ``source``: the source of a program that it belongs to (`Tool.of_source`). ``destroys``: whether it takes something
     away for good, where that is known; None: its name tells. ``recipe``: what its definition tells whoever executes it.
+    ``assessed``: the operations that an `assess` of its own looks into; None: all of them.
     """
 
     name: str = ""
@@ -173,6 +174,7 @@ class Declaration:
     actions: tuple[Action, ...] = ()
     destroys: bool | None = None
     recipe: Schema | None = None
+    assessed: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None
     operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})

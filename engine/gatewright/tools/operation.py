@@ -6,7 +6,7 @@ list that is named is narrowed; a free text becomes a closed list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from gatewright.base.errors import SchemaError
@@ -102,33 +102,6 @@ def joined_output(specs: Iterable[OperationSpec]) -> Schema | None:
     said = [spec.output_schema for spec in specs]
     known = [one for one in said if one is not None]
     return joined_outputs(known) if known and len(known) == len(said) else None
-
-
-def issues_of(
-    spec: OperationSpec, arguments: Mapping[str, object], *, ignored: Sequence[str] = (), closed: bool = True
-) -> tuple[ArgumentIssue, ...]:
-    """What is missing or too much in ``arguments``; ``ignored`` are names that belong to no operation.
-
-    ``closed``: whether names that the operation does not take are issues as well.
-    """
-    given = [name for name in arguments if name not in ignored]
-    taken = spec.taken
-    if not spec.one_of and (not closed or taken.issuperset(given)) and all(map(arguments.__contains__, spec.required)):
-        return ()
-    subject = f"`{spec.name}`" if spec.name else "the call"
-    found = [_issue(name, f"{subject} needs `{name}`") for name in spec.required if name not in arguments]
-    for group in spec.one_of:
-        names, chosen = " or ".join(f"`{name}`" for name in group), [name for name in group if name in arguments]
-        if not chosen:
-            found.append(ArgumentIssue("", f"{subject} needs {names}"))
-        found += [_issue(name, f"{subject} takes {names}, only one of them") for name in chosen[1:]]
-    if closed:
-        found += [_issue(name, f"{subject} does not take this argument") for name in given if name not in taken]
-    return tuple(found)
-
-
-def _issue(name: str, message: str) -> ArgumentIssue:
-    return ArgumentIssue("/" + name.replace("~", "~0").replace("/", "~1"), message)
 
 
 _UNIONS = ("allOf", "anyOf", "oneOf")

@@ -24,7 +24,7 @@ from gatewright.schema.prose import text_cleaner
 from gatewright.schema.walk import Schema, objects, properties_of, walk
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, kinds_of
-from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of, parameter_of
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, parameter_of
 from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.result import awaitable, check_yields
 
@@ -160,7 +160,7 @@ class PlainShape:
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """Parameters left out, and names that are no parameter."""
         spec = OperationSpec(PLAIN, "", SafetyTier.PRIVILEGED, parameters=self.binding.parameters)
-        return issues_of(spec, arguments) if operation == PLAIN else ()
+        return _issues_of(spec, arguments) if operation == PLAIN else ()
 
     async def run(
         self,
@@ -210,8 +210,10 @@ class MethodShape:
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """By the operation's own signature and its choices."""
-        spec = next((spec for spec in self.operations if spec.name == operation), None)
-        return issues_of(spec, arguments, ignored=(self.operation_field,)) if spec else ()
+        for spec in self.operations:
+            if spec.name == operation:
+                return _issues_of(spec, arguments, ignored=(self.operation_field,))
+        return ()
 
     async def run(
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
@@ -222,6 +224,37 @@ class MethodShape:
             raise WeMustFix(f"no operation `{operation}`")
         given = {name: value for name, value in arguments.items() if name != self.operation_field}
         return await binding.run(given, context, owner)
+
+
+def _issues_of(
+    spec: OperationSpec, arguments: Mapping[str, object], *, ignored: Sequence[str] = (), closed: bool = True
+) -> tuple[ArgumentIssue, ...]:
+    """What is missing or too much in ``arguments``; ``ignored`` are names that belong to no operation.
+
+    ``closed``: whether names that the operation does not take are issues as well.
+    """
+    taken = spec.taken
+    fits = not closed or taken.issuperset(arguments.keys() - ignored)
+    if fits and not spec.one_of and all(map(arguments.__contains__, spec.required)):
+        return ()
+    subject = f"`{spec.name}`" if spec.name else "the call"
+    found = [_issue(name, f"{subject} needs `{name}`") for name in spec.required if name not in arguments]
+    for group in spec.one_of:
+        names, chosen = " or ".join(f"`{name}`" for name in group), [name for name in group if name in arguments]
+        if not chosen:
+            found.append(ArgumentIssue("", f"{subject} needs {names}"))
+        found += [_issue(name, f"{subject} takes {names}, only one of them") for name in chosen[1:]]
+    if closed:
+        found += [
+            _issue(name, f"{subject} does not take this argument")
+            for name in arguments
+            if name not in taken and name not in ignored
+        ]
+    return tuple(found)
+
+
+def _issue(name: str, message: str) -> ArgumentIssue:
+    return ArgumentIssue("/" + name.replace("~", "~0").replace("/", "~1"), message)
 
 
 Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
@@ -268,7 +301,7 @@ class ModelShape:
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """What the operation's part of the schema requires; other names are the schema's business."""
         spec = next((spec for spec in self.specs if spec.name == operation), None)
-        return issues_of(spec, arguments, closed=False) if spec else ()
+        return _issues_of(spec, arguments, closed=False) if spec else ()
 
     async def run(
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext

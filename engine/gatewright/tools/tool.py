@@ -368,11 +368,17 @@ class Tool(Declaration):
         context: ToolExecutionContext,  # noqa: ARG002
     ) -> Assessment:
         """What the call would do; without effects. Of several possible actions, the one that needs the most."""
+        return self._usual(operation)
+
+    def assessment_of(self, operation: str) -> Assessment | None:
+        """What every call of the operation would do; None where `assess` says it of each call by itself."""
+        has_own = type(self).assess is not Tool.assess
+        return None if has_own and (self.assessed is None or operation in self.assessed) else self._usual(operation)
+
+    def _usual(self, operation: str) -> Assessment:
         actions = next((spec.actions for spec in self.operations if spec.name == operation), ())
         actions = actions or self.actions
-        if len(actions) == 1:
-            return Assessment(actions[0])
-        return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
+        return Assessment(max(actions, key=_ACTIONS.index, default=None))
 
     def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
         """What every call of ``operation`` reaches on the web, whatever it is given; a capability has to cover it.

@@ -1045,7 +1045,7 @@ class Workspace:
         context: ToolExecutionContext | None = None,
     ) -> Decision:
         """What the gate would say to a call; free of effects. The options: as for `call`."""
-        return self.gate.decide(agent_id, tool, arguments, session=session, context=context)
+        return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context)
 
     async def call(
         self,
@@ -1067,7 +1067,7 @@ class Workspace:
         where the call asks, instead of ``broker``; ``on_stage`` is told each stage as it passes, ``on_piece`` each
         piece of a stream as it comes; ``on_step`` watches the steps of a composition, and may hold them up.
         """
-        return await self.gate.call(
+        return await self._parts.gate.call(
             agent_id,
             tool,
             arguments,

@@ -222,6 +222,16 @@ async def test_taking_the_disk_asks_before_unsaved_edits_are_lost(files: Bench, 
     assert (before.ask, after.ask) == (None, "edits that were not written to disk would be thrown away")
 
 
+def test_what_is_known_of_every_call_of_an_operation_is_what_each_call_is_assessed_as(files: Bench) -> None:
+    known = {spec.name: found for spec in TOOL.operations if (found := TOOL.assessment_of(spec.name)) is not None}
+
+    assert known.keys() == {spec.name for spec in TOOL.operations} - set(TOOL.assessed or ())
+    assert {"read", "list", "status", "diff"} <= known.keys()
+    for operation, assessment in known.items():
+        for path in ("notes/a.md", "notes", "no/such.md", "../secret.md"):
+            assert TOOL.assess(operation, {"op": operation, "path": path}, context(files)) == assessment
+
+
 def test_assessment_shows_the_text_that_would_be_written(files: Bench) -> None:
     created = TOOL.assess("create", {"path": "c.md", "content": "fresh"}, context(files))
     appended = TOOL.assess("append", {"path": "notes/a.md", "content": "x\ny"}, context(files))

@@ -210,7 +210,8 @@ def test_checks_say_what_was_judged(granting: Any) -> None:
     state = world.gate.state("archivist", "crawl", {"urls": ["https://a.example.org/", "https://b.example.net:8443/"]})
     plan = state.agent.plan("crawl") if state.agent else None
     assert plan is not None
-    state.tool, state.operation = plan, plan.operations[""]
+    state.tool = state.plan = plan
+    state.operation = state.chosen = plan.operations[""]
     state.arguments = {"urls": ["https://a.example.org/", "https://b.example.net:8443/"]}
     ARGUMENTS.run(state)
     CAPABILITY.run(state)

@@ -159,7 +159,7 @@ def test_condition_that_cannot_be_evaluated_denies(ruled: Any) -> None:
     world = ruled()
     state = staged(world, "fetch", {"url": "https://example.org/"})
     broken = CompiledPolicyRule(PolicyRule("x", Verdict.ALLOW, when={}), ("policy", "rules", 0), Broken({}))
-    state.operation = replace(state.chosen, policy_rules=(broken,))
+    state.operation = state.chosen = replace(state.chosen, policy_rules=(broken,))
     (finding,) = POLICY.run(state).findings
     assert (finding.verdict, finding.code, finding.rule_id) == (Verdict.DENY, "condition-failed", "x")
     assert "out of order" not in (finding.model or "")
@@ -190,7 +190,8 @@ def staged(world: World, tool: str, arguments: dict[str, Any]) -> Any:
     state = world.gate.state("archivist", tool, arguments)
     plan = state.agent.plan(tool) if state.agent else None
     assert plan is not None
-    state.tool, state.operation = plan, plan.operations[""]
+    state.tool = state.plan = plan
+    state.operation = state.chosen = plan.operations[""]
     state.arguments = state.policy_arguments = arguments
     return state
 

@@ -61,7 +61,7 @@ def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
         except SchemaError as error:
             return StageResult((_broken(rule, error),))
     if not matching:
-        return _by_default(state)
+        return _NO_MATCH if state.agent and state.agent.policy.default is Verdict.ALLOW else _by_default(state)
     strongest = max(STRICTNESS[rule.rule.effect] for rule in matching)
     deciding = [rule for rule in matching if STRICTNESS[rule.rule.effect] == strongest]
     if deciding[0].rule.effect is Verdict.ALLOW:
@@ -85,8 +85,6 @@ def _order(finding: Finding) -> tuple[int, int]:
 
 def _by_default(state: CallState) -> StageResult:
     default = state.agent.policy.default if state.agent is not None else Verdict.DENY
-    if default is Verdict.ALLOW:
-        return _NO_MATCH
     text = f"no policy rule matches, and the default is {default}"
     model = _DEFAULT if default is Verdict.DENY else None
     return StageResult((Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))
@@ -197,19 +195,19 @@ async def spend(state: CallState) -> Finding | None:
 
 def _check_approval(state: CallState) -> StageResult:
     """Ask where the approvals key or tier, consents or an earlier stage do: the strictest counts."""
+    if state.unanswered:
+        reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no yes"
+        return denied("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
+    own = (*state.chosen.asks, *source_consents(state)) if state.book.consents else state.chosen.asks
+    if not own and not state.asks:
+        return _NOTHING_ASKS
     try:
-        return _weigh_asks(state)
+        return _weigh_asks(state, own)
     except ToolFailure as failure:  # nobody is asked about what cannot be done
         return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
 
 
-def _weigh_asks(state: CallState) -> StageResult:
-    if state.unanswered:
-        reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no yes"
-        return denied("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
-    own = (*state.chosen.asks, *source_consents(state))
-    if not own and not state.asks:
-        return _NOTHING_ASKS
+def _weigh_asks(state: CallState, own: tuple[Finding, ...]) -> StageResult:
     asks = (*state.asks, *own)
     standing = _standing(state, asks)
     if standing is not None and not standing.approved:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
@@ -25,6 +26,7 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.policy.verdict import Permission
 from gatewright.tools.mark import Pointer, replaced, values_at
+from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.parameter import (
     CommandParameter,
     FileParameter,
@@ -98,27 +100,30 @@ class _Found:
         self.words: list[ProgramWord] = []
 
 
+_POINTER, _MARKER = attrgetter("pointer"), attrgetter("mark.marker")
 _PASSES = StageResult(note="no path given")
 _NO_ROLES = StageResult(note="none of them is a path")
 
 
 def _run(state: CallState) -> StageResult:
     """Require what the operation needs, and make every marked text (path, URL, label, ...) canonical."""
-    operation = state.chosen
+    plan, operation = state.plan, state.chosen
     objection = unmet(state)
     if objection is not None:
         return StageResult((objection,))
-    missing = state.plan.tool.missing_arguments
-    issues = [issue for one in operation.each for issue in missing(one.name, state.arguments)]
+    issues: list[ArgumentIssue] = []
+    for one in operation.parts or (operation,):
+        issues += plan.tool.missing_arguments(one.name, state.arguments)
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
-    for place in state.plan.tool.actor.reached(operation.name, state.ports.web):
+    for place in plan.actor.reached(operation.name, state.ports.web):
         if isinstance(place, UrlRefused):
             return denied(place.code, place.reason, place.hint)
     state.policy_arguments = state.arguments
+    whole = plan.right.facts.source
     if not operation.roles:
-        return _whole_source(state) or look_at_names(state, ()) or _NO_ROLES
+        return (_whole_source(state, whole) if whole else None) or look_at_names(state, ()) or _NO_ROLES
     given = _marked(state)
     if isinstance(given, StageResult):
         return given
@@ -126,18 +131,18 @@ def _run(state: CallState) -> StageResult:
     result = _located(state, given, found) if given else _PASSES
     if result.findings:
         return result
-    if objection := _whole_source(state):
+    if whole and (objection := _whole_source(state, whole)):
         return objection
-    more = look_at_names(state, (item.pointer for item in given), found.words)
+    more = look_at_names(state, map(_POINTER, given), found.words)
     if more is None:
         return result
     return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
 
 
-def _whole_source(state: CallState) -> StageResult | None:
+def _whole_source(state: CallState, source_id: str) -> StageResult | None:
     """Judge a call of a tool of a program's source that names no key by the level of the whole; None: it goes on."""
-    source_id, sources = state.plan.right.facts.source, state.ports.sources
-    if not source_id or any(place.source_id == source_id for place in state.places):
+    sources = state.ports.sources
+    if any(place.source_id == source_id for place in state.places):
         return None
     allowed = _allowed(state)
     at = sources.locate(".", source_id=source_id, allowed=allowed) if sources is not None and allowed else None
@@ -154,7 +159,7 @@ def _marked(state: CallState) -> list[_Given] | StageResult:
     for parameter in state.chosen.roles:
         value = state.arguments.get(parameter.name, parameter.default)
         for mark in parameter.marks if value is not None else ():
-            for pointer, text in values_at(value, mark.at):
+            for pointer, text in values_at(value, mark.at) if mark.at or not isinstance(value, str) else (((), value),):
                 if len(given) == MAX_MARKED:
                     reason = f"more than {MAX_MARKED:,} paths and addresses"
                     return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
@@ -171,9 +176,8 @@ def _marked(state: CallState) -> list[_Given] | StageResult:
 def _located(state: CallState, given: list[_Given], found: _Found) -> StageResult:
     """Find out what every text means, and give the state the canonical values and the targets."""
     source_id: str | None = state.plan.right.facts.source or None
-    kinds = {type(item.mark.marker) for item in given}
+    kinds, allowed = {*map(type, map(_MARKER, given))}, _allowed(state)
     if not _IN_SOURCE.isdisjoint(kinds):
-        allowed = _allowed(state)
         if state.ports.sources is None or not allowed:
             none = _no_source(state)
             return denied(none.code, none.reason, none.hint)
@@ -185,7 +189,7 @@ def _located(state: CallState, given: list[_Given], found: _Found) -> StageResul
                 return denied("unknown-source", reason, f"the source must be one of {names}")
     prefixes = file_prefixes(state) if FileParameter in kinds else ()
     for item in given:
-        target = _target(state, item, source_id, prefixes)
+        target = _target(state, item, source_id, allowed, prefixes)
         if isinstance(target, _REFUSED):
             return denied(target.code, target.reason, target.hint)
         _take(state, found, item, target)
@@ -199,13 +203,13 @@ def _located(state: CallState, given: list[_Given], found: _Found) -> StageResul
 
 
 def _target(
-    state: CallState, item: _Given, source_id: str | None, prefixes: tuple[str, ...]
+    state: CallState, item: _Given, source_id: str | None, allowed: tuple[str, ...], prefixes: tuple[str, ...]
 ) -> Target | Refusal | UrlRefused | CommandRefused:
     """What a marked text means, or why it is refused."""
     sources, web = state.ports.sources, state.ports.web
     match item.mark.marker:
         case PathParameter() if sources is not None:
-            return sources.locate(item.text, source_id=source_id, allowed=_allowed(state))
+            return sources.locate(item.text, source_id=source_id, allowed=allowed)
         case UrlParameter(schemes=schemes, effect=effect):
             private, writes = web is not None and web.allow_private, effect == "write"
             return parse_url(item.text, schemes=schemes, allow_private=private, parameter=item.where, writes=writes)
@@ -219,7 +223,7 @@ def _target(
         case CommandParameter():
             return _command(state, item)
         case LabelParameter(makes=makes):
-            target = _labelled(state, item, source_id)
+            target = _labelled(state, item, source_id, allowed)
             is_new = makes and isinstance(target, BlockTarget) and not target.block_id
             return replace(target, permission=Permission.READ_WRITE) if is_new else target
         case FileParameter(writes=writes, roots=roots) if roots:
@@ -235,9 +239,11 @@ def _target(
             return Refusal("no-files", reason, Message.PLACE)
 
 
-def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located | BlockTarget | Refusal:
+def _labelled(
+    state: CallState, item: _Given, source_id: str | None, allowed: tuple[str, ...]
+) -> Located | BlockTarget | Refusal:
     """A label that says so is a file's; with a source, any other text is a path there; else it is a block's."""
-    sources, blocks, allowed = state.ports.sources, state.ports.blocks, _allowed(state)
+    sources, blocks = state.ports.sources, state.ports.blocks
     if source_id is None and blocks is not None and not item.text.startswith(FILE_LABEL):
         return blocks.find(item.text, agent_id=state.agent_id, parameter=item.where)
     if sources is None or not allowed:
@@ -254,8 +260,9 @@ def _allowed(state: CallState) -> tuple[str, ...]:
     own = state.plan.right.facts.source
     if own:
         return (own,) if own in state.agent.own_source_ids else ()
-    takes_labels = any(isinstance(mark.marker, LabelParameter) for one in state.chosen.roles for mark in one.marks)
-    return state.agent.source_ids + state.agent.own_source_ids if takes_labels else state.agent.source_ids
+    if not state.chosen.takes_labels:
+        return state.agent.source_ids
+    return state.agent.source_ids + state.agent.own_source_ids
 
 
 def _no_source(state: CallState) -> Refusal:
@@ -269,7 +276,7 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
     port, agent = state.ports.roots, state.agent
     if port is None or agent is None:
         return Refusal("no-roots", "no port to the roots of the workspace", Message.PLACE)
-    if obstacle := state.plan.tool.actor.obstacle:
+    if obstacle := state.plan.actor.obstacle:
         return Refusal(
             "not-confined", obstacle, "commands cannot be executed on this system; an operator has to see to it"
         )
@@ -345,7 +352,7 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.files += files
             found.places += (file.place for file in files if file.place is not None)
             found.words += (ProgramWord(item.pointer, word, folder, stays, only_reads) for word in said.words)
-            caveat = state.plan.tool.actor.caveat
+            caveat = state.plan.actor.caveat
             programs = ", ".join(f"`{name}`" for name in said.programs[:_NOTED])
             notes = (f"allowed: {programs}" if programs else "", f"executes `{said.text[:_SHOWN]}`", caveat)
             found.notes.append("; ".join(filter(None, notes)))

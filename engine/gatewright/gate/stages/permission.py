@@ -36,7 +36,7 @@ from gatewright.policy.target import (
     Located,
     NamedPlace,
 )
-from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
+from gatewright.policy.verdict import LEVEL_VERDICTS, Action, Permission, Verdict, verdict_for
 from gatewright.tools.context import Ports
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
@@ -141,7 +141,7 @@ def _within(
 def _targets(state: CallState) -> Iterator[_Target]:
     """What the arguments name, each under the kind that its marker stands for."""
     ports = state.ports
-    reached = state.plan.tool.actor.reached(state.chosen.name, state.ports.web)
+    reached = state.plan.actor.reached(state.chosen.name, state.ports.web)
     for url in (*state.urls, *(one for one in reached if isinstance(one, UrlTarget)), *state.onward):
         yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
     for file in state.files:
@@ -225,7 +225,8 @@ def _check_levels(state: CallState) -> StageResult:
     sources, chosen = state.ports.sources, state.chosen
     levels: _Levels = []
     if sources is not None:
-        levels = [(place, place.level or sources.level(place)) for place in state.places]
+        for place in state.places:
+            levels.append((place, place.level or sources.level(place)))
     closed = _closed(state, levels)
     if closed is not None:
         return StageResult((closed,))
@@ -278,10 +279,13 @@ def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding
 
 def _assessed(state: CallState) -> Assessment:
     """What the tool says that the call would do: of a batch, what needs the most. Raises ToolFailure."""
-    tool, chosen, context = state.plan.tool.actor, state.chosen, context_of(state)
+    tool, chosen = state.plan.actor, state.chosen
+    if chosen.assessment is not None:
+        return chosen.assessment
+    context = context_of(state)
     if not chosen.parts:
         return tool.assess(chosen.name, state.arguments, context)
-    found = [tool.assess(one.name, state.arguments, context) for one in chosen.parts]
+    found = [one.assessment or tool.assess(one.name, state.arguments, context) for one in chosen.parts]
     most = max(found, key=lambda one: -1 if one.action is None else _ACTIONS.index(one.action))
     return replace(most, ask=next((one.ask for one in found if one.ask is not None), None))
 
@@ -298,11 +302,10 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
     notes: list[str] = []
     for place, level in levels:
         notes.append(f"`{place.relative}` is {level.permission}")
-        findings += [
-            _objection(state, f"`{place.relative}` of `{place.source_id}`", place, level, action)
-            for action in _actions(state, assessment, place)
-            if verdict_for(level.permission, action) is not _ALLOW
-        ]
+        for action in _actions(state, assessment, place):
+            if LEVEL_VERDICTS[level.permission, action] is not _ALLOW:
+                what = f"`{place.relative}` of `{place.source_id}`"
+                findings.append(_objection(state, what, place, level, action))
     for place in sorted(state.named, key=lambda one: bool(one.program) and not one.stands):
         if place.level is not None:
             notes.append(f"`{place.relative}` of `{place.source_id}` is {place.level.permission}")
@@ -323,6 +326,8 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
 
 def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterable[Action]:
     """What the call would do at that place: of several files, the action is done to those that are written."""
+    if not state.files:
+        return () if assessment.action is None else (assessment.action,)
     files = [file for file in state.files if file.place == place]
     if assessment.action is not None:
         only_read = bool(files) and not any(file.writes for file in files) and any(file.writes for file in state.files)

@@ -18,7 +18,7 @@ only what the model sends counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, cast
@@ -92,8 +92,12 @@ def _look_up(state: CallState) -> StageResult:
         return denied("unknown-tool", f"no tool `{_shown(state.tool_name)}`", Message.NO_SUCH_TOOL)
     if plan.closed is not None:
         return StageResult((replace(plan.closed, model=Message.NO_SUCH_TOOL),))
-    state.tool = plan
-    words = confinement_words(state.agent.policy, state.agent.agent, plan.tool.name, plan.tool.origin)
+    state.tool = state.plan = plan
+    agent = state.agent
+    words = agent.confinement.get(state.tool_name)
+    if words is None:
+        words = confinement_words(agent.policy, agent.agent, plan.tool.name, plan.tool.origin)
+        agent.confinement[state.tool_name] = words
     return StageResult(note=f"{_SHOWN_WORDS}; {words}") if words else _IS_SHOWN
 
 
@@ -119,7 +123,7 @@ def _find_operation(state: CallState) -> StageResult:
     if len(called) == 1:
         operation = plan.operations.get(called[0])
         if operation is not None:
-            state.operation = operation
+            state.operation = state.chosen = operation
             return _IS_SHOWN
     return _several(state, called)
 
@@ -131,7 +135,8 @@ def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
     if wrong is not None:
         return _refused(state, wrong)
     names = frozenset(called) or frozenset(plan.operations)
-    state.operation, state.uses = plan.combined.of(names), uses_of(plan.tool, called)
+    state.operation = state.chosen = plan.combined.of(names)
+    state.uses = uses_of(plan.tool, called)
     return StageResult(note=f"all {len(called)} {_SHOWN_WORDS}" if called else "names none, so counts as any")
 
 
@@ -205,11 +210,11 @@ _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 
 def unmet(state: CallState) -> Finding | None:
     """The denial of a call that brings too little or the wrong thing; None when all is well."""
-    tool = state.plan.tool
+    tool, chosen = state.plan.tool, state.chosen
     if tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=Message.NO_USER)
-    for one in state.chosen.each:
+    for one in chosen.parts or (chosen,):
         if one.actions:  # else the effects of its tool tell
             writes = not _WRITING.isdisjoint(one.actions)
         else:
@@ -250,9 +255,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     sources = state.ports.sources
     paths = state.chosen.paths
     texts_only = state.plan.tool.texts
-    open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
-    if sources is None or not (paths or words or _may_name(open_ones)):
+    if sources is None or not (paths or words or _may_name(state.arguments, texts_only)):
         return None
+    open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
     given = dict(_paths(state))
     silent = {p for plan in paths if plan.action is None for p, _ in values_below(state.arguments, plan.at)}
     unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
@@ -347,9 +352,11 @@ def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
             yield ((plan.argument,), plan.action), plan.default
 
 
-def _may_name(arguments: dict[str, JsonValue]) -> bool:
+def _may_name(arguments: dict[str, JsonValue], texts_only: Collection[str]) -> bool:
     """Whether some text may be a path, judged quickly: most calls hold none."""
     for name, value in arguments.items():
+        if name in texts_only:
+            continue
         if isinstance(value, str):
             if may_be_path(value):
                 return True

@@ -80,9 +80,9 @@ def _check_rules(state: CallState) -> StageResult:
     if chosen.parts:
         state.book = rules.book_of(state.tool_name, frozenset(part.name for part in chosen.parts))
     else:
-        state.book = rules.book(state.tool_name, chosen.name)
+        state.book = rules.books.get((state.tool_name, chosen.name)) or rules.book(state.tool_name, chosen.name)
     book, sources = state.book, state.sources
-    if book.is_empty and not constraints:
+    if not (constraints or book.tests or book.rates or book.requirements or book.consents):
         return _NO_RULE
     found = _session(state, state.facts or state.session.facts(), state.now_s)
     if book.rates:
@@ -157,13 +157,14 @@ def _used(state: CallState) -> Operations:
 
 def _routed(state: CallState) -> frozenset[str]:
     """The sources that the call goes to: those of its places, and one that it names."""
-    roles = state.chosen.roles
-    found = [place.source_id for place in state.places]
-    for parameter in roles:
+    found = set[str]()
+    for place in state.places:
+        found.add(place.source_id)
+    for parameter in state.chosen.roles:
         if parameter.role is _SOURCE:
             name = state.arguments.get(parameter.name, parameter.default)
             if isinstance(name, str):
-                found.append(name)
+                found.add(name)
     return frozenset(found) if found else _NOWHERE
 
 
