@@ -121,7 +121,7 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
     best = [option for option in best if option.count(".") == word.count(".")] or best
     if len({(option.rpartition(".")[0], VERBS.intersection(_words(option))) for option in best}) > 1:
         return None
-    return max(best, key=lambda option: difflib.SequenceMatcher(None, word, option).ratio())
+    return best[0] if len(best) == 1 else max(best, key=lambda one: difflib.SequenceMatcher(None, word, one).ratio())
 
 
 def owners(word: str, candidates: Iterable[str]) -> list[str]:
