@@ -90,7 +90,7 @@ class Row:
         """Return bytes, or None."""
         return size_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
 
-    def flag(self, key: str, *, otherwise: bool) -> bool:
+    def flag(self, key: str, *, otherwise: bool = False) -> bool:
         """Return true or false; ``otherwise`` if absent or wrong."""
         value = self.raw.get(key, otherwise)
         if isinstance(value, bool):

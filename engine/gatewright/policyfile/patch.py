@@ -28,8 +28,6 @@ from gatewright.policyfile.plain import (
     plain_step,
     plain_tool_settings,
     plain_workspace,
-    whole_defaults,
-    whole_source,
 )
 from gatewright.policyfile.readagent import PATTERN_ENDPOINTS
 from gatewright.policyfile.reader import value_of
@@ -44,6 +42,7 @@ from gatewright.policyfile.splice import (
     SOURCES,
     pairing,
 )
+from gatewright.policyfile.table import plain
 
 Read = Callable[[str], Policy | None]
 """What a text says."""
@@ -166,7 +165,7 @@ class _Patch:
         else:
             change_table(self._editor, (), _names(before), _names(after))
             self._patch_agents()
-        change_table(self._editor, ("defaults",), whole_defaults(before.defaults), whole_defaults(after.defaults))
+        change_table(self._editor, ("defaults",), plain(before.defaults, whole=True), plain(after.defaults, whole=True))
         self._patch_sources()
         edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
         self._patch_compositions()
@@ -227,7 +226,7 @@ class _Patch:
         return plain_source(source) | {key: rows for key, rows in lists.items() if rows}
 
     def _change_source(self, path: RawPath, old: Source, new: Source) -> None:
-        change_table(self._editor, path, whole_source(old), whole_source(new))
+        change_table(self._editor, path, plain_source(old, whole=True), plain_source(new, whole=True))
         self._change_levels(path, old, new)
         self._agent.rules((*path, "required_tools"), old.required_tools, new.required_tools)
 
@@ -251,8 +250,8 @@ class _Patch:
             raise NotSupported(f"`data_sources.{path[1]}` cannot be watched: use `[[sources]]`")
         if old.base_path != new.base_path:
             self._editor.set_value(paths.elements[0], new.base_path)
-        before, after = whole_source(old), whole_source(replace(new, source_id=old.source_id, base_path=old.base_path))
-        change_table(self._editor, path[:2], before, after)
+        new = replace(new, source_id=old.source_id, base_path=old.base_path)
+        change_table(self._editor, path[:2], plain_source(old, whole=True), plain_source(new, whole=True))
         self._change_levels(path[:2], old, new)
 
     def _patch_compositions(self) -> None:

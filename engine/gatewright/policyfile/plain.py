@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from gatewright.base.amount import parse_duration, plain_duration, plain_number
 from gatewright.policy.composition import NO_INPUT, Composition, CompositionStep
 from gatewright.policy.document import (
-    DEFAULT_MAX_FILE_BYTES,
     Agent,
     Catalog,
     Confine,
@@ -18,12 +17,10 @@ from gatewright.policy.document import (
     PermissionRule,
     Policy,
     Source,
-    SourceType,
     ToolSettings,
 )
-from gatewright.policy.kinds.capability import plain_capability
-from gatewright.policy.rule import DEFAULT_PRIORITY, PolicyRule, RuleKind, ToolRule
-from gatewright.policy.verdict import Permission
+from gatewright.policy.rule import PolicyRule, ToolRule
+from gatewright.policyfile.readrule import plain_kind
 from gatewright.policyfile.readworkspace import WorkspaceTable
 from gatewright.policyfile.table import plain
 
@@ -32,24 +29,7 @@ Plain = dict[str, object]
 
 def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:
     """``tool_name``, ``rule_type`` and what differs from the defaults."""
-    data: Plain = {"tool_name": rule.tool_name, "rule_type": plain_kind(rule.rule_type, adjacent=adjacent)}
-    if rule.conditions:
-        data["conditions"] = list(rule.conditions)
-    if rule.priority != DEFAULT_PRIORITY:
-        data["priority"] = rule.priority
-    if rule.rule_id is not None:
-        data["id"] = rule.rule_id
-    if rule.metadata is not None:
-        data["metadata"] = dict(rule.metadata)
-    return data
-
-
-def plain_kind(kind: RuleKind, *, adjacent: bool = False) -> object:
-    """The value of ``rule_type``."""
-    name, payload = type(kind).__name__, kind.plain()
-    if adjacent:
-        return {"type": name} if payload is None else {"type": name, "value": payload}
-    return name if payload is None else {name: payload}
+    return plain(rule) | ({"rule_type": plain_kind(rule.rule_type, adjacent=True)} if adjacent else {})
 
 
 def plain_policy_rule(rule: PolicyRule) -> Plain:
@@ -71,22 +51,7 @@ def plain_policy_rule(rule: PolicyRule) -> Plain:
 
 def plain_tool_settings(settings: ToolSettings) -> Plain:
     """``[tools.NAME]``: what the operator overrides."""
-    data = _present({"operation_field": settings.operation_field, "operations": _words(settings.operations)})
-    if settings.extra_arguments is not None:
-        data["extra_arguments"] = str(settings.extra_arguments)
-    if settings.timeout_s is not None:
-        data["timeout"] = plain_duration(settings.timeout_s)
-    if settings.safety_tier is not None:
-        data["safety_tier"] = str(settings.safety_tier)
-    if settings.operation_tiers:
-        data["operation_tiers"] = _texts(settings.operation_tiers)
-    if not settings.scrub:
-        data["scrub"] = False
-    if settings.output is not None:
-        data["output"] = str(settings.output)
-    if settings.paths:
-        data["paths"] = _texts(settings.paths)
-    return data | _present({"description": settings.description})
+    return plain(settings)
 
 
 def plain_catalog(catalog: Catalog) -> Plain:
@@ -149,68 +114,22 @@ def duration_like(written: object, seconds: float) -> object:
 
 def plain_permission_rule(rule: PermissionRule) -> Plain:
     """One row of ``permission_rules``."""
-    data: Plain = {"pattern": rule.pattern, "permission": str(rule.permission)}
-    if rule.comment is not None:
-        data["comment"] = rule.comment
-    return data
+    return plain(rule)
 
 
-def plain_source(source: Source) -> Plain:
+def plain_source(source: Source, *, whole: bool = False) -> Plain:
     """A source without its rules (levels and required tools)."""
-    standard = {
-        "default_permission": str(Permission.READ_ONLY),
-        "max_file_bytes": DEFAULT_MAX_FILE_BYTES,
-        "watch": False,
-    }
-    return {key: value for key, value in whole_source(source).items() if value != standard.get(key)}
-
-
-def whole_source(source: Source) -> Plain:
-    """As `plain_source`, the defaults too."""
-    return {
-        "id": source.source_id,
-        "type": str(source.kind),
-        **({} if source.kind is SourceType.HOST else {"base_path": source.base_path}),
-        "default_permission": str(source.default_permission),
-        "max_file_bytes": source.max_file_bytes,
-        "watch": source.watch,
-    }
+    return plain(source, without=("permission_rules", "required_tools", "follow_symlinks"), whole=whole)
 
 
 def plain_agent(agent: Agent) -> Plain:
     """An agent without its rules."""
-    data: Plain = {}
-    if agent.description:
-        data["description"] = agent.description
-    if agent.tools is not None:
-        data["tools"] = list(agent.tools)
-    if agent.sources is not None:
-        data["sources"] = list(agent.sources)
-    if agent.approvals:
-        data["approvals"] = _texts(agent.approvals)
-    if agent.user_id is not None:
-        data["user_id"] = agent.user_id
-    if agent.capabilities:
-        data["capabilities"] = list(map(plain_capability, agent.capabilities))
-    return data
+    return plain(agent, without=("tool_rules",))
 
 
 def plain_defaults(defaults: Defaults) -> Plain:
     """What differs from the built-in defaults."""
-    standard = whole_defaults(Defaults())
-    return {key: value for key, value in whole_defaults(defaults).items() if value != standard.get(key)}
-
-
-def whole_defaults(defaults: Defaults) -> Plain:
-    """As `plain_defaults`, what is as built in too; without ``timeout`` and ``approvals`` where there are none."""
-    return {
-        "unlisted_tools": str(defaults.unlisted_tools),
-        "new_tools": defaults.new_tools,
-        "max_output_bytes": defaults.max_output_bytes,
-        **({} if defaults.timeout_s is None else {"timeout": plain_duration(defaults.timeout_s)}),
-        "check_formats": defaults.check_formats,
-        **({"approvals": _texts(defaults.approvals)} if defaults.approvals else {}),
-    }
+    return plain(defaults)
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:

@@ -7,12 +7,14 @@ ours may stand too (``description``, ``approvals``, ``defaults``): Pattern reads
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import cast
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
 
 from gatewright.base.problem import RawPath, shown
 from gatewright.base.row import Raw, Row, kind_of, name_error
-from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told, whole
+from gatewright.base.shape import Shape, one_of, table
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     DEFAULT_MAX_OUTPUT_BYTES,
@@ -25,15 +27,20 @@ from gatewright.policy.document import (
     SourceType,
 )
 from gatewright.policy.glob import check_pattern
-from gatewright.policy.kinds.capability import CAPABILITIES, Capability, check_capabilities
-from gatewright.policy.rule import ANY_TOOL
+from gatewright.policy.kinds.capability import CAPABILITIES, Capability, check_capabilities, plain_capability
+from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.scope import Endpoints
 from gatewright.policy.verdict import Permission, Verdict, split_name
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import ids_of_paths
-from gatewright.policyfile.readrule import RULES, read_required_tools, read_rules
+from gatewright.policyfile.readrule import read_required_tools, read_rules
+from gatewright.policyfile.table import Form, Id, Name, Seconds, Table, read_keys, shape_of
 
 _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
+
+
+VERDICTS = {str(verdict): verdict for verdict in Verdict}
+_APPROVALS = 'Who has to agree, by tier (`read_only`, `side_effecting`, `privileged`), `tool` or `"tool.operation"`'
 
 
 def capability_shape() -> Shape:
@@ -81,43 +88,48 @@ def read_capabilities(row: Row) -> tuple[Capability, ...]:
     return tuple(capability for capability, _ in found)
 
 
-VERDICTS = {str(verdict): verdict for verdict in Verdict}
-UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}
-NEW_TOOLS = {"hold": "hold", "allow": "allow"}
-_APPROVALS = told(
-    by_name(one_of(VERDICTS)),
-    'Who has to agree, by tier (`read_only`, `side_effecting`, `privileged`), `tool` or `"tool.operation"`',
-)
-AGENT_KEYS: dict[str, Shape] = {
-    "description": told(TEXT, "What it is for"),
-    "tools": told(several(NAME), "The complete list of its tools; absent: as `unlisted_tools` says"),
-    "sources": told(several(NAME), "The complete list of its sources; absent: all"),
-    "capabilities": told(several(capability_shape()), "What kinds of things it may touch, and how far", []),
-    "approvals": _APPROVALS,
-    "user_id": told(NAME, "Whose notes the memory tools keep"),
-    "tool_rules": told(RULES, "Its rules for single tools", []),
-}
-DEFAULTS_KEYS: dict[str, Shape] = {
-    "unlisted_tools": told(one_of(UNLISTED), "What an agent without `tools` gets", str(Defaults().unlisted_tools)),
-    "new_tools": told(one_of(NEW_TOOLS), "What such an agent gets of tools that come later", Defaults().new_tools),
-    "max_output_bytes": told(whole(1), "Where results are cut", DEFAULT_MAX_OUTPUT_BYTES),
-    "timeout": told(DURATION, "How long a call may take; absent: as each tool says"),
-    "approvals": _APPROVALS,
-    "check_formats": told(FLAG, "Arguments must be what `format` in a tool's schema says", default=False),
-}
+class AgentTable(Table, of=Agent):
+    """``[agents.ID]``."""
+
+    description: str = Field("", description="What it is for")
+    tools: tuple[Name, ...] | None = Field(
+        None, description="The complete list of its tools; absent: as `unlisted_tools` says"
+    )
+    sources: tuple[Name, ...] | None = Field(None, description="The complete list of its sources; absent: all")
+    approvals: Mapping[str, Verdict] = Field({}, description=_APPROVALS)
+    user_id: Id | None = Field(None, description="Whose notes the memory tools keep")
+    capabilities: tuple[Annotated[Capability, Form(capability_shape, None, plain_capability)], ...] = Field(
+        (), description="What kinds of things it may touch, and how far"
+    )
+    tool_rules: tuple[ToolRule, ...] = Field((), description="Its rules for single tools")
+
+
+class DefaultsTable(Table, of=Defaults):
+    """``[defaults]``."""
+
+    unlisted_tools: Literal[Verdict.ALLOW, Verdict.DENY] = Field(
+        Verdict.ALLOW, description="What an agent without `tools` gets"
+    )
+    new_tools: Literal["hold", "allow"] = Field("hold", description="What such an agent gets of tools that come later")
+    max_output_bytes: int = Field(DEFAULT_MAX_OUTPUT_BYTES, ge=1, description="Where results are cut")
+    timeout_s: Seconds | None = Field(
+        None, alias="timeout", description="How long a call may take; absent: as each tool says"
+    )
+    check_formats: bool = Field(False, description="Arguments must be what `format` in a tool's schema says")
+    approvals: Mapping[str, Verdict] = Field({}, description=_APPROVALS)
 
 
 def read_defaults(row: Row, names: Names) -> Defaults:
     """``[defaults]``."""
-    row.only(DEFAULTS_KEYS, "`[defaults]`")
-    return Defaults(
-        unlisted_tools=row.choice("unlisted_tools", UNLISTED) or Verdict.ALLOW,
-        new_tools=row.choice("new_tools", NEW_TOOLS) or "hold",
-        max_output_bytes=row.integer("max_output_bytes", 1) or DEFAULT_MAX_OUTPUT_BYTES,
-        timeout_s=read_timeout(row),
-        approvals=read_approvals(row, names),
-        check_formats=row.flag("check_formats", otherwise=False),
-    )
+    found = read_keys(row, DefaultsTable, "`[defaults]`")
+    check_timeout(row, found)
+    return Defaults(**found, approvals=read_approvals(row, names))
+
+
+def check_timeout(row: Row, found: Mapping[str, Any]) -> None:
+    """Report a ``timeout`` of nothing."""
+    if found.get("timeout_s") == 0:
+        row.fault("timeout", "bad-value", "`timeout` must be longer than nothing")
 
 
 def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[str, Agent]:
@@ -132,27 +144,20 @@ def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[s
             table.report.error(table.at(agent_id), "duplicate", message, at_value=False)
         row = table.table(agent_id)
         if row is not None:
-            row.only(AGENT_KEYS, "an agent")
-            found[agent_id] = read_agent(row, agent_id, names, source_ids)
+            keys = read_keys(row, AgentTable, "an agent")
+            found[agent_id] = Agent(
+                agent_id,
+                **keys,
+                tools=(tools := _tools(row, names)),
+                sources=_sources(row, source_ids),
+                approvals=read_approvals(row, names),
+                tool_rules=read_rules(row.rows("tool_rules"), names, tools),
+                capabilities=read_capabilities(row),
+            )
     return found
 
 
-def read_agent(row: Row, agent_id: str, names: Names, source_ids: Collection[str]) -> Agent:
-    """One agent of our dialect."""
-    tools = read_tools(row, names)
-    return Agent(
-        agent_id,
-        description=row.text("description") or "",
-        tools=tools,
-        sources=_sources(row, source_ids),
-        approvals=read_approvals(row, names),
-        user_id=row.text("user_id", filled=True),
-        tool_rules=read_rules(row.rows("tool_rules"), names, tools),
-        capabilities=read_capabilities(row),
-    )
-
-
-def read_tools(row: Row, names: Names) -> tuple[str, ...] | None:
+def _tools(row: Row, names: Names) -> tuple[str, ...] | None:
     """The list of tools, None when absent."""
     if "tools" not in row.raw:
         return None
@@ -184,18 +189,9 @@ def read_approvals(row: Row, names: Names) -> dict[str, Verdict]:
             )
             continue
         names.approval_key(key, table.at(key))
-        verdict = table.choice(key, VERDICTS)
-        if verdict is not None:
+        if (verdict := table.choice(key, VERDICTS)) is not None:
             found[key] = verdict
     return found
-
-
-def read_timeout(row: Row) -> float | None:
-    """``timeout`` in seconds, None when absent."""
-    seconds = row.duration("timeout")
-    if seconds == 0:
-        row.fault("timeout", "bad-value", "`timeout` must be longer than nothing")
-    return seconds
 
 
 def _sources(row: Row, source_ids: Collection[str]) -> tuple[str, ...] | None:
@@ -213,32 +209,40 @@ def _sources(row: Row, source_ids: Collection[str]) -> tuple[str, ...] | None:
     return tuple(name for _, name in found)
 
 
-LEVELS = {str(level): level for level in Permission}
-SOURCE_TYPES = {str(kind): kind for kind in SourceType}
-_LEVEL = one_of(LEVELS)
-PERMISSION_KEYS: dict[str, Shape] = {
-    "pattern": told(TEXT, "A glob as in `.gitignore`; the first rule that matches decides"),
-    "permission": told(_LEVEL, "What may be done with the files that it matches"),
-    "comment": told(TEXT, "Why"),
-}
-SOURCE_KEYS: dict[str, Shape] = {
-    "id": told(NAME, "The name by which agents have it"),
-    "type": told(
-        one_of(SOURCE_TYPES),
-        "`file`: files to work with; `folder_changes`: a stream of what changes there; `host`: what the program adds",
-    ),
-    "base_path": told(
-        NAME, "Its folder, relative to this file; outside of this file's folder it must be trusted first"
-    ),
-    "default_permission": told(_LEVEL, "What may be done where no rule matches", str(Permission.READ_ONLY)),
-    "permission_rules": told(
-        several(table(PERMISSION_KEYS, "pattern", "permission")), "Levels by path; the first that matches decides", []
-    ),
-    "required_tools": told(RULES, "Tool rules that bind only the calls that go to this source", []),
-    "watch": told(FLAG, "Take changes from outside into open blocks as they happen", default=False),
-    "max_file_bytes": told(whole(1), "The largest file that is read or written", DEFAULT_MAX_FILE_BYTES),
-    "follow_symlinks": told({"const": False}, "Not supported yet", default=False),
-}
+class PermissionTable(Table, of=PermissionRule):
+    """One of ``permission_rules``."""
+
+    pattern: str = Field(description="A glob as in `.gitignore`; the first rule that matches decides")
+    permission: Permission = Field(description="What may be done with the files that it matches")
+    comment: str | None = Field(None, description="Why")
+
+
+class SourceTable(Table, of=Source):
+    """One of ``[[sources]]``."""
+
+    source_id: Id = Field(alias="id", description="The name by which agents have it")
+    kind: SourceType = Field(
+        alias="type",
+        description="`file`: files to work with; `folder_changes`: a stream of what changes there; `host`: what the "
+        "program adds",
+    )
+    base_path: Name = Field(
+        "", description="Its folder, relative to this file; outside of this file's folder it must be trusted first"
+    )
+    default_permission: Permission = Field(Permission.READ_ONLY, description="What may be done where no rule matches")
+    max_file_bytes: int = Field(DEFAULT_MAX_FILE_BYTES, ge=1, description="The largest file that is read or written")
+    watch: bool = Field(False, description="Take changes from outside into open blocks as they happen")
+    follow_symlinks: Annotated[bool, Form(lambda: {"const": False}, Row.flag)] = Field(
+        False, description="Not supported yet"
+    )
+    permission_rules: tuple[PermissionRule, ...] = Field(
+        (), description="Levels by path; the first that matches decides"
+    )
+    required_tools: tuple[ToolRule, ...] = Field(
+        (), description="Tool rules that bind only the calls that go to this source"
+    )
+
+
 LACKS = {
     SourceType.FILE: (),
     SourceType.FOLDER_CHANGES: ("required_tools", "watch", "max_file_bytes", "follow_symlinks"),
@@ -250,7 +254,7 @@ LACKS = {
 def source_shape() -> Shape:
     """What an entry of ``[[sources]]`` looks like."""
     return {
-        **table(SOURCE_KEYS, "id", "type"),
+        **shape_of(SourceTable),
         "allOf": [
             {
                 "if": {"properties": {"type": one_of([kind])}},
@@ -266,6 +270,7 @@ def source_shape() -> Shape:
 
 FILE_DATA_KEYS = ("type", "paths", "permission_rules", "default_permission", "max_file_bytes")
 FOREIGN_DATA_KEYS = ("name", "recursive", "include_patterns", "exclude_patterns")
+_LEVELS = {str(level): level for level in Permission}
 DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
 
 
@@ -298,7 +303,9 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
                 if foreign in row.raw and foreign != "name":
                     row.report.warning(row.at(foreign), "pattern-key", f"`{foreign}` of a data source is not read")
             row.only((*FILE_DATA_KEYS, *FOREIGN_DATA_KEYS), "a data source")
-            level, size, rules = _common(row, Permission.READ_WRITE)
+            level = row.choice("default_permission", _LEVELS) or Permission.READ_ONLY
+            size = row.integer("max_file_bytes", 1) or DEFAULT_MAX_FILE_BYTES
+            rules = _levels(row, permission=str(Permission.READ_WRITE))
             paths = row.texts("paths") if row.require("paths", f"data source {shown(key)}") else []
             for index, path in paths:
                 if why := path_error(path):
@@ -315,46 +322,34 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
 
 
 def _source(row: Row, names: Names) -> Source | None:
-    row.only(SOURCE_KEYS, "a source")
-    source_id = row.text("id", filled=True) if row.require("id", "a source") else None
-    kind = row.choice("type", SOURCE_TYPES) if row.require("type", "a source") else None
-    base_path = "" if kind is SourceType.HOST else None
-    if base_path is None:
-        base_path = row.text("base_path") if row.require("base_path", "a source") else None
-    if base_path is not None and kind is not SourceType.HOST and (why := path_error(base_path)):
+    found = read_keys(row, SourceTable, "a source")
+    kind: SourceType = found.get("kind", SourceType.FILE)
+    if kind is SourceType.HOST:
+        found["base_path"] = ""
+    elif row.require("base_path", "a source") and (why := path_error(found.get("base_path", "."))):
         row.fault("base_path", "bad-value", f"`base_path` {why}")
-    for key in LACKS[kind or SourceType.FILE]:
+    for key in LACKS[kind]:
         if key in row.raw:
             row.fault(key, "bad-value", f"a source of type `{kind}` has no `{key}`")
-    if row.flag("follow_symlinks", otherwise=False):
+    if found.pop("follow_symlinks", False):
         row.fault("follow_symlinks", "not-supported", "`follow_symlinks = true` is not supported yet")
-    level, size, rules = _common(row, None)
+    rules = _levels(row)
     required = read_required_tools(row.rows("required_tools"), names)
-    if source_id is None or base_path is None:
+    if not {"source_id", "base_path"} <= found.keys():
         return None
-    watch = row.flag("watch", otherwise=False)
-    return Source(source_id, base_path, level, rules, size, required, watch, kind or SourceType.FILE)
+    return Source(**found, permission_rules=rules, required_tools=required)
 
 
-def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:
-    """Level, size and rules; ``level_of_rules``: of a rule that says none, where it may do without."""
-    level = row.choice("default_permission", LEVELS) or Permission.READ_ONLY
-    size = row.integer("max_file_bytes", 1) or DEFAULT_MAX_FILE_BYTES
+def _levels(row: Row, **usual: object) -> tuple[PermissionRule, ...]:
+    """The rules that can be built; ``usual``: the keys that a rule may lack."""
     rules: list[PermissionRule] = []
     for entry in row.rows("permission_rules"):
-        entry.only(PERMISSION_KEYS, "a permission rule")
-        pattern = entry.text("pattern") if entry.require("pattern", "a permission rule") else None
-        if pattern is not None and (why := check_pattern(pattern)):
+        found = read_keys(Row(usual | entry.raw, entry.path, entry.report), PermissionTable, "a permission rule")
+        if "pattern" in found and (why := check_pattern(found["pattern"])):
             entry.fault("pattern", "bad-glob", why)
-        permission = level_of_rules
-        if "permission" in entry.raw or level_of_rules is None:
-            permission = (
-                entry.choice("permission", LEVELS) if entry.require("permission", "a permission rule") else None
-            )
-        comment = entry.text("comment")
-        if pattern is not None and permission is not None:
-            rules.append(PermissionRule(pattern, permission, comment))
-    return level, size, tuple(rules)
+        if {"pattern", "permission"} <= found.keys():
+            rules.append(PermissionRule(**found))
+    return tuple(rules)
 
 
 def path_error(path: str) -> str | None:
@@ -402,7 +397,7 @@ def read_pattern(row: Row, fallback_id: str, names: Names) -> Policy:
 
 
 def _agent(row: Row, agent_id: str, names: Names) -> Agent:
-    tools = read_tools(row, names) or None
+    tools = _tools(row, names) or None
     return Agent(
         agent_id,
         description=row.text("description") or "",

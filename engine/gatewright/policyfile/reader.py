@@ -40,8 +40,8 @@ from gatewright.policyfile.plain import (
     plain_workspace,
 )
 from gatewright.policyfile.readagent import (
-    AGENT_KEYS,
-    DEFAULTS_KEYS,
+    AgentTable,
+    DefaultsTable,
     read_agents,
     read_defaults,
     read_pattern,
@@ -51,8 +51,7 @@ from gatewright.policyfile.readagent import (
 from gatewright.policyfile.readcatalog import catalog_shape, check_places, read_catalogs
 from gatewright.policyfile.readcomposition import check_steps, composition_shape, read_compositions
 from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rule, read_policy_rules
-from gatewright.policyfile.readtool import KEYS as SETTINGS_KEYS
-from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
+from gatewright.policyfile.readtool import Declaration, ToolTable, read_declarations, read_tool_settings
 from gatewright.policyfile.readworkspace import WorkspaceTable, read_workspace
 from gatewright.policyfile.table import shape_of
 
@@ -63,11 +62,11 @@ TOP_KEYS: dict[str, Shape] = {
     "gatewright": told({"type": "integer", "const": VERSION}, "The version of the format"),
     "name": told(TEXT, "What the policy is called"),
     "description": told(TEXT, "What it is for"),
-    "defaults": told(table(DEFAULTS_KEYS), "What holds for every agent"),
-    "agents": told(by_name(table(AGENT_KEYS)), "The agents by id"),
+    "defaults": told(shape_of(DefaultsTable), "What holds for every agent"),
+    "agents": told(by_name(shape_of(AgentTable)), "The agents by id"),
     "sources": told(several(source_shape()), "Folders of files that agents work with", []),
     "catalogs": told(several(catalog_shape()), "Where tools come from besides the built-in ones", []),
-    "tools": told(by_name(table(SETTINGS_KEYS)), "What you override of single tools"),
+    "tools": told(by_name(shape_of(ToolTable)), "What you override of single tools"),
     "compositions": told(several(composition_shape()), "Tools made of calls of other tools", []),
     "policy": told(table(POLICY_KEYS), "Rules for the calls of any agent"),
     "workspace": told(shape_of(WorkspaceTable), "Folders, shell, web and messages"),

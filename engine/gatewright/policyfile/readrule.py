@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from itertools import islice
-from typing import cast
+from typing import Annotated, cast
+
+from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, kind_of
-from gatewright.base.shape import JSON_TABLE, NAME, Shape, one_of, several, table, told, whole
+from gatewright.base.shape import Shape, one_of, table
 from gatewright.policy.kinds.access import ABSENT
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
@@ -34,6 +36,7 @@ from gatewright.policy.rule import (
 from gatewright.policy.verdict import Action
 from gatewright.policyfile.condition import check_schemas, faults_of
 from gatewright.policyfile.names import Names
+from gatewright.policyfile.table import Form, Id, JsonTable, Name, Table, read_keys
 from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 from gatewright.schema.walk import Schema
@@ -236,20 +239,37 @@ def _fields(rule: ToolRule) -> Mapping[str, JsonValue]:
     return rule.rule_type.fields if isinstance(rule.rule_type, ArgumentConstraints) else {}
 
 
+def plain_kind(kind: RuleKind, *, adjacent: bool = False) -> object:
+    """The value of ``rule_type``; ``adjacent``: as Pattern reads it, ``{ type, value }``."""
+    name, payload = type(kind).__name__, kind.plain()
+    if adjacent:
+        return {"type": name} if payload is None else {"type": name, "value": payload}
+    return name if payload is None else {name: payload}
+
+
+class ToolRuleTable(Table, of=ToolRule):
+    """One of ``tool_rules`` or ``required_tools``."""
+
+    tool_name: Id = Field(description="The tool that the rule is about: a name, `name@major`, or `*` for every tool")
+    rule_type: Annotated[RuleKind, Form(kind_shape, None, plain_kind)] = Field(
+        description="What the rule says, such as `{ MaxCalls = 3 }`"
+    )
+    conditions: tuple[Name, ...] = Field(
+        (), description="`operation:NAME`: only for these operations; for some kinds the tools that it names"
+    )
+    priority: int = Field(
+        DEFAULT_PRIORITY,
+        ge=0,
+        le=MAX_PRIORITY,
+        description="The order of reports, higher first; it overrides nothing",
+    )
+    rule_id: Id | None = Field(None, alias="id", description="A name of its own, by which reports and the log call it")
+    metadata: JsonTable | None = Field(
+        None, description="Anything that tools of your own want to keep here; it decides nothing"
+    )
+
+
 Listed = tuple[str, ...] | None
-RULE_KEYS: dict[str, Shape] = {
-    "tool_name": told(NAME, "The tool that the rule is about: a name, `name@major`, or `*` for every tool"),
-    "rule_type": told(kind_shape(), "What the rule says, such as `{ MaxCalls = 3 }`"),
-    "conditions": told(
-        several(NAME), "`operation:NAME`: only for these operations; for some kinds the tools that it names", []
-    ),
-    "priority": told(
-        whole(0, MAX_PRIORITY), "The order of reports, higher first; it overrides nothing", DEFAULT_PRIORITY
-    ),
-    "id": told(NAME, "A name of its own, by which reports and the log call it"),
-    "metadata": told(JSON_TABLE, "Anything that tools of your own want to keep here; it decides nothing"),
-}
-RULES = several(table(RULE_KEYS, "tool_name", "rule_type"))
 
 
 def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule, ...]:
@@ -287,22 +307,19 @@ def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
 
 def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
     """One rule, or None after an error."""
-    row.only(RULE_KEYS, "a tool rule")
-    tool_name = row.text("tool_name", filled=True) if row.require("tool_name", "a tool rule") else None
+    found = read_keys(row, ToolRuleTable, "a tool rule")
+    tool_name: str | None = found.get("tool_name")
     if tool_name is not None and tool_name != ANY_TOOL:
         names.tool(tool_name, row.at("tool_name"))
     kind = None
-    if row.require("rule_type", "a tool rule"):
+    if "rule_type" in row.raw:
         kind = read_kind(row.raw["rule_type"], row.at("rule_type"), row.report)
-    priority = row.integer("priority", 0, MAX_PRIORITY)
     conditions = _conditions(row, names, tool_name, kind, listed)
-    rule_id = row.text("id", filled=True)
     metadata = row.table("metadata")
     data = json_table(metadata.raw, metadata.path, row.report) if metadata else None
     if tool_name is None or kind is None:
         return None
-    priority = DEFAULT_PRIORITY if priority is None else priority
-    rule = ToolRule(tool_name, kind, conditions, priority, rule_id, data)
+    rule = ToolRule(**found, rule_type=kind, conditions=conditions, metadata=data)
     _check_kind(row, names, rule, listed)
     return rule
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
 
 from gatewright.base.errors import AuthorMustFix
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import shown
 from gatewright.base.row import Raw, Row, name_error
-from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told
+from gatewright.base.shape import TEXT
 from gatewright.policy.document import OutputCheck, ToolSettings
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import PathUse, SafetyTier, Verdict, split_name
 from gatewright.policyfile.names import Declare, KnownTools, Names
-from gatewright.policyfile.readagent import read_timeout
+from gatewright.policyfile.readagent import check_timeout
+from gatewright.policyfile.table import Form, Name, Seconds, Table, read_keys
 
 DECLARATION_KEYS = ("operation_field", "operations")
 MAX_NAMED = 5
@@ -185,24 +188,29 @@ def _by_itself(facts: ToolFacts, field: str | None, declare: Declare) -> tuple[s
         return ()
 
 
+class ToolTable(Table, of=ToolSettings):
+    """``[tools.NAME]``."""
+
+    operation_field: Annotated[str, Form(lambda: TEXT)] | None = Field(
+        None, description="The argument that selects the operation; empty: there is none"
+    )
+    operations: tuple[Name, ...] | None = Field(None, min_length=1, description="What a free text there may be")
+    extra_arguments: Literal[Verdict.ALLOW, Verdict.DENY] | None = Field(
+        None, description="Whether a call may give arguments that the schema does not name"
+    )
+    timeout_s: Seconds | None = Field(None, alias="timeout", description="How long a call may take")
+    safety_tier: SafetyTier | None = Field(None, description="How much harm it can do; absent: as the tool says")
+    operation_tiers: Mapping[str, SafetyTier] = Field({}, description="How much harm single operations can do")
+    scrub: bool = Field(True, description="Take secrets out of results")
+    output: OutputCheck | None = Field(
+        None, description="What becomes of a result that misfits its schema: refused, taken and noted, not checked"
+    )
+    paths: Mapping[str, PathUse] = Field({}, description="Which arguments are paths on disk, and what is done there")
+    description: Name | None = Field(None, description="What the model is told of it, in place of the tool's own words")
+
+
 TIERS = {str(tier): tier for tier in SafetyTier}
 USES = {str(use): use for use in PathUse}
-EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}
-OUTPUTS = {str(check): check for check in OutputCheck}
-KEYS: dict[str, Shape] = {
-    "operation_field": told(TEXT, "The argument that selects the operation; empty: there is none"),
-    "operations": told(several(NAME, 1), "What a free text there may be"),
-    "extra_arguments": told(one_of(EXTRA), "Whether a call may give arguments that the schema does not name"),
-    "operation_tiers": told(by_name(one_of(TIERS)), "How much harm single operations can do"),
-    "safety_tier": told(one_of(TIERS), "How much harm it can do; absent: as the tool says"),
-    "timeout": told(DURATION, "How long a call may take"),
-    "output": told(
-        one_of(OUTPUTS), "What becomes of a result that misfits its schema: refused, taken and noted, not checked"
-    ),
-    "scrub": told(FLAG, "Take secrets out of results", default=True),
-    "description": told(NAME, "What the model is told of it, in place of the tool's own words"),
-    "paths": told(by_name(one_of(USES)), "Which arguments are paths on disk, and what is done there"),
-}
 _NOTHING = Declaration()
 
 
@@ -218,7 +226,6 @@ def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declarat
             message = "`*` has no settings: what holds for all tools stands in `[defaults]`"
             row.report.error(row.path, "bad-value", message, at_value=False)
         elif row is not None:
-            row.only(KEYS, "the settings of a tool")
             found[name] = _settings(row, names.tool(name, row.path), names, declared.get(name, _NOTHING))
             bare, major = split_name(name)
             if major is not None and name != f"{bare}@{major}":  # as `@01`: it is not looked up so
@@ -228,20 +235,16 @@ def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declarat
 
 
 def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: Declaration) -> ToolSettings:
-    text = row.text("description")
-    if text is not None and not text.strip():
+    found = read_keys(row, ToolTable, "the settings of a tool")
+    check_timeout(row, found)
+    if not found.get("description", "its own").strip():
         row.fault("description", "bad-value", "`description` may not be blank: leave it out to keep the tool's own")
     return ToolSettings(
-        timeout_s=read_timeout(row),
-        safety_tier=row.choice("safety_tier", TIERS),
+        **found,
         operation_tiers=_operation_tiers(row, facts, names),
-        scrub=row.flag("scrub", otherwise=True),
-        description=text,
         operation_field=declared.field,
         operations=declared.operations,
-        extra_arguments=row.choice("extra_arguments", EXTRA),
         paths=_paths(row, facts),
-        output=row.choice("output", OUTPUTS),
     )
 
 

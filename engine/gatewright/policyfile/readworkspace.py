@@ -49,7 +49,7 @@ _SECRET = "an environment variable, never the secret itself"
 _VALUE = "the environment variable with the value"
 
 
-class AgentTable(Table, of=AgentEndpoint):
+class AgentEndpointTable(Table, of=AgentEndpoint):
     """``endpoints.agent``."""
 
     agents: tuple[Name, ...] | None = Field(None, min_length=1, description="Who may get messages; absent: every agent")
@@ -103,7 +103,7 @@ def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
 
 
 def _agent(row: Row, agents: Collection[str]) -> AgentEndpoint:
-    read_keys(row, AgentTable, "the endpoint `agent`")
+    read_keys(row, AgentEndpointTable, "the endpoint `agent`")
     return AgentEndpoint(_agents(row, "agents", agents) if "agents" in row.raw else None)
 
 

@@ -6,7 +6,7 @@ the limits. A rule that no field can say, such as one about two keys, stays a fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import EnumMeta
 from functools import cache
 from types import NoneType, UnionType
@@ -18,7 +18,20 @@ from pydantic import BaseModel, ConfigDict
 from gatewright.base.amount import plain_duration
 from gatewright.base.frozen import frozen
 from gatewright.base.row import MAX_INT, Row
-from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told, whole
+from gatewright.base.shape import (
+    DURATION,
+    FLAG,
+    JSON_SCHEMA,
+    JSON_TABLE,
+    NAME,
+    TEXT,
+    Shape,
+    by_name,
+    one_of,
+    several,
+    told,
+    whole,
+)
 from gatewright.base.shape import table as table_shape
 
 Plain = dict[str, object]
@@ -59,6 +72,12 @@ Name = Annotated[str, Form(lambda: NAME, Row.text)]
 Id = Annotated[str, Form(lambda: NAME, lambda row, key: row.text(key, filled=True))]
 """A text that is neither blank nor holds characters that cannot be seen."""
 Seconds = Annotated[float, Form(lambda: DURATION, Row.duration, plain_duration)]
+JsonTable = Annotated[Mapping[str, Any], Form(lambda: JSON_TABLE, None, dict)]
+Condition = Annotated[
+    Mapping[str, Any] | bool,
+    Form(lambda: JSON_SCHEMA, None, lambda when: when if isinstance(when, bool) else dict(when)),
+]
+"""A JSON Schema that something must fit."""
 
 
 @frozen
@@ -113,12 +132,19 @@ def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
     return found
 
 
-def plain(value: object, model: type[Table] | None = None, *, whole: bool = False) -> Plain:
-    """A value of the policy as plain data in the shape of its table; the defaults are left out unless ``whole``."""
+def plain(
+    value: object, model: type[Table] | None = None, *, without: Collection[str] = (), whole: bool = False
+) -> Plain:
+    """A value of the policy as plain data in the shape of its table, ``without`` some keys.
+
+    The defaults are left out; ``whole``: only those that say nothing.
+    """
     found: Plain = {}
     for key, one in keys_of(model or _TABLES[type(value)]).items():
+        if key in without:
+            continue
         held = getattr(value, one.name)
-        if held is not None and (whole or held != one.usual):
+        if held is not None and (held != one.usual or (whole and held not in ("", (), {}))):
             found[key] = one.form.plain(held)
     return found
 
@@ -140,7 +166,7 @@ def _form(kind: Any, metadata: list[Any]) -> Form:
     if kind is str:
         return Form(lambda: TEXT, Row.text)
     if kind is bool:
-        return Form(lambda: FLAG, lambda row, key: row.flag(key, otherwise=False))
+        return Form(lambda: FLAG, Row.flag)
     if kind is int:
         return Form(lambda: whole(low, high), lambda row, key: row.integer(key, low, MAX_INT if high is None else high))
     if kind is float:
