@@ -213,7 +213,7 @@ def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
     low, offset = 0, 0
     for number, hunk in enumerate(hunks, start=1):
         at = _place(lines, hunk, low, offset, number)
-        offset = at - _named_line(hunk)
+        offset = at - _line_in_head(hunk)
         splices += _splices(lines, hunk, at)
         low = at + len(hunk.old)
     return tuple(splices)
@@ -301,14 +301,14 @@ class _Lines:
         return (self._where or {}).get(item, [])
 
 
-def _named_line(hunk: Hunk) -> int:
+def _line_in_head(hunk: Hunk) -> int:
     """Return the line (from 0) that the head names; without old lines it names the line before."""
     return hunk.start if hunk.old_count == 0 else hunk.start - 1
 
 
 def _place(lines: _Lines, hunk: Hunk, low: int, offset: int, number: int) -> int:
     """Find the line (from 0) where the hunk applies. Raises ToolFailure (``patch-mismatch``)."""
-    at = _named_line(hunk)
+    at = _line_in_head(hunk)
     old = hunk.old
     if not old:
         at += offset
@@ -331,7 +331,7 @@ def _mismatch(lines: _Lines, hunk: Hunk, number: int, *, several: bool) -> ToolF
     if several:
         words = "its lines stand at several places and not at the line it names: give more of the surroundings"
         return ToolFailure(f"hunk {number} of the patch: {words}", code="patch-mismatch")
-    at = _named_line(hunk)
+    at = _line_in_head(hunk)
     for step, line in enumerate(hunk.old):
         here = lines.items[at + step] if 0 <= at + step < len(lines.items) else None
         if here != line:

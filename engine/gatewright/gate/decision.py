@@ -34,7 +34,7 @@ class Message:
     INTERNAL = "the call could not be checked; try something else"
     PLACE = "that path is not available to you; choose another one"
     PLACE_FIXED = "that path may not be changed in this way; choose another one or another way"
-    NO_BLOCK = "there is no block with that label"
+    NO_BLOCK = "no block has that label"
     BLOCK_FIXED = "that block may not be changed in this way; choose another one or another way"
     NO_SOURCE = "no file source is available to you"
     UNANSWERED = "this call needs the approval of an operator, and nobody answered; go on without it"

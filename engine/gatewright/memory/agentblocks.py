@@ -1,8 +1,8 @@
-"""The memory of a workspace as agents reach it through tools and as their hosts put it into the prompt.
+"""The workspace's memory for agents, who reach it through tools, and for hosts, who put it into the prompt.
 
-What it answers is plain JSON. Reading one record is done at once; whatever opens or writes a block is done in a thread.
-What a level denies by then, or was not granted, is refused again, whatever was decided before; so is what it asks
-about, unless somebody agreed to the call.
+Answers are plain JSON. Reading one record happens at once; opening or writing a block happens in a thread. Each
+operation checks the level again when it runs: it refuses an action that the level denies by then, that the gate did not
+grant, or that needs an approval nobody gave.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _FENCE = "```"
 
 @frozen
 class ContextBlock:
-    """A block in context. ``content``: what is shown of it, of a text with a viewport those lines alone."""
+    """A block in context. ``content``: the model's view; of a text with a viewport those lines alone."""
 
     info: BlockInfo
     content: str
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The block as JSON; ``chars`` counts all that it holds, ``char_limit`` null is no limit of its own."""
+        """The block as JSON; ``chars`` counts the whole content, ``char_limit`` null means no limit of its own."""
         record = self.info.record
         return {
             "label": record.label,
@@ -56,7 +56,7 @@ class ContextBlock:
 
     @property
     def text(self) -> str:
-        """The block as Markdown: heading, facts, description, and the content between fences that it cannot close."""
+        """The block as Markdown: heading, facts, description, and the content in a fence that it cannot close."""
         record, chars = self.info.record, f"{self.info.size.chars:,}"
         size = f"{chars} of {record.char_limit:,} characters" if record.char_limit else f"{chars} characters"
         shared = "" if record.owner else ", shared"
@@ -68,14 +68,14 @@ class ContextBlock:
 
 @frozen
 class AgentContext:
-    """The blocks that an agent has in context: the core ones, then the pinned ones, each by label."""
+    """An agent's blocks in context: the core ones, then the pinned ones, each by label."""
 
     agent_id: str
     blocks: tuple[ContextBlock, ...]
 
     @property
     def text(self) -> str:
-        """All of it as Markdown; empty where there is no block."""
+        """All blocks as Markdown; empty without a block."""
         return "\n\n".join(["## Memory", *(block.text for block in self.blocks)]) if self.blocks else ""
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -84,7 +84,7 @@ class AgentContext:
 
 
 def context_of(agent_id: str, service: BlockService, source_ids: Collection[str]) -> AgentContext:
-    """What the agent has in context of blocks that it may read; those of files, where it has the source."""
+    """Collect the blocks in the agent's context that it may read; file blocks only from its own sources."""
     found = [record for record in service.list() if not record.source_id or record.source_id in source_ids]
     core = [record for record in found if record.type is BlockType.CORE]
     pinned = [record for record in found if record.pinned and record.type is not BlockType.CORE]
@@ -101,12 +101,12 @@ _KINDS = {
 
 
 def owner_of(agent_id: str) -> str:
-    """Whose blocks an agent's are."""
+    """Return the owner name of an agent's blocks."""
     return f"agent:{agent_id}"
 
 
 class AgentBlocks:
-    """Every agent's blocks. ``levels`` and ``files`` speak for the sources that blocks of files belong to."""
+    """The blocks of every agent. ``levels`` and ``files`` answer for the sources of file blocks."""
 
     def __init__(
         self,
@@ -122,30 +122,31 @@ class AgentBlocks:
     # no effect
 
     def find(self, label: str, *, agent_id: str, parameter: str = "") -> BlockTarget | Refusal:
-        """The block of a label that is no file's, and its level; nothing is opened or made. Refused: no label.
+        """Find the block of a label (files aside) and its level, without opening or making one; refuse an invalid
+        label.
 
-        A label that no block bears and one of level none get the same words: level none, without an id.
+        Unknown labels and blocks of level none get the same answer: level none, without an id.
         """
         from gatewright.memory.blocktable import NO_LABEL, is_label
 
         if not is_label(label):
-            return Refusal("bad-label", f"`{parameter}` is empty, too long, or no printable text", NO_LABEL)
+            return Refusal("bad-label", f"`{parameter}` is empty, too long or not printable", NO_LABEL)
         found = self._service(agent_id).find(label)
         if found is None:
             return BlockTarget(parameter, label, "", Permission.NONE)
         return BlockTarget(parameter, label, found[0].block_id, found[1])
 
     def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
-        """The action that a change needs, with what it would change, for whoever is asked; never raises."""
+        """Name the action that a change needs, and show the change to the person who decides; never raises."""
         from gatewright.memory.blocktable import action_of
 
         service = self._service(agent_id)
         if isinstance(change, str):
-            return Assessment(Action.OVERWRITE, later=Later(lambda: _noted(service, label, change)))
+            return Assessment(Action.OVERWRITE, later=Later(lambda: _note_lines(service, label, change)))
         return Assessment(action_of(change), later=Later(lambda: service.preview(label, change, owner_of(agent_id))))
 
     def context(self, agent_id: str, source_ids: Collection[str]) -> AgentContext:
-        """What the agent has in context now; ``source_ids``: its sources."""
+        """Return the agent's present context; ``source_ids``: its sources."""
         return context_of(agent_id, self._service(agent_id), source_ids)
 
     # in a thread
@@ -160,9 +161,9 @@ class AgentBlocks:
         approved: bool = False,
         approved_change: Callable[[], str | None] | None = None,
     ) -> JsonValue:
-        """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo.
+        """Do an edit and answer label, size, whether anything changed, and whether undo and redo are possible.
 
-        ``approved_change`` gives the change that somebody agreed to, as ``assess`` told it: no other one is made.
+        ``approved_change`` returns the approved change in the words of ``assess``; the edit refuses any other change.
         """
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
@@ -171,46 +172,46 @@ class AgentBlocks:
             )
             return _after(service, changed, author)
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def note(
         self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Pin, unpin, archive or unarchive; answers what is known afterwards."""
+        """Pin, unpin, archive or unarchive a block, and answer its facts afterwards."""
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             changed = service.note(label, note, author=author, granted=granted, approved=approved)
-            return {**_known(service.info(label, author)), "changed": changed.step is not None}
+            return {**_facts(service.info(label, author)), "changed": changed.step is not None}
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def info(self, label: str, *, agent_id: str) -> JsonValue:
-        """What is known of a block: schema, type, permission, size, whether it is pinned."""
-        return await aio.to_thread(lambda: _known(self._service(agent_id).info(label, owner_of(agent_id))))
+        """Return the facts of a block: schema, type, permission, size, pin."""
+        return await aio.to_thread(lambda: _facts(self._service(agent_id).info(label, owner_of(agent_id))))
 
     async def content(self, label: str, *, agent_id: str) -> JsonValue:
-        """What is shown of a block: ``content`` (text), and what is known of it."""
+        """Return the model's view of a block as ``content`` (text), with its facts."""
 
         def work() -> JsonValue:
             service = self._service(agent_id)
-            return {**_known(service.info(label, owner_of(agent_id))), "content": service.render(label)}
+            return {**_facts(service.info(label, owner_of(agent_id))), "content": service.render(label)}
 
         return await aio.to_thread(work)
 
     async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
-        """Make an archived block of the agent's with a text; answers what is known of it."""
+        """Make an archived block of this agent from a text, and answer its facts."""
         from gatewright.memory.blocktable import BlockType
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
-            return _known(service.info(label, author))
+            return _facts(service.info(label, author))
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def append_archived(
         self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Add text at the end of an archived block; answers as ``edit``."""
+        """Add text at the end of an archived block; answer like ``edit``."""
         from gatewright.blocks.edit import Append
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
@@ -218,37 +219,37 @@ class AgentBlocks:
             changed = service.edit(label, edit, author=author, granted=granted, approved=approved, archived=True)
             return _after(service, changed, author)
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def delete_archived(
         self, label: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Forget an archived block; answers its label."""
+        """Delete an archived block and answer its label."""
 
         def work(service: BlockService, _: str, granted: Action) -> JsonValue:
             return {"label": service.delete(label, granted=granted, approved=approved, archived=True).label}
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def swap(
         self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Archive one block and take another out of there; neither where one of them cannot be. Answers both labels."""
-        from gatewright.memory.blocktable import noted
+        """Archive one block and bring another back, both or neither; answer both labels."""
+        from gatewright.memory.blocktable import record_after
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             with self._shelf.store.exclusive():
-                noted(service.get(load), "unarchive", 0.0)
+                record_after(service.get(load), "unarchive", 0.0)
                 service.note(archive, "archive", author=author, granted=granted, approved=approved)
                 service.note(load, "unarchive", author=author, granted=granted, approved=approved)
             return {"archived": archive, "loaded": load}
 
-        return await self._granted(agent_id, granted, work)
+        return await self._run_granted(agent_id, granted, work)
 
     async def insert_entry(
         self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
     ) -> JsonValue:
-        """Keep a text in the agent's archive, if that is granted; answers id and time."""
+        """Store a text in the agent's archive if granted; answer id and time."""
 
         def work() -> JsonValue:
             made = self._archive(agent_id).insert(content, metadata, granted=granted)
@@ -269,14 +270,14 @@ class AgentBlocks:
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> JsonValue:
-        """``hits``, the best first: kind, score, label (its id where it has none), times, what else is known, content.
+        """Search, and answer ``hits``, best first: kind, score, label (else id), times, other facts, content.
 
-        Of a text that there is no room for, a snippet.
+        A text that does not fit any more becomes a snippet.
 
-        ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
-        ``user_id``: with whom the conversations were.
+        ``kinds``: some of archive, block (archived ones) and conversation. ``since``, ``until``: s since 1970.
+        ``user_id``: the user in the conversations.
         """
-        from gatewright.memory.blocktable import BlockType  # which the window has no use for at its start
+        from gatewright.memory.blocktable import BlockType  # the window starts without it
 
         def work() -> JsonValue:
             wanted = [EntryKind(kind) for kind in kinds]
@@ -293,7 +294,7 @@ class AgentBlocks:
                 user_id=user_id,
                 limit=limit,
             )
-            return {"hits": _told(found, blocks)}
+            return {"hits": _rows(found, blocks)}
 
         return await aio.to_thread(work)
 
@@ -313,17 +314,17 @@ class AgentBlocks:
             files=self._files,
         )
 
-    async def _granted(
+    async def _run_granted(
         self, agent_id: str, granted: Action | None, work: Callable[[BlockService, str, Action], JsonValue]
     ) -> JsonValue:
-        """What ``work`` does in a thread with the agent's blocks, in its name, as far as that was granted."""
+        """Run ``work`` in a thread on the agent's blocks, in its name, with the granted action."""
         if granted is None:
-            raise ToolFailure("nothing was granted", code="not-granted")
+            raise ToolFailure("this call was granted nothing", code="not-granted")
         return await aio.to_thread(work, self._service(agent_id), owner_of(agent_id), granted)
 
 
-def _told(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonValue]:
-    """The hits as a model gets them: whole texts as long as there is room, then the stretch around the first word."""
+def _rows(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonValue]:
+    """Turn hits into rows for a model: whole texts while they fit, then the stretch around the first word."""
     rows: list[JsonValue] = []
     room = _ROOM_CHARS
     for hit in found:
@@ -343,7 +344,7 @@ def _told(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonV
     return rows
 
 
-def _known(info: BlockInfo) -> dict[str, JsonValue]:
+def _facts(info: BlockInfo) -> dict[str, JsonValue]:
     from gatewright.blocks.schemajson import schema_to_json
 
     record = info.record
@@ -364,20 +365,20 @@ def _known(info: BlockInfo) -> dict[str, JsonValue]:
 
 
 def _after(service: BlockService, changed: Changed, author: str) -> JsonValue:
-    said = _known(service.info(changed.record.label, author))
+    said = _facts(service.info(changed.record.label, author))
     kept = ("label", "chars", "items", "can_undo", "can_redo")
     return {**{key: said[key] for key in kept}, "changed": changed.step is not None}
 
 
-def _noted(service: BlockService, label: str, note: Note) -> str | None:
-    """What a note would change, as lines for whoever is asked. Raises ToolFailure when it cannot be done."""
-    from gatewright.memory.blocktable import noted
+def _note_lines(service: BlockService, label: str, note: Note) -> str | None:
+    """Show a note's change as lines for the person who decides. Raises ToolFailure for an impossible one."""
+    from gatewright.memory.blocktable import record_after
 
     try:
         record = service.get(label)
     except WorkspaceError:
         return None
-    after = noted(record, note, record.updated_at)
+    after = record_after(record, note, record.updated_at)
     kinds = _lines("type", str(record.type), str(after.type))
     return kinds + _lines("pinned", _word(record.pinned), _word(after.pinned))
 

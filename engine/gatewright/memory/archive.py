@@ -1,9 +1,9 @@
-"""Texts that are kept for an agent besides blocks: its archive, its conversations, the messages that wait for it.
+"""An agent's stored texts beside its blocks: its archive, its conversations, its waiting messages.
 
-An agent finds its own texts and those that its workspace shares. Entries never change: their level lets an agent add
-some, and nothing else. Only the operator forgets one.
+An agent finds its own texts and those that its workspace shares. Entries never change: the level lets an agent add
+some, and only the operator deletes one.
 
-One message to several inboxes is put into all of them or into none.
+A message to several inboxes reaches all of them or none.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ MAX_ENTRY_CHARS = 10_000
 MAX_MESSAGE_CHARS = 64 * 1024
 MAX_METADATA_BYTES = 4_096
 MAX_ENTRIES = 100_000
-"""How many entries one archive may have."""
+"""Limit of entries in one archive."""
 KEPT_MESSAGES = 10_000
-"""How many messages of one agent are kept: then the oldest go."""
+"""Limit of messages per agent; a new one drops the oldest."""
 ROLES = ("user", "assistant", "system", "tool")
 LEVEL = Permission.APPEND
-"""The level of every archive."""
+"""Level of every archive."""
 _MAX_SESSION_ID = 512
 _ORDER = tuple(Action)
 
 
 class Archive:
-    """The archive of ``owner`` with the shared one; "": the shared one alone. ``operator``: may forget entries, too.
+    """The archive of ``owner`` with the shared one; "": the shared one alone. ``operator``: may delete entries, too.
 
-    Raises ToolFailure for what cannot be done, WorkspaceError for a store that cannot be used. Any thread may call.
+    Raises ToolFailure for an impossible request, WorkspaceError for an unusable store. Any thread may call.
     """
 
     def __init__(self, store: BlockStore, *, owner: str = "", operator: bool = False) -> None:
@@ -53,7 +53,7 @@ class Archive:
     def insert(
         self, content: str, metadata: Mapping[str, JsonValue] | None = None, *, granted: Action | None = Action.APPEND
     ) -> Entry:
-        """Keep a text for good.
+        """Store a text for good.
 
         Raises ToolFailure: ``not-granted``, ``bad-value``, ``too-large``, ``too-many-items``.
         """
@@ -66,7 +66,7 @@ class Archive:
         return made
 
     def list(self, *, limit: int = 100, wanted: EntryFilter = ANY) -> tuple[Entry, ...]:
-        """The newest entries, the newest first."""
+        """List the newest entries, the newest first."""
         return _newest(self._store, _places((EntryKind.ARCHIVE,), self._owner), wanted, limit)
 
     def search(
@@ -79,10 +79,11 @@ class Archive:
         user_id: str | None = None,
         limit: int = 10,
     ) -> tuple[Hit, ...]:
-        """What has words of the query, the best first; words in double quotes follow each other, ``word*`` goes on.
+        """Find texts with words of the query, best first; quoted words follow each other, ``word*`` matches a
+        beginning.
 
-        ``blocks``: the ids of the archived blocks that may be found, where ``kinds`` has blocks. ``user_id``: with whom
-        the conversations were, where it has these.
+        ``blocks``: ids of the archived blocks that the search may find, if ``kinds`` has blocks. ``user_id``: the user
+        in the conversations, if it has these.
         """
         with self._store.reading() as connection:
             if connection is None or not entrytable.is_there(connection):
@@ -91,49 +92,49 @@ class Archive:
             return tuple(entrytable.search(connection, query, places, wanted=wanted, blocks=blocks, limit=limit))
 
     def forget(self, entry_id: str) -> Entry:
-        """Take an entry out, as the operator alone may. Raises ToolFailure: ``not-permitted``, ``unknown-entry``."""
+        """Delete an entry; only the operator may. Raises ToolFailure: ``not-permitted``, ``unknown-entry``."""
         self._permit(Action.DELETE, Action.DELETE)
         with self._store.transaction() as connection:
             found = entrytable.find_entry(connection, entry_id)
             if found is None or (found.kind, found.owner) not in _places((EntryKind.ARCHIVE,), self._owner):
-                raise ToolFailure("there is no entry with that id", code="unknown-entry")
+                raise ToolFailure("no entry has that id", code="unknown-entry")
             entrytable.delete_entry(connection, entry_id)
         return found
 
     def _permit(self, action: Action, granted: Action | None) -> None:
-        """The table of levels, and what was granted."""
+        """Check the table of levels and the granted action."""
         level = Permission.ADMIN if self._operator else LEVEL
         if verdict_for(level, action) is not Verdict.ALLOW:
             raise ToolFailure(f"the level `{level}` of an archive does not let you {action}", code="not-permitted")
         if granted is None or _ORDER.index(granted) < _ORDER.index(action):
-            raise ToolFailure(f"this would {action}, and that was not granted", code="not-granted")
+            raise ToolFailure(f"this would {action}, which was not granted", code="not-granted")
 
 
-def said_with(owner: str, user_id: str | None) -> str:
-    """Whose the messages are that an agent and a user exchanged: nobody finds those of another user."""
+def talk_owner(owner: str, user_id: str | None) -> str:
+    """Return the owner of the messages between an agent and a user, so that nobody finds those of another user."""
     return f"{owner}\n{user_id}" if user_id else owner
 
 
 class Conversations:
-    """The messages that a program records of an agent's conversations with one user, or with nobody: the newest.
+    """The newest messages of an agent's conversations with one user or without a user, recorded by a program.
 
-    Raises WorkspaceError for a store that cannot be used, ToolFailure for what is no message. Callable from any thread.
+    Raises WorkspaceError for an unusable store, ToolFailure for an invalid message. Any thread may call.
     """
 
     def __init__(self, store: BlockStore, *, owner: str, user_id: str | None = None) -> None:
         self._store = store
         self._owner = owner
-        self._place = EntryKind.CONVERSATION, said_with(owner, user_id)
+        self._place = EntryKind.CONVERSATION, talk_owner(owner, user_id)
 
     def append(
         self, role: str, content: str, *, session_id: str = "", metadata: Mapping[str, JsonValue] | None = None
     ) -> Entry:
-        """Record one message of ``role`` (user, assistant, system or tool); the oldest goes where there are too many.
+        """Record one message of ``role`` (user, assistant, system or tool); above the limit the oldest goes.
 
         Raises ToolFailure: ``bad-value``, ``too-large``.
         """
         if role not in ROLES:
-            raise ToolFailure(f"a message is of {', '.join(ROLES)}", code="bad-value")
+            raise ToolFailure(f"the role of a message is one of {', '.join(ROLES)}", code="bad-value")
         made = new_entry(self._store, self._place, content, metadata, MAX_MESSAGE_CHARS, role, session_id)
         with self._store.transaction() as connection:
             entrytable.insert_entry(connection, made)
@@ -143,20 +144,20 @@ class Conversations:
         return made
 
     def list(self, *, limit: int = 100, wanted: EntryFilter = ANY) -> tuple[Entry, ...]:
-        """The newest messages, the newest first."""
+        """List the newest messages, the newest first."""
         return _newest(self._store, (self._place,), wanted, limit)
 
     def users(self) -> tuple[str, ...]:
-        """The users with whom the agent has conversations, sorted."""
+        """List the users of the agent's conversations, sorted."""
         with self._store.reading() as connection:
             if connection is None or not entrytable.is_there(connection):
                 return ()
-            first = said_with(self._owner, " ")[:-1]
+            first = talk_owner(self._owner, " ")[:-1]
             found = entrytable.owners(connection, EntryKind.CONVERSATION)
         return tuple(sorted(owner.removeprefix(first) for owner in found if owner.startswith(first)))
 
     def forget(self, entry_id: str) -> bool:
-        """Forget one message; whether there was one."""
+        """Delete one message; false if no message has that id."""
         with self._store.transaction() as connection:
             found = entrytable.find_entry(connection, entry_id)
             is_ours = found is not None and (found.kind, found.owner) == self._place
@@ -164,9 +165,9 @@ class Conversations:
 
 
 def _places(kinds: Sequence[EntryKind], owner: str, user_id: str | None = None) -> tuple[Place, ...]:
-    """Where an agent's texts and the shared ones of these kinds are; conversations are shared by nobody."""
+    """List the places of an agent's texts and of shared texts of these kinds; nobody shares conversations."""
     talk = EntryKind.CONVERSATION
-    own = [(kind, said_with(owner, user_id) if kind is talk else owner) for kind in kinds]
+    own = [(kind, talk_owner(owner, user_id) if kind is talk else owner) for kind in kinds]
     return (*own, *((kind, "") for kind in kinds if owner and kind is not talk))
 
 
@@ -186,28 +187,28 @@ def new_entry(
     role: str = "",
     session_id: str = "",
 ) -> Entry:
-    """A text to be kept at a place. Raises ToolFailure: ``bad-value``, ``too-large``."""
+    """Make an entry for a place. Raises ToolFailure: ``bad-value``, ``too-large``."""
     said = dict(metadata or {})
     if not content.strip() or not is_text(content) or not is_text(session_id):
-        raise ToolFailure("what is kept is a text that is not empty", code="bad-value")
+        raise ToolFailure("only a text that is not empty can be stored", code="bad-value")
     if len(content) > most or len(session_id) > _MAX_SESSION_ID:
-        raise ToolFailure(f"a text of at most {most:,} characters is kept, and this has more", code="too-large")
+        raise ToolFailure(f"a stored text has at most {most:,} characters, and this has more", code="too-large")
     if len(canonical_json(said)) > MAX_METADATA_BYTES:
         raise ToolFailure(f"metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON", code="too-large")
     return Entry(new_id("mem"), *place, content, said, store.clock.wall_s(), role, session_id)
 
 
 MAX_WAITING = 1_000
-"""How many messages one inbox holds."""
+"""Limit of messages in one inbox."""
 MAX_INBOX_CHARS = 10_000
 _SENDER, _USER, _GROUP, _MORE = "from", "user_id", "group", "metadata"
 
 
 @frozen
 class Received:
-    """A message that waits. ``sender``: the agent; ``user_id``: whom the sender worked for, "" for nobody.
+    """A waiting message. ``sender``: the agent; ``user_id``: the user whom the sender served, "" for nobody.
 
-    ``group``: the group that it was sent to, "" for none. ``sent_at``: s since 1970.
+    ``group``: the addressed group, "" for none. ``sent_at``: s since 1970.
     """
 
     message_id: str
@@ -219,30 +220,30 @@ class Received:
     group: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The message as JSON, without what it does not have."""
+        """The message as JSON without empty keys."""
         more: dict[str, JsonValue] = {_USER: self.user_id, _GROUP: self.group, _MORE: dict(self.metadata)}
         said: dict[str, JsonValue] = {"id": self.message_id, _SENDER: self.sender, "content": self.content}
         return {**said, "sent_at": iso_utc(self.sent_at), **{key: value for key, value in more.items() if value}}
 
 
 class Inbox:
-    """The inbox of ``owner``, an agent's (`owner_of`); "": of the program that runs them.
+    """The inbox of ``owner``, an agent's (`owner_of`); "": of the program that runs the agents.
 
-    Raises WorkspaceError for a store that cannot be used. Any thread may call.
+    Raises WorkspaceError for an unusable store. Any thread may call.
     """
 
     def __init__(self, store: BlockStore, owner: str = "") -> None:
         self._store, self._owner = store, owner
 
     def list(self, *, limit: int = 100) -> tuple[Received, ...]:
-        """The messages that wait, the oldest first; they go on waiting."""
+        """List the waiting messages, the oldest first; they stay."""
         with self._store.reading() as connection:
             if connection is None or not entrytable.is_there(connection):
                 return ()
             return self._oldest(connection, limit)
 
     def take(self, *, limit: int = 100) -> tuple[Received, ...]:
-        """The messages that wait, the oldest first, which wait no more: no two callers get the same one."""
+        """Take the waiting messages out, the oldest first: no two callers get the same one."""
         if not self.list(limit=1):
             return ()
         with self._store.transaction() as connection:
@@ -254,14 +255,13 @@ class Inbox:
     def _oldest(self, connection: Connection, limit: int) -> tuple[Received, ...]:
         ids = entrytable.oldest_ids(connection, (EntryKind.MESSAGE, self._owner), limit)
         found = (entrytable.find_entry(connection, entry_id) for entry_id in ids)
-        return tuple(_received(entry) for entry in found if entry is not None)
+        return tuple(_message_of(entry) for entry in found if entry is not None)
 
 
 def deliver(store: BlockStore, owners: Sequence[str], message: Received, *, is_wanted: Callable[[], bool]) -> None:
-    """Put a message into the inboxes of ``owners``, all or none; none either where it ``is_wanted`` no more.
+    """Put a message into the inboxes of ``owners``, all or none; into none once it ``is_wanted`` no more.
 
-    Each gets it under an id of its own. Raises ToolFailure: ``inbox-full``, ``bad-value``, ``too-large``;
-    WorkspaceError.
+    Each copy gets its own id. Raises ToolFailure: ``inbox-full``, ``bad-value``, ``too-large``; WorkspaceError.
     """
     said: dict[str, JsonValue] = {_SENDER: message.sender, _USER: message.user_id, _GROUP: message.group}
     said[_MORE] = dict(message.metadata)
@@ -270,14 +270,14 @@ def deliver(store: BlockStore, owners: Sequence[str], message: Received, *, is_w
     with store.transaction() as connection:
         for entry in made:
             if entrytable.count(connection, (entry.kind, entry.owner)) >= MAX_WAITING:
-                text = "too many messages wait there already; try again when some of them were read"
+                text = "too many messages wait there; try again after some were read"
                 raise ToolFailure(text, code="inbox-full")
             entrytable.insert_entry(connection, entry)
         if not is_wanted():
-            raise ToolFailure("the call was given up before the message was sent", code="cancelled")
+            raise ToolFailure("the call ended before it sent the message", code="cancelled")
 
 
-def _received(entry: Entry) -> Received:
+def _message_of(entry: Entry) -> Received:
     said = entry.metadata
     more = said.get(_MORE)
     sender, user_id, group = (str(said.get(key, "")) for key in (_SENDER, _USER, _GROUP))

@@ -1,8 +1,8 @@
-"""The SQLite file (WAL) that blocks are kept in: opening, locking, transactions, and taking over a foreign one.
+"""The SQLite file (WAL) of the blocks: opening, locking, transactions, and the adoption of a foreign one.
 
-Opened when first needed: asking an absent store finds nothing and makes no file. What was acknowledged survives the
-end of the process and of the machine. All methods may be called from any thread, and after a fork: the child opens the
-file anew. A file of an older version is brought to the newest one when it is first opened where it may be written.
+Opens at the first use: reading an absent store finds nothing and creates no file. An acknowledged write survives the
+end of the process and of the machine. Any thread may call any method, also after a fork: the child opens the file anew.
+The first writable opening brings an older file to the newest version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BUSY_S = 5.0
 
 @frozen
 class StoredBlock:
-    """A block at rest. ``disk_digest``: SHA-256 of the file's bytes when in step; ``updated_at``: s since 1970."""
+    """A stored block. ``disk_digest``: SHA-256 of the file's bytes when in step; ``updated_at``: s since 1970."""
 
     label: str
     source_id: str
@@ -41,9 +41,9 @@ class StoredBlock:
 
 
 class BlockStore:
-    """The blocks of one workspace. Raises WorkspaceError when the file cannot be used.
+    """The blocks of one workspace. Raises WorkspaceError for an unusable file.
 
-    ``keys``: the key folder; a file that was made with others is refused. None: it is in no state folder.
+    ``keys``: the key folder; the store refuses a file made with other keys. None: the file is in no state folder.
     """
 
     def __init__(self, path: Path, *, keys: Path | None = None, clock: Clock | None = None) -> None:
@@ -57,7 +57,7 @@ class BlockStore:
 
     @property
     def clock(self) -> Clock:
-        """What time it is for the blocks."""
+        """The clock of the blocks."""
         return self._clock
 
     def __enter__(self) -> BlockStore:
@@ -70,29 +70,29 @@ class BlockStore:
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
-        """Nobody else, in this process or another, changes a block meanwhile; reading stays possible.
+        """Keep everybody else, in this process and others, from changing a block meanwhile; reading stays possible.
 
-        For whoever reads a block, changes it and puts it back. The same thread may enter it again. Raises
+        For a caller that reads a block, changes it and puts it back. The same thread may enter it again. Raises
         WorkspaceError.
         """
         with self._changing:
             self._depth += 1
             try:
-                with self._locked_file() if self._depth == 1 else nullcontext():
+                with self._lock_file() if self._depth == 1 else nullcontext():
                     yield
             finally:
                 self._depth -= 1
 
     @contextmanager
     def transaction(self) -> Generator[Connection]:
-        """Everything that is written here is kept, durably, or nothing of it. Raises WorkspaceError."""
+        """Store all writes of the body durably, or none. Raises WorkspaceError."""
         with self.exclusive(), self._database.writing() as connection:
-            self._known_version(connection)
+            self._check_version(connection)
             yield connection
 
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
-        """One state of the store, for several questions; None when there is none, or one of an older version."""
+        """Hold one state of the store for several queries; None if it is absent or of an older version."""
         from gatewright.memory import blocktable
 
         with self._open() as (connection, version):
@@ -103,7 +103,7 @@ class BlockStore:
                 yield connection
 
     @contextmanager
-    def _locked_file(self) -> Generator[None]:
+    def _lock_file(self) -> Generator[None]:
         with self._database.failing("written"):
             self._folder.make()
             descriptor = self._folder.open(self._path.with_suffix(".lock").name, os.O_RDWR | os.O_CREAT)
@@ -111,13 +111,13 @@ class BlockStore:
             try:
                 lock(descriptor, _BUSY_S)
             except OSError as error:
-                raise WorkspaceError(f"the block store `{self._path}` is held by another process") from error
+                raise WorkspaceError(f"the block store `{self._path}` is locked by another process") from error
             yield
         finally:
             os.close(descriptor)
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
-        """Keep the text block of a source, in the place of the one with that label."""
+        """Store the text block of a source in place of the one with that label."""
         from gatewright.memory import blocktable
         from gatewright.memory.blocktable import BlockRecord
 
@@ -127,7 +127,7 @@ class BlockStore:
             blocktable.put_snapshot(connection, record, snapshot, disk_digest)
 
     def get(self, label: str) -> StoredBlock | None:
-        """The shared block with that label, whoever changed it last; None when there is none."""
+        """Return the shared block with that label, whoever changed it last; None if absent."""
         query = "SELECT label, source_id, snapshot, disk_digest, updated_at FROM block WHERE label = ?"
         with self._open() as (connection, version):
             if connection is None:
@@ -159,7 +159,7 @@ class BlockStore:
         return replace(found, snapshot=Block.restore(TextSchema(), found.snapshot, updates).snapshot())
 
     def delete(self, label: str) -> bool:
-        """Forget a shared block; whether there was one."""
+        """Delete a shared block; false if absent."""
         from gatewright.memory import blocktable
 
         if self.get(label) is None:
@@ -172,7 +172,7 @@ class BlockStore:
             return True
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
-        """The labels of all shared blocks, or of those of one source, sorted."""
+        """List the labels of all shared blocks, or of those of one source, sorted."""
         from gatewright.memory import blocktable
 
         with self._open() as (connection, version):
@@ -181,21 +181,21 @@ class BlockStore:
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def mark(self) -> object:
-        """A value that is another once a change of blocks, archive or conversations can be read, whoever made it."""
+        """Return a value that differs after any visible change of blocks, archive or conversations, by anybody."""
         return self._marking.mark()
 
     def close(self) -> None:
-        """Close the file; the store opens it again when it is used again."""
+        """Close the file; the next use opens it again."""
         self._marking.close()
         self._database.close()
 
     @contextmanager
     def _open(self) -> Generator[tuple[Connection | None, int]]:
-        """The store to be read, and its version; None and 0 when there is none."""
+        """Open the store for reading, with its version; None and 0 if absent."""
         with self._database.reading() as connection:
-            yield connection, 0 if connection is None else self._known_version(connection)
+            yield connection, 0 if connection is None else self._check_version(connection)
 
-    def _known_version(self, connection: Connection) -> int:
+    def _check_version(self, connection: Connection) -> int:
         from gatewright.memory import blocktable
 
         version = _version(connection)
@@ -217,7 +217,7 @@ def _database(path: Path, seal: HomeSeal | None, make: Callable[[Connection], ob
 
 @contextmanager
 def _one_state(connection: Connection) -> Generator[None]:
-    """What is asked meanwhile is told of the store as it is now."""
+    """Keep all queries of the body on one state of the store."""
     connection.execute("BEGIN")
     try:
         yield
@@ -231,7 +231,7 @@ def _version(connection: Connection) -> int:
 
 
 def foreign_stores(state: Path, keys: Path) -> Iterator[Path]:
-    """The files of memory in the folder ``state`` that do not bear the seal of this user and this workspace."""
+    """Find memory files in the folder ``state`` without the seal of this user and workspace."""
     for name in _names(state):
         try:
             with closing(_database_of(HomeSeal(state, keys, name))) as database, database.reading():
@@ -241,7 +241,7 @@ def foreign_stores(state: Path, keys: Path) -> Iterator[Path]:
 
 
 def adopt_memory(state: Path, keys: Path) -> tuple[Path, ...]:
-    """Take over every foreign store with all that it holds; the files. Raises WorkspaceError for a damaged one."""
+    """Adopt every foreign store with its content, and return the files. Raises WorkspaceError for a damaged one."""
     adopted: list[Path] = []
     for name in _names(state):
         try:

@@ -1,7 +1,7 @@
-"""The tables of blocks in SQLite, the records in them and the rules for these.
+"""The tables of blocks in SQLite, their records and the rules for these.
 
-A block is a snapshot and the steps since; a step holds its update until it is folded into the snapshot. All statements
-run inside a transaction of the caller's.
+A block is a snapshot and the steps since; a step holds its update until a fold puts it into the snapshot. All
+statements run inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BlockType(StrEnum):
-    """What a block is for: always in context, in use, put away, or a running record."""
+    """The purpose of a block: always in context, in use, archived, or a running record."""
 
     CORE = "core"
     WORKING = "working"
@@ -40,10 +40,10 @@ class BlockType(StrEnum):
 
 @frozen
 class BlockRecord:
-    """One block. ``owner``: ``agent:ID``, ``user:ID``, or "" for what the workspace shares, files among it.
+    """One block. ``owner``: ``agent:ID``, ``user:ID``, or "" for shared blocks, files included.
 
-    ``source_id``: the source whose file it stands for, "" for none. ``permission``: its own level; for a block of a
-    source that one's level holds instead. Times in s since 1970; ``archived_at`` None when it is not put away.
+    ``source_id``: the source of its file, "" for none. ``permission``: its own level; a source's block has the source's
+    level instead. Times in s since 1970; ``archived_at`` is None unless archived.
     """
 
     block_id: str
@@ -68,15 +68,15 @@ _MAX_DESCRIPTION = 4096
 
 
 def action_of(edit: Edit) -> Action:
-    """What an edit does to a block: an append adds, everything else (undo and redo too) overwrites."""
+    """Return the action of an edit: an append adds, everything else (undo and redo too) overwrites."""
     return Action.APPEND if is_addition(edit) else Action.OVERWRITE
 
 
-def noted(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
-    """The record after it was pinned, unpinned, archived or taken out of there. Raises ToolFailure."""
+def record_after(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
+    """Return the record after a pin, unpin, archive or unarchive. Raises ToolFailure."""
     if kind == ARCHIVE:
         if record.source_id:
-            raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
+            raise ToolFailure("this block stands for a file, which cannot be archived", code="of-a-source")
         if record.type is BlockType.CORE:
             raise ToolFailure("a core block stays in context: it cannot be archived", code="core-block")
         if record.type is not BlockType.WORKING:
@@ -93,47 +93,47 @@ def noted(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
 
 
 def refuse_archived(record: BlockRecord) -> None:
-    """Raises ToolFailure for a block that was put away."""
+    """Raises ToolFailure for an archived block."""
     if record.type is BlockType.ARCHIVAL:
-        raise ToolFailure("this block was archived: it can be read, and is not changed any more", code="archived")
+        raise ToolFailure("this block is archived: you can read it, but not change it", code="archived")
 
 
 def require_archived(record: BlockRecord) -> None:
-    """Raises ToolFailure for a block that was not put away."""
+    """Raises ToolFailure for any but an archived block."""
     if record.type is not BlockType.ARCHIVAL:
         raise ToolFailure(f"this block is not archived: it is of type {record.type}", code="wrong-type")
 
 
 def is_label(text: str) -> bool:
-    """Whether a block may have that label, those of files aside."""
+    """Tell whether a block may have that label, files aside."""
     return 0 < len(text) <= _MAX_LABEL and is_visible(text) and text == text.strip()
 
 
-NO_LABEL = f"a label is 1 to {_MAX_LABEL} characters that can be seen"
+NO_LABEL = f"a label is 1 to {_MAX_LABEL} visible characters"
 
 
 def limit_of(limit: int | None) -> int | None:
-    """A limit of characters; None for none. Raises ToolFailure."""
+    """Check a limit of characters; None for no limit. Raises ToolFailure."""
     if limit is not None and not 0 <= limit <= MAX_CHARS:
         raise ToolFailure(f"a limit is 1 to {MAX_CHARS:,} characters, or 0 for none of its own", code="bad-limit")
     return limit or None
 
 
 def check_description(text: str) -> None:
-    """Raises ToolFailure (``bad-description``) for what cannot describe a block."""
+    """Raises ToolFailure (``bad-description``) for text that cannot describe a block."""
     if len(text) > _MAX_DESCRIPTION or not is_text(text):
         raise ToolFailure(f"a description is text of at most {_MAX_DESCRIPTION:,} characters", code="bad-description")
 
 
 VERSION = 3
 FIRST_READ = 2
-"""The oldest version that is read as it stands; a file of an older one is brought up to date when it is written."""
+"""Oldest version that reading accepts; the first write brings an older file up to date."""
 STORED = "stored"
 _WITHOUT_ENTRIES = 2
 _INDEXED_CHARS = 256 * 1024
-"""How much of an archived block is found by its words."""
+"""Limit of the indexed text of an archived block."""
 KEPT_STEPS = 1000
-"""How many steps of a block's history are kept."""
+"""Limit of steps in a block's history."""
 
 _TABLES = (
     """
@@ -180,7 +180,7 @@ _STEP = "number, at, author, kind, after, target, has_changes, undoable"
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """The tables as of now, whatever version the file is of; in one transaction."""
+    """Make the present tables, or bring an older file to them, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -216,7 +216,7 @@ def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_diges
 
 
 def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Block) -> None:
-    """Have the words of an archived block found, as it is now; those of any other block are not."""
+    """Index the present words of an archived block; remove those of any other."""
     entrytable.delete_entry(connection, record.block_id)
     if record.type is BlockType.ARCHIVAL:
         text = block.value if isinstance(block.value, str) else block.render()
@@ -229,7 +229,7 @@ def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Bloc
 def insert_block(
     connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str, step: Step
 ) -> None:
-    """A new block and its first step. Raises sqlite3.IntegrityError when there is one of that label."""
+    """Insert a new block and its first step. Raises sqlite3.IntegrityError if the label is taken."""
     row = (
         record.block_id,
         record.owner,
@@ -254,7 +254,7 @@ def insert_block(
 
 
 def put_snapshot(connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str) -> None:
-    """A snapshot from outside in the place of what a text block held; the block is made when there is none."""
+    """Store a snapshot from outside in place of a text block's content; make the block if absent."""
     found = connection.execute(
         "SELECT block_id FROM block WHERE owner = ? AND label = ?", (record.owner, record.label)
     ).fetchone()
@@ -283,7 +283,7 @@ def put_snapshot(connection: sqlite3.Connection, record: BlockRecord, snapshot: 
 
 
 def insert_step(connection: sqlite3.Connection, block_id: str, step: Step, changes: bytes | None) -> None:
-    """One step more; ``changes``: its update, None when the snapshot holds it."""
+    """Insert a step; ``changes``: its update, None if the snapshot holds it."""
     connection.execute(
         "INSERT INTO block_step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -302,7 +302,7 @@ def insert_step(connection: sqlite3.Connection, block_id: str, step: Step, chang
 
 
 def fold(connection: sqlite3.Connection, block_id: str, number: int, snapshot: bytes) -> None:
-    """A snapshot that holds every step up to ``number``; older steps than are kept are forgotten."""
+    """Store a snapshot with every step up to ``number``, and drop the oldest steps above the limit."""
     connection.execute(
         "UPDATE block SET snapshot = ?, snapshot_step = ? WHERE block_id = ?", (snapshot, number, block_id)
     )
@@ -317,19 +317,19 @@ def forget_steps(connection: sqlite3.Connection, block_id: str, up_to: int) -> N
 
 
 def forget_states(connection: sqlite3.Connection, block_id: str, before: int) -> None:
-    """The states of the steps before that number can no longer be had."""
+    """Drop the states of the steps before that number."""
     connection.execute("UPDATE block_step SET after = x'' WHERE block_id = ? AND number < ?", (block_id, before))
 
 
 def set_state(connection: sqlite3.Connection, block_id: str, step: Step) -> None:
-    """The state that a step led to, where that was not known yet."""
+    """Store the state after a step, unknown so far."""
     connection.execute(
         "UPDATE block_step SET after = ? WHERE block_id = ? AND number = ?", (step.after, block_id, step.number)
     )
 
 
 def update_record(connection: sqlite3.Connection, record: BlockRecord) -> None:
-    """What may change about a block besides its content."""
+    """Store a block's facts beside its content."""
     connection.execute(
         "UPDATE block SET type = ?, permission = ?, pinned = ?, description = ?, char_limit = ?, updated_at = ?, "
         "archived_at = ? WHERE block_id = ?",
@@ -347,28 +347,28 @@ def update_record(connection: sqlite3.Connection, record: BlockRecord) -> None:
 
 
 def delete_block(connection: sqlite3.Connection, block_id: str) -> None:
-    """Forget a block and its history."""
+    """Delete a block and its history."""
     connection.execute("DELETE FROM block_step WHERE block_id = ?", (block_id,))
     connection.execute("DELETE FROM block WHERE block_id = ?", (block_id,))
     entrytable.delete_entry(connection, block_id)
 
 
 def find_record(connection: sqlite3.Connection, owner: str, label: str) -> BlockRecord | None:
-    """The block of that owner and label."""
+    """Find the block of that owner and label."""
     query = f"SELECT {_RECORD} FROM block WHERE owner = ? AND label = ?"
     row = connection.execute(query, (owner, label)).fetchone()
     return record_of(row) if row else None
 
 
 def all_records(connection: sqlite3.Connection, owners: Sequence[str]) -> list[BlockRecord]:
-    """The blocks of those owners, by label."""
+    """List the blocks of those owners, by label."""
     marks = ", ".join("?" * len(owners))
     query = f"SELECT {_RECORD} FROM block WHERE owner IN ({marks}) ORDER BY label, owner"
     return [record_of(row) for row in connection.execute(query, tuple(owners))]
 
 
 def record_of(row: tuple[Any, ...]) -> BlockRecord:
-    """A row as a value. Raises WorkspaceError for one that we did not write."""
+    """Turn a row into a value. Raises WorkspaceError for a row that is not ours."""
     (block_id, label, owner, source_id, kind, schema, permission, pinned, description, limit, *times) = row
     try:
         return BlockRecord(
@@ -389,13 +389,13 @@ def record_of(row: tuple[Any, ...]) -> BlockRecord:
 
 
 def step_rows(connection: sqlite3.Connection, block_id: str, after: int) -> list[tuple[Step, bytes | None]]:
-    """The steps behind that number with their updates, in order."""
+    """List the steps behind that number with their updates, in order."""
     query = f"SELECT {_STEP}, changes FROM block_step WHERE block_id = ? AND number > ? ORDER BY number"
     return [(_step(row[:-1]), row[-1]) for row in connection.execute(query, (block_id, after))]
 
 
 def last_number(connection: sqlite3.Connection, block_id: str) -> int:
-    """The number of the last step."""
+    """Return the number of the last step."""
     found = connection.execute("SELECT MAX(number) FROM block_step WHERE block_id = ?", (block_id,)).fetchone()[0]
     return int(found or 0)
 

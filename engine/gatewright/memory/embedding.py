@@ -1,8 +1,8 @@
-"""Texts as vectors that lie near each other where the texts mean something alike (the extra `embeddings`).
+"""Vectors of texts that lie close together for similar meanings (the extra `embeddings`).
 
-The model is the static one that the package `wordllama` has in its wheel: a vector for each token, of which a text's is
-the mean. Its files are read by themselves; the package is not imported, since it would change the logging of the
-program, and nothing is fetched. The first numbers of a vector are a shorter vector of the same text.
+The model is the static one in the wheel of the package `wordllama`: a vector for each token, and their mean for a text.
+The code reads its files directly, since importing the package would change the program's logging, and downloads
+nothing. The first numbers of a vector are a shorter vector of the same text.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ _PACKAGE = "wordllama"
 _WEIGHTS, _TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
 _NUMBERS = 256
 _SHORT = 64
-"""How many numbers of each vector are kept in memory: they find the candidates."""
+"""Count of a vector's numbers in memory: they find the candidates."""
 _STORED = np.dtype("<f2")
 _ALIKE = 0.17
-"""The cosine from which two texts mean something alike: of unrelated ones fewer than 1 in 100 reach it."""
+"""Cosine of texts with a similar meaning: fewer than 1 in 100 unrelated ones reach it."""
 _NEAR = 0.09
-"""The likeness from which they may: 7 in 100 unrelated ones do, so only the nearest are given, if nothing is alike."""
+"""Cosine of texts with a perhaps similar meaning: 7 in 100 unrelated ones reach it, so only the nearest count."""
 _NEAREST = 3
 
 
 class Embedder:
-    """Makes vectors of texts."""
+    """A maker of vectors for texts."""
 
     def __init__(self, tokenizer: Tokenizer, table: NDArray[np.float16]) -> None:
         self._tokenizer = tokenizer
         self._table = table
 
     def vector(self, text: str) -> Vector:
-        """The vector of a text, of length 1; zeros where it has no token."""
+        """Return a text's vector, of length 1; zeros without any token."""
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         mean = self._table[ids].mean(axis=0, dtype=np.float32) if ids else np.zeros(_NUMBERS, np.float32)
         return _unit(mean)
 
-    def stored(self, text: str) -> bytes:
-        """The same as a file keeps it."""
+    def encode(self, text: str) -> bytes:
+        """Return the vector in its stored form."""
         return self.vector(text).astype(_STORED).tobytes()
 
     def index(self) -> VectorIndex:
-        """An empty index of its vectors."""
+        """Return an empty index for its vectors."""
         return VectorIndex()
 
 
 class VectorIndex:
-    """The vectors of one store in memory, as of a generation of it."""
+    """The vectors of one store in memory, at one generation of the store."""
 
     def __init__(self) -> None:
         self._generation = -1
@@ -67,7 +67,7 @@ class VectorIndex:
         self._short = np.empty((0, _SHORT), np.float32)
 
     def follow(self, connection: Connection, generation: int) -> None:
-        """Have exactly the vectors of the store; of one of the same generation only new ones are read."""
+        """Match the vectors of the store; within a generation it reads only new ones."""
         first = int(self._numbers[-1]) + 1 if len(self._numbers) else 0
         if generation != self._generation:
             query = "SELECT number FROM note WHERE vector IS NOT NULL ORDER BY number"
@@ -80,16 +80,16 @@ class VectorIndex:
         rows = connection.execute(query, (first,)).fetchall()
         if rows:
             numbers = np.array([row[0] for row in rows], np.int64)
-            before = np.flatnonzero(self._numbers < first)  # what is behind is read again
+            before = np.flatnonzero(self._numbers < first)  # reads the later ones again
             self._numbers = np.concatenate([self._numbers[before], numbers])
             short = _unit(_vectors([row[1] for row in rows])[:, :_SHORT])
             self._short = np.concatenate([self._short[before], short])
         self._generation = generation
 
     def nearest(self, connection: Connection, vector: Vector, limit: int) -> tuple[list[int], bool]:
-        """The numbers of the notes that mean something like that vector, the most alike first, and True.
+        """Return the notes with a meaning close to the vector, the closest first, and True.
 
-        Where none does, those of the few that come nearest, and False.
+        Without any such note, return the few nearest and False.
         """
         alike = _products(self._short, _unit(vector[:_SHORT]))
         rough = np.argpartition(alike, -limit)[-limit:] if len(alike) > limit else np.arange(len(alike))
@@ -107,7 +107,7 @@ class VectorIndex:
 
 @cache
 def load_embedder() -> Embedder | None:
-    """The model; None where its package is not installed, or is another version of it."""
+    """Load the model; None if its package is missing or has another version."""
     spec = find_spec(_PACKAGE)
     for place in (spec and spec.submodule_search_locations) or ():
         weights, tokenizer = Path(place) / _WEIGHTS, Path(place) / _TOKENIZER
@@ -118,14 +118,14 @@ def load_embedder() -> Embedder | None:
 
 
 def _vectors(stored: list[bytes]) -> Vector:
-    """One row for each; what was not kept by us is no vector of any text."""
+    """Stack the vectors, one row for each; foreign bytes become zeros."""
     size = _NUMBERS * _STORED.itemsize
     joined = b"".join(one if len(one) == size else bytes(size) for one in stored)
     return np.frombuffer(joined, _STORED).reshape(-1, _NUMBERS).astype(np.float32)
 
 
 def _products(rows: Vector, vector: Vector) -> Vector:
-    """How alike each row is, worked out in this thread: those that `@` starts wait for each other on busy cores."""
+    """Compute the likeness of each row in this thread: the threads of `@` wait for each other on busy cores."""
     return np.einsum("ij,j->i", rows, vector)
 
 

@@ -1,7 +1,7 @@
-"""The table of remembered texts in SQLite (archive, conversations, archived blocks), and the queries that find them.
+"""The SQLite table of remembered texts (archive, conversations, archived blocks) and its queries.
 
-All statements run inside a transaction of the caller's. What a text scores depends on nothing but the texts that may be
-found by the same search, so that no score tells of somebody else's.
+All statements run inside the caller's transaction. A score depends only on texts that the same search may find, so that
+it reveals nothing about the texts of others.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 16
 MAX_CHARS = 10_000
-"""Of a query: what stands behind them is not looked for."""
+"""Limit of words in a query; the search ignores the rest."""
 _SHORTEST_PREFIX = 3
 _SNIPPET_CHARS = 160
 _SEARCHED_CHARS = 20_000
 _UNSPACED = late_regex(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
-"""Letters of scripts that put no spaces between words: each is a word of its own."""
+"""Letters of scripts without spaces between words: each counts as a word."""
 _PIECE = late_regex(r'"([^"]*)"|(\S+)')
 PROBE = "CREATE VIRTUAL TABLE probe USING fts5(words)"
-"""Works where there is full-text search."""
+"""A statement that works where SQLite has full-text search."""
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """The words of a query as quoted phrases, at most `MAX_WORDS` of them.
+    """Split a query into quoted phrases, at most `MAX_WORDS` of them.
 
-    Words in double quotes have to follow each other, one with ``*`` behind it may go on; nothing else means anything.
+    Words in double quotes have to follow each other, a ``*`` behind a word matches a beginning; other signs mean
+    nothing.
     """
     clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query[:MAX_CHARS])
     found: dict[str, None] = {}
@@ -52,27 +53,27 @@ def query_words(query: str) -> tuple[str, ...]:
         text = (phrase or piece).replace('"', " ").strip()
         star = "*" if not phrase and text.endswith("*") and len(text) > _SHORTEST_PREFIX else ""
         if any(letter.isalnum() for letter in text):
-            found[f'"{spaced(text.rstrip("*"))}"{star}'] = None
+            found[f'"{space_words(text.rstrip("*"))}"{star}'] = None
     return tuple(found)[:MAX_WORDS]
 
 
 def snippet(content: str, words: Sequence[str]) -> str:
-    """The stretch of a text around the first of those words, on one line; dots where something is left out."""
-    folded = _folded(content[:_SEARCHED_CHARS])
-    firsts = [_folded(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
+    """Cut the stretch around the first of those words, on one line; dots mark the cuts."""
+    folded = _fold(content[:_SEARCHED_CHARS])
+    firsts = [_fold(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
     places = [at for first in firsts if (at := folded.find(first)) >= 0]
     start = max(0, min(places, default=0) - _SNIPPET_CHARS // 4)
     piece = " ".join(content[start : start + _SNIPPET_CHARS].split())
     return f"{'…' if start else ''}{piece}{'…' if start + _SNIPPET_CHARS < len(content) else ''}"
 
 
-def spaced(text: str) -> str:
-    """The text as an index takes it in: with spaces around letters that are words of their own."""
+def space_words(text: str) -> str:
+    """Put spaces around letters that count as words, as the index needs it."""
     return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
 
 
 def why_no_index() -> str | None:
-    """Why this Python can make no full-text index; None: it can."""
+    """Explain why this Python cannot index full text; None if it can."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute(PROBE)
@@ -81,15 +82,15 @@ def why_no_index() -> str | None:
     return None
 
 
-def _folded(text: str) -> str:
-    """The text without case and accents, letter for letter."""
+def _fold(text: str) -> str:
+    """Drop case and accents, letter for letter."""
     if text.isascii():
         return text.lower()
     return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)
 
 
 HITS_PER_WORD = 1000
-"""How many texts of a word are looked at: the newest, so that a word that stands everywhere costs no more."""
+"""Limit of texts examined for a word, the newest first, so that a frequent word costs no more."""
 _SCANNED = 20_000
 
 INDEX = "entry_words"
@@ -97,7 +98,7 @@ _INDEX_SQL = (
     f"CREATE VIRTUAL TABLE {INDEX} USING fts5(place, words, content='', tokenize='unicode61 remove_diacritics 2')"
 )
 VIRTUAL = {INDEX: _INDEX_SQL}
-"""The one table of the store that is none of plain columns, and the statement that made it."""
+"""The store's only virtual table, with the statement that made it."""
 TABLES = (
     """
 CREATE TABLE IF NOT EXISTS entry (
@@ -118,7 +119,7 @@ _COLUMNS = "entry_id, kind, owner, content, metadata, created_at, role, session_
 
 
 class EntryKind(StrEnum):
-    """Where a text was put: into an agent's archive, a conversation, a block that was archived, or an inbox."""
+    """The place of a text: an agent's archive, a conversation, an archived block or an inbox."""
 
     ARCHIVE = "archive"
     CONVERSATION = "conversation"
@@ -128,9 +129,9 @@ class EntryKind(StrEnum):
 
 @frozen
 class Entry:
-    """A text that is kept as it came. ``owner``: ``agent:ID``, or "" for what the workspace shares.
+    """A stored text. ``owner``: ``agent:ID``, or "" for texts that the workspace shares.
 
-    ``entry_id`` of an archived block is the block's. ``role`` and ``session_id`` are a message's, else "".
+    ``entry_id`` of an archived block is the block's. ``role`` and ``session_id`` belong to messages, else "".
     ``created_at``: s since 1970.
     """
 
@@ -146,7 +147,7 @@ class Entry:
 
 @frozen
 class EntryFilter:
-    """Which entries count: those from ``since`` to ``until`` (s since 1970), of that role, of that session."""
+    """A filter of entries: from ``since`` to ``until`` (s since 1970), of that role, of that session."""
 
     since: float | None = None
     until: float | None = None
@@ -156,7 +157,7 @@ class EntryFilter:
 
 @frozen
 class Hit:
-    """A text that was found; the higher ``score`` the better. ``snippet``: the text around the first word found."""
+    """A found text; a higher ``score`` is better. ``snippet``: the text around the first matching word."""
 
     entry: Entry
     score: float
@@ -168,12 +169,12 @@ Place = tuple[EntryKind, str]
 
 
 def is_there(connection: sqlite3.Connection) -> bool:
-    """Whether the store has these tables yet."""
+    """Tell whether the store has these tables yet."""
     return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'entry'").fetchone() is not None
 
 
 def insert_entry(connection: sqlite3.Connection, entry: Entry) -> None:
-    """Keep a new text."""
+    """Store a new text."""
     row = (
         entry.entry_id,
         str(entry.kind),
@@ -185,46 +186,46 @@ def insert_entry(connection: sqlite3.Connection, entry: Entry) -> None:
         entry.created_at,
     )
     number = connection.execute(f"INSERT INTO entry VALUES (NULL{', ?' * len(row)})", row).lastrowid
-    connection.execute(f"INSERT INTO {INDEX} (rowid, place, words) VALUES (?, ?, ?)", (number, *_indexed(entry)))
+    connection.execute(f"INSERT INTO {INDEX} (rowid, place, words) VALUES (?, ?, ?)", (number, *_index_row(entry)))
 
 
 def delete_entry(connection: sqlite3.Connection, entry_id: str) -> bool:
-    """Forget a text and its words; whether there was one."""
+    """Delete a text and its words; false if absent."""
     row = connection.execute(f"SELECT number, {_COLUMNS} FROM entry WHERE entry_id = ?", (entry_id,)).fetchone()
     if row is None:
         return False
-    taken = (row[0], *_indexed(entry_of(row[1:])))
+    taken = (row[0], *_index_row(entry_of(row[1:])))
     connection.execute(f"INSERT INTO {INDEX} ({INDEX}, rowid, place, words) VALUES ('delete', ?, ?, ?)", taken)
     connection.execute("DELETE FROM entry WHERE number = ?", row[:1])
     return True
 
 
 def owners(connection: sqlite3.Connection, kind: EntryKind) -> tuple[str, ...]:
-    """Whose texts of a kind there are."""
+    """List the owners of texts of a kind."""
     return tuple(row[0] for row in connection.execute("SELECT DISTINCT owner FROM entry WHERE kind = ?", (str(kind),)))
 
 
 def count(connection: sqlite3.Connection, place: Place) -> int:
-    """How many texts are at one place."""
+    """Count the texts at one place."""
     row = connection.execute("SELECT COUNT(*) FROM entry WHERE kind = ? AND owner = ?", place).fetchone()
     return int(row[0])
 
 
 def find_entry(connection: sqlite3.Connection, entry_id: str) -> Entry | None:
-    """The text of that id."""
+    """Find the text of that id."""
     row = connection.execute(f"SELECT {_COLUMNS} FROM entry WHERE entry_id = ?", (entry_id,)).fetchone()
     return None if row is None else entry_of(row)
 
 
 def newest(connection: sqlite3.Connection, places: Sequence[Place], wanted: EntryFilter, limit: int) -> list[Entry]:
-    """The newest texts at those places, the newest first."""
+    """List the newest texts at those places, the newest first."""
     conditions, values = _conditions(places, wanted)
     query = f"SELECT {_COLUMNS} FROM entry WHERE {conditions} ORDER BY created_at DESC, number DESC LIMIT ?"
     return [entry_of(row) for row in connection.execute(query, (*values, limit))]
 
 
 def oldest_ids(connection: sqlite3.Connection, place: Place, limit: int) -> list[str]:
-    """The ids of the oldest texts at one place."""
+    """List the ids of the oldest texts at one place."""
     query = "SELECT entry_id FROM entry WHERE kind = ? AND owner = ? ORDER BY created_at, number LIMIT ?"
     return [row[0] for row in connection.execute(query, (*place, limit))]
 
@@ -238,10 +239,10 @@ def search(
     blocks: Collection[str] = (),
     limit: int,
 ) -> list[Hit]:
-    """The texts with any of the query's words, those with more and rarer words first, then the newest.
+    """Find texts with any of the query's words, those with more and rarer words first, then the newest.
 
-    Words in double quotes have to follow each other, one with ``*`` behind it may go on; nothing else is syntax.
-    ``blocks``: the ids of the archived blocks that may be found.
+    Words in double quotes have to follow each other, a ``*`` behind a word matches a beginning; other signs mean
+    nothing. ``blocks``: ids of the archived blocks that the search may find.
     """
     words = query_words(query)
     numbers = _numbers(connection, places, wanted)
@@ -265,7 +266,7 @@ def search(
 
 
 def entry_of(row: tuple[Any, ...]) -> Entry:
-    """A row as a value. Raises WorkspaceError for one that we did not write."""
+    """Turn a row into a value. Raises WorkspaceError for a row that is not ours."""
     entry_id, kind, owner, content, metadata, *rest = row
     try:
         return Entry(entry_id, EntryKind(kind), owner, content, json.loads(metadata), *rest)
@@ -273,17 +274,17 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
         raise WorkspaceError(f"the stored entry `{entry_id}` is damaged: {error}") from error
 
 
-def _indexed(entry: Entry) -> tuple[str, str]:
-    return _place_word((entry.kind, entry.owner)), spaced(entry.content)
+def _index_row(entry: Entry) -> tuple[str, str]:
+    return _place_word((entry.kind, entry.owner)), space_words(entry.content)
 
 
 def _place_word(place: Place) -> str:
-    """One word that stands for a place, whatever the owner's id is made of."""
+    """Return one word that stands for a place, whatever characters the owner's id has."""
     return f"{place[0]}{hashlib.sha256(place[1].encode()).hexdigest()[:24]}"
 
 
 def _numbers(connection: sqlite3.Connection, places: Sequence[Place], wanted: EntryFilter) -> tuple[int, int]:
-    """Between which numbers the texts of the wanted time are, since numbers grow with time."""
+    """Return the range of numbers for the wanted time, since numbers grow with time."""
     if wanted.since is None and wanted.until is None:
         return 0, 2**62
     conditions, values = _conditions(places, EntryFilter(wanted.since, wanted.until))
@@ -298,7 +299,7 @@ def _matches(
     wanted: EntryFilter,
     between: tuple[int, int],
 ) -> set[int]:
-    """The numbers of the newest texts that have all the words."""
+    """Find the newest texts with all the words, as numbers."""
     scope = " OR ".join(f'"{_place_word(place)}"' for place in places)
     match = f"place : ({scope}) AND words : ({' AND '.join(words)})"
     conditions, values = _conditions(places, wanted)
@@ -328,7 +329,7 @@ def _conditions(places: Sequence[Place], wanted: EntryFilter) -> tuple[str, tupl
 
 
 def _hidden(connection: sqlite3.Connection, numbers: Collection[int], blocks: Collection[str]) -> set[int]:
-    """Those of the texts that are archived blocks which may not be found."""
+    """Return those of the texts that are archived blocks outside ``blocks``."""
     query = "SELECT number, entry_id FROM entry WHERE kind = 'block' AND number BETWEEN ? AND ?"
     rows = connection.execute(query, (min(numbers), max(numbers))) if numbers else ()
     return {number for number, entry_id in rows if entry_id not in blocks and number in numbers}

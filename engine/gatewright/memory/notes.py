@@ -1,8 +1,8 @@
-"""Notes that agents keep for the user that they work for, found again by words and by what they mean.
+"""Notes that agents write for their user and find again by words and meaning.
 
-Every user has a file of their own (`memory:{user_id}`), named by a digest of the id: there is no question that could
-reach another user's notes, and nothing that is counted or ranked looks at them. What was acknowledged survives the end
-of the process and of the machine; what was deleted is in no file any more, its index and its vector included.
+Every user has an own file (`memory:{user_id}`), named by a digest of the id: no query can reach another user's notes,
+and no count or ranking looks at them. An acknowledged note survives the end of the process and of the machine; deletion
+removes a note from every file, its index and its vector included.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.memory.entrytable import MAX_CHARS, query_words, snippet, spaced, why_no_index
+from gatewright.memory.entrytable import MAX_CHARS, query_words, snippet, space_words, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.policy.document import MemoryWeights
 from gatewright.record.database import Connection, Database
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 FOLDER = "notes"
 MAX_NOTES = 100_000
-"""How many notes one user may have."""
+"""Limit of notes per user."""
 _RANK_OFFSET = 60
-"""Of reciprocal rank fusion (Cormack and others, 2009): how little the first places differ."""
+"""Offset of reciprocal rank fusion (Cormack and others, 2009): it flattens the first places."""
 _CANDIDATES = 40
 _COMMON = 2_000
-"""A word that more notes hold says too little to rank them all by it."""
+"""Share of notes above which a word is too common to rank by."""
 _ROOM_CHARS = 12_000
-"""How long the texts of one answer are in all: what does not fit any more is cut to the stretch with a word."""
+"""Limit of the texts in one answer; a later text becomes the stretch around a word."""
 _EMBEDDED_AT_ONCE = 1_000
 _NO_VECTOR = "SELECT number, content FROM note WHERE vector IS NULL ORDER BY number DESC"
 _OPEN_STORES = 32
@@ -70,9 +70,9 @@ CREATE TABLE note (
 
 @frozen
 class NoteHit:
-    """A note that was found, or with ``note_id`` "" something that was said.
+    """A found note, or with ``note_id`` "" a found text of a conversation.
 
-    ``score``: above 0, 1 for the first by everything that was asked. ``is_sure``: false of what is just nearest.
+    ``score``: above 0, 1 for the first in every list. ``is_sure``: false for the merely nearest.
     """
 
     note_id: str
@@ -83,7 +83,7 @@ class NoteHit:
 
 @frozen
 class Note:
-    """A note as it is kept. Times in s since 1970."""
+    """A stored note. Times in s since 1970."""
 
     note_id: str
     content: str
@@ -92,10 +92,9 @@ class Note:
 
 
 class NoteStore:
-    """The notes of one user, in the file at ``path``, which appears with the first note.
+    """The notes of one user, in the file at ``path``, which the first note creates.
 
-    Methods may be called from any thread. Raises ToolFailure for what cannot be done, WorkspaceError for a file that
-    cannot be used.
+    Any thread may call. Raises ToolFailure for an impossible request, WorkspaceError for an unusable file.
     """
 
     def __init__(self, path: Path, user_id: str, clock: Clock, seal: HomeSeal | None = None) -> None:
@@ -105,47 +104,47 @@ class NoteStore:
         self._database, self._marking = _database(path, seal, self._make), _database(path, seal)
 
     def close(self) -> None:
-        """Let go of the file until it is used again."""
+        """Close the file until its next use."""
         self._marking.close()
         self._database.close()
 
     def save(self, *contents: str) -> tuple[str, ...]:
-        """Keep new notes, all or none; their ids. Raises ToolFailure when the user has too many."""
+        """Store new notes, all or none, and return their ids. Raises ToolFailure above the limit."""
         now = self._clock.wall_s()
         made = [(f"note-{uuid.uuid4()}", content, now, now, _vector_of(content)) for content in contents]
         with self._database.writing() as connection:
             if _count(connection) + len(made) > MAX_NOTES:
-                raise ToolFailure(f"there may be {MAX_NOTES:,} notes at most: delete some first", code="too-many-items")
+                raise ToolFailure(f"the limit is {MAX_NOTES:,} notes: delete some first", code="too-many-items")
             for row in made:
                 _insert(connection, row)
         return tuple(row[0] for row in made)
 
     def update(self, note_id: str, content: str) -> None:
-        """Put another text in the place of a note's, which keeps its id. Raises ToolFailure when there is none."""
+        """Replace the text of a note, which keeps its id. Raises ToolFailure if absent."""
         now, vector = self._clock.wall_s(), _vector_of(content)
         with self._database.writing() as connection:
             created_at = _remove(connection, note_id)
             _insert(connection, (note_id, content, created_at, now, vector))
-            _changed(connection)
+            _count_change(connection)
             _wipe(connection)
 
     def delete(self, note_id: str) -> None:
-        """Forget a note. Raises ToolFailure when there is none."""
+        """Delete a note. Raises ToolFailure if absent."""
         with self._database.writing() as connection:
             _remove(connection, note_id)
-            _changed(connection)
+            _count_change(connection)
             _wipe(connection)
 
     def content(self, note_id: str) -> str:
-        """The text of a note. Raises ToolFailure when there is none."""
+        """Return the text of a note. Raises ToolFailure if absent."""
         with self._database.reading() as connection:
             found = (
                 connection and connection.execute("SELECT content FROM note WHERE note_id = ?", (note_id,)).fetchone()
             )
-        return str(_required(found)[0])
+        return str(_require(found)[0])
 
     def list(self, *, limit: int = 100) -> tuple[Note, ...]:
-        """The notes that were changed last, the newest first."""
+        """List the notes by their last change, the newest first."""
         query = (
             "SELECT note_id, content, created_at, updated_at FROM note ORDER BY updated_at DESC, number DESC LIMIT ?"
         )
@@ -153,18 +152,18 @@ class NoteStore:
             return tuple(Note(*row) for row in connection.execute(query, (limit,))) if connection else ()
 
     def mark(self) -> object:
-        """A value that is another once a change of these notes can be read, whoever made it."""
+        """Return a value that differs after any visible change of these notes, by anybody."""
         return self._marking.mark()
 
     def search(
         self, query: str, *, top_k: int, said: Sequence[str] = (), weights: MemoryWeights | None = None
     ) -> list[NoteHit]:
-        """The notes that fit a query best, the best first: by meaning where a model is installed, and by words.
+        """Find the notes that fit a query, best first: by words, and by meaning if a model is installed.
 
-        ``said``: texts that are no notes and were found by words, the best first.
+        ``said``: other texts that a word search found, best first.
         """
         weights = weights or MemoryWeights()
-        found = self._found(query, top_k, weights)
+        found = self._find(query, top_k, weights)
         notes = {hit.content for hit in found}
         weight = 1.0 if _embedder() is None else weights.text
         others = [
@@ -176,41 +175,41 @@ class NoteStore:
             found = [hit for hit in found if hit.is_sure]
         return sorted([*found, *others], key=lambda hit: -hit.score)[:top_k]
 
-    def _found(self, query: str, top_k: int, weights: MemoryWeights) -> list[NoteHit]:
+    def _find(self, query: str, top_k: int, weights: MemoryWeights) -> list[NoteHit]:
         embedder = _embedder()
         if embedder is not None:
-            self._embed_missing(embedder)
+            self._fill_vectors(embedder)
         with self._database.reading() as connection:
             if connection is None:
                 return []
             words, is_sure = _by_words(connection, query), True
             if embedder is None:
-                scores = _fused((words, 1.0))
+                scores = _fuse((words, 1.0))
             else:
                 index = self._index = self._index or embedder.index()
                 (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
                 index.follow(connection, generation)
                 meaning, is_sure = index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
-                if words and weights.text:  # what is no more than the nearest has nothing to say beside them
+                if words and weights.text:  # mere neighbours must not compete with them
                     meaning, is_sure = (meaning if is_sure else []), True
-                scores = _fused((meaning, weights.vector), (words, weights.text))
+                scores = _fuse((meaning, weights.vector), (words, weights.text))
             best = sorted(scores, key=lambda number: (-scores[number], -number))[:top_k]
             rows = {number: row for number in best if (row := _row(connection, number)) is not None}
         return [NoteHit(row[0], row[1], round(scores[number], 4), is_sure) for number, row in rows.items()]
 
-    def _embed_missing(self, embedder: Embedder) -> None:
-        """Work out the vectors of notes that were kept where there was no model: some of them at each search.
+    def _fill_vectors(self, embedder: Embedder) -> None:
+        """Compute missing vectors of notes written without a model: some of them at each search.
 
-        Where nothing can be written the notes are found by their words.
+        A file that refuses writing leaves such notes to the word search.
         """
         with self._database.reading() as connection:
             if connection is None or connection.execute(f"{_NO_VECTOR} LIMIT 1").fetchone() is None:
                 return
         with suppress(WorkspaceError), self._database.writing() as connection:
             for number, content in connection.execute(f"{_NO_VECTOR} LIMIT {_EMBEDDED_AT_ONCE}").fetchall():
-                row = (embedder.stored(content), number)
+                row = (embedder.encode(content), number)
                 connection.execute("UPDATE note SET vector = ? WHERE number = ?", row)
-            _changed(connection)
+            _count_change(connection)
 
     def _make(self, connection: Connection) -> None:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -227,9 +226,9 @@ class NoteStore:
 
 
 class NoteBook:
-    """The notes of all users, each in a store of their own below ``folder``; no id reaches another user's.
+    """The notes of all users, each in an own store below ``folder``; no id reaches another user's.
 
-    ``keys``: the key folder; a file that was made with others is refused. None: ``folder`` is in no state folder.
+    ``keys``: the key folder; a store refuses a file made with other keys. None: ``folder`` is in no state folder.
     """
 
     def __init__(self, folder: Path, clock: Clock, *, keys: Path | None = None) -> None:
@@ -240,19 +239,19 @@ class NoteBook:
         self._stores: OrderedDict[str, NoteStore] = OrderedDict()
         self.weights = MemoryWeights()
 
-    def weighed(self, weights: MemoryWeights) -> NoteBook:
-        """The same notes, ranked by other weights."""
+    def with_weights(self, weights: MemoryWeights) -> NoteBook:
+        """Return the same notes, ranked by other weights."""
         other = copy(self)
         other.weights = weights
         return other
 
     @staticmethod
     def why_absent() -> str | None:
-        """Why no notes can be kept here; None: they can."""
+        """Explain why this machine cannot store notes; None if it can."""
         return why_no_index()
 
     def of(self, user_id: str) -> NoteStore:
-        """The notes of one user."""
+        """Return the store of one user."""
         with self._lock:
             if user_id not in self._stores:
                 self._stores[user_id] = self._store(user_id)
@@ -264,9 +263,9 @@ class NoteBook:
         return found
 
     def users(self) -> tuple[str, ...]:
-        """The users who have notes, sorted; a file that cannot be read, or is not the one of its user, names nobody.
+        """List the users with notes, sorted; skip an unreadable file, and one that is not its user's.
 
-        Raises ForeignStore where there are notes of somebody else's workspace.
+        Raises ForeignStore for notes of somebody else's workspace.
         """
         found: list[str] = []
         for name in self._names():
@@ -282,7 +281,7 @@ class NoteBook:
     def copy_to(
         self, state: Path, keys: Path, spend: Callable[[int], None], stop_if_cancelled: Callable[[], None]
     ) -> None:
-        """Copy the notes of all users into another state folder; ``spend`` is told the bytes of each file.
+        """Copy the notes of all users into another state folder; ``spend`` gets the bytes of each file.
 
         Raises WorkspaceError.
         """
@@ -295,7 +294,7 @@ class NoteBook:
                 copy_database(_database(self._folder / name, self._seal(name)), copy, stop_if_cancelled)
 
     def close(self) -> None:
-        """Let go of every file."""
+        """Close every file."""
         with self._lock:
             for store in self._stores.values():
                 store.close()
@@ -311,27 +310,27 @@ class NoteBook:
         return None if self._keys is None else HomeSeal(self._folder.parent, self._keys, f"{FOLDER}/{name}")
 
     def content(self, note_id: str, *, user_id: str) -> str:
-        """The text of a note. Raises ToolFailure when the user has none of that id."""
+        """Return the text of a note. Raises ToolFailure if the user has none of that id."""
         return self.of(user_id).content(note_id)
 
     async def save(self, content: str, *, user_id: str) -> str:
-        """Keep a new note; its id."""
+        """Store a new note and return its id."""
         return (await aio.to_thread(self.of(user_id).save, content))[0]
 
     async def update(self, note_id: str, content: str, *, user_id: str) -> None:
-        """Put another text in the place of a note's."""
+        """Replace the text of a note."""
         await aio.to_thread(self.of(user_id).update, note_id, content)
 
     async def delete(self, note_id: str, *, user_id: str) -> None:
-        """Forget a note."""
+        """Delete a note."""
         await aio.to_thread(self.of(user_id).delete, note_id)
 
     async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
-        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped.
+        """Answer ``hits``, best first, each with text, source, score, note_id; ``by_meaning``: a model helped.
 
-        ``sure``: false where nothing means something alike, and these are the nearest.
+        ``sure``: false if these are merely the nearest.
 
-        ``said``: what of a conversation has words of the query, the best first, ranked among the notes.
+        ``said``: texts of a conversation with words of the query, best first, to rank among the notes.
         """
 
         def work() -> JsonValue:
@@ -359,7 +358,7 @@ def _file_name(user_id: str) -> str:
 
 
 def _user_of(database: Database) -> str:
-    """Whose notes a file has; empty where it has none."""
+    """Return the user of a file's notes; empty without notes."""
     with closing(database), database.reading() as connection:
         if connection is None or not connection.execute("SELECT 1 FROM note LIMIT 1").fetchone():
             return ""
@@ -367,7 +366,7 @@ def _user_of(database: Database) -> str:
 
 
 def _embedder() -> Embedder | None:
-    """The model of the extra `embeddings`; None where it is not installed."""
+    """The model of the extra `embeddings`; None if not installed."""
     try:
         from gatewright.memory.embedding import load_embedder
     except ImportError:
@@ -377,13 +376,12 @@ def _embedder() -> Embedder | None:
 
 def _vector_of(content: str) -> bytes | None:
     embedder = _embedder()
-    return None if embedder is None else embedder.stored(content)
+    return None if embedder is None else embedder.encode(content)
 
 
 def _by_words(connection: Connection, query: str) -> list[int]:
-    """The notes with any of the words, those with more and rarer ones first; of words that stand nearly everywhere, the
-    newest notes that hold all of them.
-    """
+    """Find notes with any of the words, those with more and rarer ones first; if all words are common, the newest
+    notes with all of them."""
     words = query_words(query)
     if not words:
         return []
@@ -394,8 +392,8 @@ def _by_words(connection: Connection, query: str) -> list[int]:
     return [row[0] for row in connection.execute(select, (match, _CANDIDATES))]
 
 
-def _fused(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:
-    """The score of each note: for each list its weight, the less the further behind the note stands in it."""
+def _fuse(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:
+    """Score each note: every list adds its weight, reduced by the note's rank in it."""
     scores: dict[int, float] = {}
     for numbers, weight in ranked:
         for rank, number in enumerate(numbers if weight else ()):
@@ -416,34 +414,34 @@ def _count(connection: Connection) -> int:
 
 
 def _insert(connection: Connection, row: tuple[str, str, float, float, bytes | None]) -> None:
-    """A new note: id, text, when it was made and changed (s since 1970), vector."""
+    """Insert a note: id, text, times of creation and change (s since 1970), vector."""
     number = connection.execute("INSERT INTO note VALUES (NULL, ?, ?, ?, ?, ?)", row).lastrowid
-    connection.execute(f"INSERT INTO {_INDEX} (rowid, words) VALUES (?, ?)", (number, spaced(row[1])))
+    connection.execute(f"INSERT INTO {_INDEX} (rowid, words) VALUES (?, ?)", (number, space_words(row[1])))
 
 
 def _remove(connection: Connection, note_id: str) -> float:
-    """Take a note out of table and index; when it was made."""
+    """Remove a note from table and index, and return its time of creation."""
     query = "SELECT number, content, created_at FROM note WHERE note_id = ?"
-    number, content, created_at = _required(connection.execute(query, (note_id,)).fetchone())
-    words = (number, spaced(content))
+    number, content, created_at = _require(connection.execute(query, (note_id,)).fetchone())
+    words = (number, space_words(content))
     connection.execute(f"INSERT INTO {_INDEX} ({_INDEX}, rowid, words) VALUES ('delete', ?, ?)", words)
     connection.execute("DELETE FROM note WHERE number = ?", (number,))
     return float(created_at)
 
 
-def _changed(connection: Connection) -> None:
-    """Note that more has changed than that there are new notes, for whoever keeps vectors in memory."""
+def _count_change(connection: Connection) -> None:
+    """Count a change other than new notes, so that holders of vectors read them again."""
     connection.execute("UPDATE note_state SET generation = generation + 1")
 
 
 def _wipe(connection: Connection) -> None:
-    """Commit, so that nothing of what was removed stays in the index or in the log of the file."""
+    """Commit, and remove all traces of deleted notes from the index and the file's log."""
     connection.execute(f"INSERT INTO {_INDEX} ({_INDEX}) VALUES ('optimize')")
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def _required(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def _require(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
     if row is None:
-        raise ToolFailure("there is no note of that id", code="not-found")
+        raise ToolFailure("no note has that id", code="not-found")
     return row

@@ -1,7 +1,7 @@
-"""Blocks opened from the store, kept at hand, brought up to date by what others wrote, and written back step by step.
+"""Open blocks of the store: cached, updated with the writes of others, and written back step by step.
 
-Two processes that edit one block take turns: each first takes in the other's updates, so that their
-edits are merged. A document at hand is only trusted as far as the store agrees with it.
+Two processes that edit one block take turns: each first takes in the other's updates, which merges their edits. A
+cached document counts only as far as the store agrees with it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _HISTORY_BYTES = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Opened:
-    """A block at hand. ``unfolded``: bytes of the updates that are in no snapshot yet.
+    """A cached block. ``unfolded``: bytes of the updates that no snapshot holds yet.
 
-    ``settled``: it holds nothing that the store may not hold; False while it is being changed, or when that failed.
+    ``settled``: it agrees with the store; False during a change and after a failed one.
     """
 
     record: BlockRecord
@@ -45,13 +45,13 @@ class Opened:
 
     @property
     def last(self) -> int:
-        """The number of the last step that the block holds."""
+        """The number of the block's last step."""
         steps = self.block.steps
         return steps[-1].number if steps else self.snapshot_step
 
 
 class Shelf:
-    """The opened blocks of one store; all use is inside the store's own lock."""
+    """The open blocks of one store; every use is inside the store's own lock."""
 
     def __init__(self, store: BlockStore) -> None:
         self.store = store
@@ -60,15 +60,15 @@ class Shelf:
 
     @contextmanager
     def reading(self, owners: Sequence[str], label: str) -> Generator[Opened | None]:
-        """The block of the first owner that has one of that label, as it stands now; None for none."""
+        """Open the present block of the first owner that has the label; None if nobody has it."""
         with self.store.reading() as connection:
-            yield None if connection is None else self._opened(connection, owners, label)
+            yield None if connection is None else self._open(connection, owners, label)
 
     @contextmanager
     def changing(self, owners: Sequence[str], label: str) -> Generator[tuple[sqlite3.Connection, Opened | None]]:
-        """The same for changing it: what was done to it when the context ends is durable, or nothing is."""
+        """Open the block for a change; the end of the context stores all changes durably, or none."""
         with self.store.transaction() as connection:
-            opened = self._opened(connection, owners, label)
+            opened = self._open(connection, owners, label)
             if opened is None:
                 yield connection, None
                 return
@@ -84,14 +84,14 @@ class Shelf:
         opened.settled = True
 
     def records(self, owners: Sequence[str]) -> list[BlockRecord]:
-        """The blocks of these owners."""
+        """List the blocks of these owners."""
         from gatewright.memory import blocktable
 
         with self.store.reading() as connection:
             return [] if connection is None else blocktable.all_records(connection, owners)
 
     def record(self, owners: Sequence[str], label: str) -> BlockRecord | None:
-        """What is known of the block of the first owner that has one of that label; it is not opened."""
+        """Return the record of the block of the first owner that has the label, without opening it."""
         from gatewright.memory import blocktable
 
         with self.store.reading() as connection:
@@ -100,12 +100,12 @@ class Shelf:
             return next((r for owner in owners if (r := blocktable.find_record(connection, owner, label))), None)
 
     def forget(self, block_id: str) -> None:
-        """Read a block anew next time."""
+        """Drop a block, so that the next use reads it anew."""
         self._at_hand.pop(block_id, None)
 
     # inside
 
-    def _opened(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
+    def _open(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
         from gatewright.memory import blocktable
 
         found = (blocktable.find_record(connection, owner, label) for owner in owners)
@@ -113,7 +113,7 @@ class Shelf:
         if record is None:
             return None
         if self._process != os.getpid():
-            self._at_hand.clear()  # after a fork: two holders of one document would make different edits of one name
+            self._at_hand.clear()  # after a fork: two holders of one document would give different edits one name
             self._process = os.getpid()
         generation, snapshot_step = connection.execute(
             "SELECT generation, snapshot_step FROM block WHERE block_id = ?", (record.block_id,)
@@ -149,7 +149,7 @@ class Shelf:
         return Opened(record, block, generation, snapshot_step, sum(map(len, updates)))
 
     def _write(self, connection: sqlite3.Connection, opened: Opened, version: bytes, last: int) -> None:
-        """The new steps, the first that changed the content with the update; folded into a snapshot now and then."""
+        """Write the new steps, the first change with the update; now and then fold them into a snapshot."""
         from gatewright.memory import blocktable
 
         block, block_id = opened.block, opened.record.block_id
@@ -170,7 +170,7 @@ class Shelf:
             self._fold(connection, opened)
 
     def _fold(self, connection: sqlite3.Connection, opened: Opened) -> None:
-        """One snapshot in the place of the updates; a history much longer than the block is cut off."""
+        """Replace the updates by one snapshot; cut a history much longer than the block."""
         from gatewright.memory import blocktable
 
         block, block_id = opened.block, opened.record.block_id
@@ -186,7 +186,7 @@ class Shelf:
         opened.snapshot_step, opened.unfolded = opened.last, 0
 
     def _set_state(self, connection: sqlite3.Connection, opened: Opened) -> None:
-        """Note the state of the snapshot: of one from outside it was not known, and an undo may begin there."""
+        """Record the state of the snapshot: for a foreign one it was unknown, and an undo may begin there."""
         from gatewright.memory import blocktable
 
         for step in opened.block.steps:

@@ -1,6 +1,6 @@
-"""A copy of the blocks at rest, taken while others may write, for a workspace whose files stand elsewhere.
+"""A copy of the stored blocks, taken while others may write, for a workspace with its files elsewhere.
 
-It copies the file of the store as SQLite itself does, and knows no source: how a label changes is asked.
+SQLite itself copies the file; the caller decides how labels change.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BUSY_S = 5.0
 def copy_store(
     origin: HomeSeal, target: HomeSeal, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
 ) -> bool:
-    """Copy the block store of one state folder into another as it stands at one moment; whether there was one.
+    """Copy the block store of one state folder into another as of one moment; false without a store.
 
-    ``relabel(source_id, label)`` gives the label that a shared block has in the copy; ``stop_if_cancelled`` is called
-    between pieces and may raise. Raises WorkspaceError, ForeignStore for one that is not of the first.
+    ``relabel(source_id, label)`` returns a shared block's label in the copy; the copy calls ``stop_if_cancelled``
+    between pieces, and it may raise. Raises WorkspaceError, ForeignStore if the store is not of the first folder.
     """
 
     database = Database(origin.path, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL, home_seal=origin)
@@ -36,9 +36,9 @@ def copy_database(
     stop_if_cancelled: Callable[[], None],
     finish: Callable[[sqlite3.Connection], object] = bool,
 ) -> bool:
-    """Copy a file to where the seal of its copy says, and close it; whether there was one.
+    """Copy a file to the place of the copy's seal, and close it; false without a file.
 
-    ``finish`` is given the copy. Raises WorkspaceError.
+    ``finish`` gets the copy. Raises WorkspaceError.
     """
 
     def goes_on(_status: int, _rest: int, _all: int) -> None:
@@ -58,7 +58,7 @@ def copy_database(
 
 
 def _relabel(copy: sqlite3.Connection, relabel: Callable[[str, str], str]) -> None:
-    """In one transaction; of a store without blocks nothing is asked."""
+    """Change the labels in one transaction; ask nothing about a store without blocks."""
     if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone() is None:
         return
     columns = {row[1] for row in copy.execute("PRAGMA table_info(block)")}

@@ -311,7 +311,7 @@ def _ports(
         files,
         roots,
         agent_blocks(shelf, files),
-        notes.weighed(policy.memory),
+        notes.with_weights(policy.memory),
         WebClient(policy.web),
         streams,
         str(folder),

@@ -28,7 +28,7 @@ class SourceTexts:
         """The level of the file; none where no running source has it."""
         return self._sources.level_of_label(record.label).permission
 
-    def fitted(self, text: str, edit: Edit) -> Edit:
+    def fit_line_ends(self, text: str, edit: Edit) -> Edit:
         """The edit with the line ends of the text, as the sources themselves do it."""
         from gatewright.blocks.edit import Append, Replace
 

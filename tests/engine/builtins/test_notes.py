@@ -264,7 +264,7 @@ async def test_note_of_another_user_is_as_one_that_does_not_exist(bench: Bench) 
         for tool, more in (("memory_update", {"content": "mine"}), ("memory_delete", {})):
             outcome = await bench.call("bob", tool, note_id=note_id, **more)
             assert (outcome.status, outcome.code) == (Status.FAILED, "not-found")
-            assert outcome.output == "Tool execution failed: there is no note of that id"
+            assert outcome.output == "Tool execution failed: no note has that id"
     assert await bench.found("ada", "safe") == ["the safe opens with 1234"]
 
 

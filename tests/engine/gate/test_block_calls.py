@@ -20,7 +20,7 @@ from gatewright.tools import LabelParameter, Normalization, ResultType, Tool, To
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import POLICY, BlockBench, opened
 
-NO_BLOCK = "Tool execution failed: there is no block with that label"
+NO_BLOCK = "Tool execution failed: no block has that label"
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_a_store_that_another_process_holds_is_refused_in_the_end(
     first, second = BlockStore(tmp_path / "b.sqlite"), BlockStore(tmp_path / "b.sqlite")
     with first.exclusive():
         assert second.get("file:1:a") is None
-        with pytest.raises(WorkspaceError, match="held by another process"), second.exclusive():
+        with pytest.raises(WorkspaceError, match="locked by another process"), second.exclusive():
             pass
     with second.exclusive():
         put(second, "file:1:a")

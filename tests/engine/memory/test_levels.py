@@ -137,7 +137,7 @@ def test_reading_is_let_by_every_level_but_none(bench: Bench, level: Permission)
     ]
     for read in readings:
         if level is Permission.NONE:
-            with pytest.raises(ToolFailure, match=r"^there is no block with that label$"):
+            with pytest.raises(ToolFailure, match=r"^no block has that label$"):
                 read()
         else:
             read()
@@ -152,7 +152,7 @@ def test_an_unknown_block_gets_the_words_of_a_hidden_one(tmp_path: Path) -> None
             lambda: service.edit("x", Append("y"), author=ANN, granted=Action.DELETE),
             lambda: service.delete("x", granted=Action.DELETE),
         ):
-            with pytest.raises(ToolFailure, match=r"^there is no block with that label$"):
+            with pytest.raises(ToolFailure, match=r"^no block has that label$"):
                 run()
 
 

@@ -150,7 +150,7 @@ def test_newest_messages_are_kept_and_one_can_be_forgotten(bench: BlockBench, mo
     assert not bench.workspace.conversations("bob").forget(newest)
     assert talk.forget(newest)
     assert [entry.content for entry in talk.list()] == ["message 3", "message 2"]
-    with pytest.raises(ToolFailure, match="a message is of user, assistant"):
+    with pytest.raises(ToolFailure, match="role of a message is one of user, assistant"):
         talk.append("owner", "x")
     with pytest.raises(ToolFailure, match="at most"):
         talk.append("user", "x" * 65_537)

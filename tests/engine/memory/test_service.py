@@ -98,7 +98,7 @@ def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service:
         lambda: service.edit("n", Undo(), author=ANN, granted=ALL),
         lambda: service.note("n", "pin", author=ANN, granted=ALL),
     ):
-        with pytest.raises(ToolFailure, match="was archived"):
+        with pytest.raises(ToolFailure, match="is archived"):
             change()
     assert service.render("n") == "one"
     assert not service.get("n").pinned

@@ -463,7 +463,7 @@ async def test_label_that_is_taken_is_refused_with_a_sentence_and_another_can_be
     dialog = await dialog_of(CreateDialog)
     QTest.keyClicks(dialog.label, "tea")
     bench.press("memory_new.accept", dialog)
-    await until(lambda: dialog.fault.text() == "there is a block with that label already")
+    await until(lambda: dialog.fault.text() == "a block with that label exists already")
     QTest.keyClicks(dialog.label, " too")
     bench.press("memory_new.accept", dialog)
     await until(lambda: bench.shown == "tea too")
@@ -637,7 +637,7 @@ async def test_what_was_agreed_to_for_a_block_is_not_done_to_another_one_of_its_
     bench.press(button, dialog)
     await settled(bench.window)
     await until(bench.window.message.isVisible)
-    wanted = "another one has its label" if anew else "there is no block with that label"
+    wanted = "another one has its label" if anew else "no block has that label"
     assert wanted in bench.window.message.text
     assert [record.label for record in bench.theirs.list()] == ["note", "persona", "tea"][0 if anew else 1 :]
     if anew:
