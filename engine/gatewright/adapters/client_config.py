@@ -1,7 +1,7 @@
-"""The configuration files of MCP clients: which servers they name, as catalogs of a policy.
+"""The configuration files of MCP clients: the servers that they name, as catalogs of a policy.
 
-A policy is read by others than the operator, so no value of a variable or a header is taken out of a client's file,
-only its name; a server with a secret in anything else that a policy would keep of it is refused.
+Others than the operator may read a policy, so it takes only the names of variables and headers from a client's file,
+never their values; a server with a secret anywhere else makes no catalog.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gatewright.policyfile.reader import catalog_fault
 
 @frozen
 class Client:
-    """A program that uses MCP servers. ``key`` holds the servers in its file; ``extra`` is in each entry of ours.
+    """A program that uses MCP servers. ``key`` holds the servers in its file; ``extra`` goes into each entry of ours.
 
-    ``files``: where the user's own configuration is, by ``sys.platform``; ``project_file``: that of a project's folder.
+    ``files``: the user's own configuration, by ``sys.platform``; ``project_file``: the one in a project's folder.
     """
 
     client_id: str
@@ -41,7 +41,7 @@ class Client:
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def user_file(self, platform: str, home: Path, environment: Mapping[str, str]) -> Path:
-        """Where this user's configuration is, whether it is there or not."""
+        """Return the path of this user's configuration, which may be missing."""
         written = self.files.get(platform, self.files["linux"])
         config = environment.get("XDG_CONFIG_HOME") or str(home / ".config")
         roaming = environment.get("APPDATA") or str(home / "AppData" / "Roaming")
@@ -93,10 +93,10 @@ CLIENTS = (
 
 @frozen
 class ClientServer:
-    """A server of a client's file: the catalog that it makes, or why it makes none.
+    """A server of a client's file: its catalog, or the reason why it has none.
 
-    ``notes``: what the operator has to know or do; ``is_disabled``: the client has it switched off.
-    ``values``: what the file gives the variables of the catalog, for the server alone.
+    ``notes``: advice for the operator; ``is_disabled``: the client has switched it off. ``values``: the file's values
+    for the catalog's variables, for the server alone.
     """
 
     server_id: str
@@ -109,7 +109,7 @@ class ClientServer:
 
 @frozen
 class Surroundings:
-    """What a client would put in place of ``${userHome}`` and ``${workspaceFolder}``; None: that is not known here."""
+    """The values that a client puts in place of ``${userHome}`` and ``${workspaceFolder}``; None if unknown here."""
 
     home: Path
     workspace: Path | None = None
@@ -125,19 +125,19 @@ class Surroundings:
 
 
 def client_named(client_id: str) -> Client:
-    """The client with that id. Raises WorkspaceError, which names those there are."""
+    """Find the client with that id. Raises WorkspaceError, which names the known ones."""
     for client in CLIENTS:
         if client.client_id == client_id:
             return client
-    raise WorkspaceError(f"no client `{client_id}`; there are {', '.join(client.client_id for client in CLIENTS)}")
+    raise WorkspaceError(f"no client `{client_id}`; known are {', '.join(client.client_id for client in CLIENTS)}")
 
 
 def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
-    """The servers that a client's file names, or a piece of one as a server's documentation shows it.
+    """Read the servers of a client's file, or of a piece in the form that a server's documentation shows.
 
-    Raises WorkspaceError when the text is not JSON (comments and trailing commas may be), or names no servers.
+    Raises WorkspaceError for a text that is not JSON (comments and trailing commas are fine), or names no servers.
     """
-    text, keys = _located(text)
+    text, keys = _locate(text)
     found = cast("Mapping[str, JsonValue]", _inside(read_json(text), keys))
     named = [member.key for member in members(text, keys)]
     taken: set[str] = set()
@@ -153,7 +153,7 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"][:2] if part not in {"str", "_Program"})
-            said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is no object"
+            said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is not an object"
             servers.append(ClientServer(server_id, None, scrub_text(said)[0], twice))
         except _Refused as refused:
             servers.append(ClientServer(server_id, None, scrub_text(str(refused))[0], twice))
@@ -166,7 +166,7 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
 
 
 def servers_key(text: str) -> tuple[str, ...]:
-    """The keys that lead to the servers in a client's file; () when it names none."""
+    """Return the keys that lead to the servers in a client's file; () if it names none."""
     value = read_json(text) if text.strip("\ufeff \t\r\n") else {}
     return next((keys for keys in _PLACES if isinstance(_inside(value, keys), dict)), ())
 
@@ -175,7 +175,7 @@ _PLACES = (*dict.fromkeys((client.key,) for client in CLIENTS), ("mcp", "servers
 
 
 class _Program(BaseModel):
-    """A command with its arguments in one object, as older files of Zed have it."""
+    """A command and its arguments in one object, as older files of Zed write it."""
 
     path: str
     args: list[str] = []
@@ -183,7 +183,7 @@ class _Program(BaseModel):
 
 
 class _Entry(BaseModel):
-    """What the clients write for one server; each has some of it."""
+    """One server in the words of the clients; each client uses some of these keys."""
 
     model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
 
@@ -203,7 +203,7 @@ class _Entry(BaseModel):
 
     @property
     def address(self) -> str | None:
-        """Where a running server is reached."""
+        """The address of a running server."""
         return self.http_url or self.server_url or self.url
 
 
@@ -214,11 +214,11 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 
 
 class _Refused(Exception):
-    """The entry makes no catalog; the words say why."""
+    """The entry makes no catalog; the message says why."""
 
 
 def catalog_id(name: str, taken: Iterable[str]) -> str:
-    """An id for the catalog of a server, as near to its name as can be, that none of ``taken`` is equal to."""
+    """Make a catalog's id, close to the server's name and different from all ``taken``."""
     plain = _NOT_IN_ID.sub("-", name).strip("-.")[:48] or "server"
     plain = f"server-{plain}" if _DEVICE.match(plain) else plain
     folded = {one.casefold() for one in taken}
@@ -227,7 +227,7 @@ def catalog_id(name: str, taken: Iterable[str]) -> str:
 
 
 def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
-    """The variables that a catalog names, with the values that its entry in the client's file gives them."""
+    """Return the catalog's variables with their values from its entry in the client's file."""
     given = _Entry.model_validate(entry)
     env = dict(given.env or {})
     if isinstance(given.command, _Program):
@@ -241,7 +241,7 @@ def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
 
 
 def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
-    """The same as a server gets them: as texts, without empty ones and those that only the client can fill in."""
+    """Return the same as texts for a server, without empty ones and those that only the client can fill in."""
     given = {name: value for name, value in variables_of(entry, catalog).items() if value is not None}
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
     return {name: text for name, text in texts.items() if text and not _PLACEHOLDER.search(text)}
@@ -252,15 +252,15 @@ def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catal
     catalog = Catalog(server_id, CatalogType.MCP)
     _refuse_secret("its name", server_id)
     if given.command is not None:
-        catalog = _started(catalog, given, around, notes)
+        catalog = _add_command(catalog, given, around, notes)
     elif given.address:
-        catalog = _reached(catalog, given, around, notes)
+        catalog = _add_address(catalog, given, around, notes)
     elif given.source == "extension" or "settings" in (given.model_extra or {}):
         raise _Refused("an extension of Zed runs it: the file does not say how it is started")
     else:
         raise _Refused("it has neither a `command` nor a `url`")
     if given.env_file:
-        notes.append("the variables of its `envFile` are not passed on: put their names into `env`")
+        notes.append("the variables of its `envFile` do not reach the server: put their names into `env`")
     unknown = sorted(key for key in given.model_extra or {} if key not in _CLIENTS_OWN)
     if unknown:
         notes.append(f"not taken: {', '.join(f'`{printable(key)}`' for key in unknown[:8])}")
@@ -268,10 +268,10 @@ def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catal
 
 
 _CLIENTS_OWN = frozenset({"alwaysAllow", "autoApprove", "description", "dev", "gallery", "name", "settings", "version"})
-"""Keys that say how the client itself treats a server."""
+"""Keys about the client's own treatment of a server."""
 
 
-def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
+def _add_command(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
     program = given.command if isinstance(given.command, _Program) else None
     command = program.path if program is not None else cast("str", given.command)
     args = [*(program.args if program is not None else ()), *(given.args or ())]
@@ -279,36 +279,36 @@ def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
     if command.startswith("~/"):
         command = f"{around.home}{command[1:]}"
     places = ("the command", *(f"argument {number}" for number in range(1, len(args) + 1)))
-    whole = [_defaulted(word, what, notes) for word, what in zip((command, *args), places, strict=True)]
+    whole = [_fill_defaults(word, what, notes) for word, what in zip((command, *args), places, strict=True)]
     for before, word, what in zip(("", *whole), whole, places, strict=False):
         _refuse_secret(what, word, f"{before}={word}" if before.startswith("-") and "=" not in before else word)
     _refuse_secret("the command with its arguments", *_as_commands(whole))
-    whole = [_filled(word, what, around) for word, what in zip(whole, places, strict=True)]
+    whole = [_fill(word, what, around) for word, what in zip(whole, places, strict=True)]
     names: list[str] = []
     for name in env:
         _refuse_secret("the name of a variable", name)
         if _VARIABLE.fullmatch(name):
             names.append(name)
         else:
-            notes.append(f"`{printable(name)}` is no name of a variable, and is left out")
+            notes.append(f"`{printable(name)}` cannot name a variable, and is left out")
     if names:
         told = ", ".join(f"`{name}`" for name in names)
         notes.append(f"the values of {told} stay in the client's file: the policy has only the names")
     cwd = str(around.workspace) if around.workspace is not None else None
     if given.cwd:
-        cwd = _defaulted(given.cwd, "`cwd`", notes)
+        cwd = _fill_defaults(given.cwd, "`cwd`", notes)
         _refuse_secret("`cwd`", cwd)
-        cwd = _filled(cwd, "`cwd`", around)
+        cwd = _fill(cwd, "`cwd`", around)
     return replace(catalog, command=whole[0], args=tuple(whole[1:]), env=tuple(names), cwd=cwd)
 
 
-def _reached(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
-    address = _defaulted(cast("str", given.address), "the address", notes)
+def _add_address(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
+    address = _fill_defaults(cast("str", given.address), "the address", notes)
     if scrub_text(address)[1]:
         raise _Refused("its address holds a secret, and a policy is read by others: name a header instead")
-    url = _filled(address, "the address", around)
+    url = _fill(address, "the address", around)
     if given.type == "sse" or url.rstrip("/").endswith("/sse"):
-        notes.append("it says that it speaks the older SSE: it is asked by streamable HTTP, at the same address")
+        notes.append("it says that it speaks the older SSE; Gatewright uses streamable HTTP at the same address")
     headers: dict[str, str] = {}
     for header, value in (given.headers or {}).items():
         own = f"{catalog.catalog_id}_{header}".upper()
@@ -324,7 +324,7 @@ def _reached(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
 
 
 def _header_variable(value: str) -> str | None:
-    """The variable that is the whole value of a header."""
+    """Return the variable that is the whole value of a header."""
     found = _PLACEHOLDER.fullmatch(value)
     name = found[1].removeprefix("env:") if found is not None else ""
     return name if _VARIABLE.fullmatch(name) else None
@@ -335,7 +335,7 @@ _GLUED = re.compile(r"(-[A-Za-z])([^-].*)", re.DOTALL)
 
 
 def _as_commands(words: Sequence[str]) -> Iterator[str]:
-    """The words as one command, and as the same with a blank between a flag of one letter and its value."""
+    """Yield the words as one command, then again with a blank between a one-letter flag and its value."""
     kept = [_PARTS_WORDS.sub("_", word) for word in words]
     yield " ".join(kept)
     yield " ".join(_GLUED.sub(r"\1 \2", word) if _GLUED.fullmatch(word) else word for word in kept)
@@ -349,21 +349,21 @@ def _refuse_secret(what: str, *texts: str) -> None:
         )
 
 
-def _defaulted(text: str, what: str, notes: list[str]) -> str:
-    """``text`` with their defaults for placeholders that have one."""
+def _fill_defaults(text: str, what: str, notes: list[str]) -> str:
+    """Replace the placeholders that have a default by it."""
 
     def default(found: re.Match[str]) -> str:
         _name, is_default, value = found[1].partition(":-")
         if not is_default:
             return found[0]
-        notes.append(f"{what}: `{printable(found[0])}` is taken as its default")
+        notes.append(f"{what}: `{printable(found[0])}` counts as its default")
         return value
 
     return _PLACEHOLDER.sub(default, text)
 
 
-def _filled(text: str, what: str, around: Surroundings) -> str:
-    """``text`` with values for its placeholders; what only the client could fill in is refused."""
+def _fill(text: str, what: str, around: Surroundings) -> str:
+    """Replace the placeholders by their values; refuse those that only the client can fill in."""
 
     def value(found: re.Match[str]) -> str:
         known = around.values.get(found[1])
@@ -374,8 +374,8 @@ def _filled(text: str, what: str, around: Surroundings) -> str:
     return _PLACEHOLDER.sub(value, text)
 
 
-def _located(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with the keys that lead to its servers; a piece out of a file gets the braces that it lacks."""
+def _locate(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text with the keys that lead to its servers; add the braces that a piece of a file lacks."""
     piece = text.strip("\ufeff \t\r\n")
     if piece.startswith('"'):
         text = "{" + piece.rstrip(",") + "}"
@@ -387,7 +387,7 @@ def _located(text: str) -> tuple[str, tuple[str, ...]]:
     if alone and all(isinstance(one, dict) and one.keys() & _MARKS for one in alone):
         return text, ()
     names = ", ".join(f"`{'.'.join(keys)}`" for keys in _PLACES)
-    raise WorkspaceError(f"it names no MCP servers: none of {names} is there")
+    raise WorkspaceError(f"it names no MCP servers: it has none of {names}")
 
 
 _MARKS = frozenset({"command", "url", "serverUrl", "httpUrl"})

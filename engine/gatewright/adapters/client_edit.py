@@ -1,7 +1,7 @@
-"""The gateway in a client's configuration file, in the place of the servers that it stands before.
+"""The gateway in a client's configuration file, in place of the servers behind it.
 
-The rest of the file stays as it is, comments too. What the variables of those servers hold goes from their entries into
-the gateway's, which hands each server those that its catalog names; the difference that is shown says no value.
+The rest of the file stays, comments too. The variables of those servers move from their entries to the gateway's, which
+hands each server the ones that its catalog names; the visible difference shows no value.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SECRET = ("env", "headers")
 
 @frozen
 class GatewayEdit:
-    """A client's file with the gateway in it: ``text`` whole, ``difference`` to show, in which no value stands.
+    """A client's file with the gateway in it: the whole ``text``, and a ``difference`` without values to show.
 
-    ``replaced``: the servers whose place it takes; ``direct``: those that the client still reaches past it, each with
-    the reason; ``handed``: the variables that the gateway gets from the file; ``entry``: what starts it, without them.
+    ``replaced``: the servers that it replaces; ``direct``: the servers that the client still reaches without it, with
+    the reason; ``handed``: the variables that the gateway gets from the file; ``entry``: its command, without them.
     """
 
     text: str
@@ -45,15 +45,15 @@ class GatewayEdit:
 def put_gateway(
     text: str, client: Client, catalogs: Sequence[Catalog], command: Sequence[str], around: Surroundings
 ) -> GatewayEdit:
-    """The edit of a client's file after which it starts ``command`` instead of the servers that are in ``catalogs``.
+    """Edit a client's file so that it starts ``command`` instead of the servers in ``catalogs``.
 
-    A ``--wait`` that the file has for the gateway stays where the command has none. An empty ``text`` is a file that is
-    not there yet. Raises WorkspaceError when it is not JSON.
+    A ``--wait`` in the gateway's old entry stays if the command has none. An empty ``text`` stands for a missing file.
+    Raises WorkspaceError if it is not JSON.
     """
     before = text if text.strip("\ufeff \t\r\n") else "{}\n"
     keys = servers_key(before) or (client.key,)
     entries = _object(read_json(before), keys)
-    served, direct = _sorted(before, entries, catalogs, around)
+    served, direct = _split(before, entries, catalogs, around)
     env = _variables(entries, served, direct)
     own = [name for name, entry in entries.items() if _is_gateway(entry)]
     before_us = entries[own[0]] if own else None
@@ -72,10 +72,10 @@ def put_gateway(
     return GatewayEdit(after, bare, _difference(text and before, after, keys), tuple(served), direct, tuple(env))
 
 
-def _sorted(
+def _split(
     text: str, entries: Mapping[str, JsonValue], catalogs: Sequence[Catalog], around: Surroundings
 ) -> tuple[dict[str, Catalog], dict[str, str]]:
-    """The servers that the policy has as catalogs, each with that catalog, and the others with the reason."""
+    """Split the servers into those with a catalog in the policy and the others, with the reason."""
     served: dict[str, Catalog] = {}
     direct: dict[str, str] = {}
     for server in read_servers(text, around) if entries else ():
@@ -94,7 +94,7 @@ def _stands_for(one: Catalog, other: Catalog) -> bool:
 
 
 def is_same_server(one: Catalog, other: Catalog) -> bool:
-    """Whether two catalogs are one server: by what starts or reaches it, whatever their ids."""
+    """Tell whether two catalogs start or reach the same server, whatever their ids."""
     if one.command is None:
         return one.url is not None and one.url == other.url
     return (one.command, one.args) == (other.command, other.args)
@@ -103,7 +103,7 @@ def is_same_server(one: Catalog, other: Catalog) -> bool:
 def _variables(
     entries: Mapping[str, JsonValue], served: dict[str, Catalog], direct: dict[str, str]
 ) -> dict[str, JsonValue]:
-    """The variables of the servers; one that two servers have with different values keeps the second one direct."""
+    """Collect the servers' variables; if two servers differ on a value, the second one stays direct."""
     env: dict[str, JsonValue] = {}
     givers: dict[str, str] = {}
     for name, catalog in list(served.items()):
@@ -137,7 +137,7 @@ def _wait_of(entry: JsonValue) -> tuple[JsonValue, ...]:
 
 
 def _check(before: str, after: str, keys: Sequence[str], gone: set[str], entry: JsonValue) -> None:
-    """The edit must have done just this, whatever the text looks like."""
+    """Verify that the edit did exactly this, whatever the text looks like."""
     wanted = read_json(before)
     inner = cast("dict[str, JsonValue]", wanted)
     for key in keys:
@@ -156,7 +156,7 @@ def _object(value: JsonValue, keys: Sequence[str]) -> dict[str, JsonValue]:
 
 
 def _difference(before: str, after: str, keys: Sequence[str]) -> str:
-    """Unified, with the values of variables and headers hidden, and whatever else looks like a secret."""
+    """Return a unified difference that hides values of variables and headers, and anything else like a secret."""
     old, new = (_without_values(text, keys).splitlines() for text in (before, after))
     return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=3))[2:])
 

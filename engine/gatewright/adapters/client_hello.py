@@ -1,7 +1,7 @@
-"""The name that a TLS client asks for, read off the beginning of a connection (RFC 8446, RFC 6066).
+"""The host name in a TLS ClientHello, read from the first bytes of a connection (RFC 8446, RFC 6066).
 
-Whatever a server could read in another way than it is read here is refused: several names, an extension twice, lengths
-that do not fit, and a name that the client encrypts.
+Refuses everything that a server could read differently: several names, a repeated extension, wrong lengths, and an
+encrypted name.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _ENCRYPTED_NAMES = frozenset({0xFE0D, 0xFFCE})
 
 @frozen
 class ClientHello:
-    """The first message of a client: its bytes, and the name that it asks for (None: none)."""
+    """The first message of a client: its bytes, and the requested name (None without one)."""
 
     content: bytes
     name: str | None
 
 
 class HelloRefused(Exception):
-    """Bytes that begin as TLS and are no plain ClientHello; the message says why."""
+    """Bytes that begin like TLS but are no plain ClientHello; the message says why."""
 
 
 def begins_as_tls(begin: bytes) -> bool:
-    """Tell whether a connection may begin a TLS record, as far as its first bytes tell."""
+    """Tell whether the first bytes may begin a TLS record."""
     return begin[0] in _RECORDS and begin[1:2] in {b"", bytes((_MAJOR,))}
 
 
 async def read_client_hello(begin: bytes, reader: asyncio.StreamReader) -> ClientHello:
-    """The ClientHello of which ``begin`` was read already. Raises HelloRefused and IncompleteReadError."""
+    """Read the ClientHello after its bytes ``begin``. Raises HelloRefused and IncompleteReadError."""
     read, message = bytearray(begin), bytearray()
     while True:
         read += await reader.readexactly(5 - len(begin))
@@ -60,7 +60,7 @@ async def read_client_hello(begin: bytes, reader: asyncio.StreamReader) -> Clien
 
 
 class _Bytes:
-    """Bytes that are taken from the front. Raises HelloRefused where there are fewer."""
+    """A reader of bytes from the front. Raises HelloRefused if too few are left."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0
@@ -76,7 +76,7 @@ class _Bytes:
         return int.from_bytes(self.take(size))
 
     def block(self, size: int) -> bytes:
-        """The bytes that stand behind their length, a number of ``size`` bytes."""
+        """Take a block behind its length, a number of ``size`` bytes."""
         return self.take(self.number(size))
 
     @property

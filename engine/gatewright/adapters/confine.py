@@ -1,11 +1,11 @@
-"""Rooms: what a `Confinement` says holds in the kernel for the processes in one, by bubblewrap.
+"""Rooms: bubblewrap makes the kernel enforce a `Confinement` on the processes in one.
 
-A room has an empty root with the parts of the system that can only be read, its plan's mounts, devices, processes, a
-home, a folder for what is temporary and a network of its own, of which one port leads to the proxy of its hosts. The
-filter of system calls (`seccomp`) holds from the beginning; `confined_init` closes the rest and becomes the program
-once it is told to. Nothing of a room is on disk, and nothing of it outlives this program.
+A room has an empty root with the read-only parts of the system, its plan's mounts, devices, processes, a home, a
+temporary folder and an own network with one port, which leads to the proxy of its hosts. The filter of system calls
+(`seccomp`) holds from the start; `confined_init` closes the rest and becomes the program on command. A room leaves
+nothing on disk, and nothing in it outlives this program.
 
-Over 450 lines, because a room, what it needs from others and the start of a process in it are read together.
+One module, since a room, its needs and the start of a process in it belong together.
 """
 
 from __future__ import annotations
@@ -48,38 +48,38 @@ from gatewright.sources.writeback import WriteBack
 
 NOT_CONFINED = "not-confined"
 PROXY_PORT = 39128
-"""The port on which the proxy listens in a room that has hosts."""
+"""Port of the proxy in a room with hosts."""
 _SHELL = "/bin/sh"
 _IGNORING = 'trap "" HUP INT QUIT TERM; exec "$@"'
-"""bubblewrap would end the program at once by a signal that the program itself is to answer."""
+"""bubblewrap would end the program at once on a signal that the program itself must handle."""
 _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
-"""The longest that a room may take to stand; on a busy machine it takes some hundredths of a second."""
+"""Limit for building a room, in s; a busy machine takes some hundredths of a second."""
 _MAX_ANSWER = 256
-_UNKNOWN = "the files that it may see are not known any more"
+_UNKNOWN = "it is no longer known which files it may see"
 _APPEARED = "a file appeared that it may not see"
 _SAID_CHARS = 300
 _GRANTED = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: "write and delete"}
 
 
 class Planner(Protocol):
-    """Works out the mounts of a room."""
+    """The planner of a room's mounts."""
 
     def plan(self, confinement: Confinement, /) -> RoomPlan:
-        """The mounts, worked out in a thread. Raises ToolFailure where what is to hold cannot be held."""
+        """Plan the mounts, in a thread. Raises ToolFailure if they cannot enforce the confinement."""
         ...
 
     def watch(self, confinement: Confinement, plan: RoomPlan, listener: Room, /) -> Watch:
-        """Follow the folders, and tell the room."""
+        """Watch the folders and notify the room."""
         ...
 
     def differences(self, plan: RoomPlan, /) -> Sequence[Difference]:
-        """The changes that processes made in the private copies of a plan, until its watch is closed."""
+        """Return the changes that processes made in the plan's private copies, until its watch closes."""
         ...
 
 
 class Watch(Protocol):
-    """Follows the folders of a room."""
+    """A watch over the folders of a room."""
 
     @property
     def plan(self) -> RoomPlan:
@@ -87,35 +87,35 @@ class Watch(Protocol):
         ...
 
     def check(self) -> None:
-        """Wait until all was seen that happened up to now. Raises ToolFailure when it is dead or behind."""
+        """Wait until it has seen every change so far. Raises ToolFailure if it is dead or behind."""
         ...
 
     def close(self) -> None:
-        """Follow them no more."""
+        """Stop watching."""
         ...
 
 
 class Proxy(Protocol):
-    """Connects the processes of a room to its hosts."""
+    """The connection of a room's processes to its hosts."""
 
     @property
     def missed(self) -> Sequence[Connection]:
-        """The last connections that were refused, or that did not come about."""
+        """The last connections that it refused or could not make."""
         ...
 
     async def listen(self, listener: socket.socket, /) -> Callable[[], None]:
-        """Answer on a port of the room; what is returned ends that."""
+        """Answer on a port of the room; the result ends that."""
         ...
 
     async def close(self) -> None:
-        """End every connection and listen no more."""
+        """End every connection and stop listening."""
         ...
 
 
 class Confiner:
-    """The rooms of one workspace. ``proxy`` makes what connects a room to its hosts.
+    """The rooms of one workspace. ``proxy`` makes the connection of a room to its hosts.
 
-    ``write_back`` makes what writes back what was changed in private copies; it is told which agents a room serves.
+    ``write_back`` makes the writer of changes in private copies; it gets the agents that a room serves.
     """
 
     def __init__(
@@ -129,32 +129,32 @@ class Confiner:
 
     @staticmethod
     def why_not() -> str:
-        """The reason why no process can be confined on this system, and what to do; empty where it can. Tried once."""
+        """Explain why this system cannot confine a process, and what to do; empty if it can. Tried once."""
         return why_no_room()
 
     async def require(self) -> None:
-        """Raises ToolFailure where no process can be confined."""
+        """Raises ToolFailure if no process can be confined."""
         if why := await in_own_thread(why_no_room):
-            raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
+            raise ToolFailure("this cannot be confined here, so it does not start", code=NOT_CONFINED, detail=why)
 
     async def room(
         self, confinement: Confinement, own: tuple[Mount, ...] = (), *, write_back: WriteBack | None = None
     ) -> Room:
-        """A room, to be closed. ``own``: what of ours it gets besides, at places where nothing else is.
+        """Open a room, for the caller to close. ``own``: our own mounts for it, at otherwise empty places.
 
-        ``write_back``: for its private copies, instead of what is made for a room.
+        ``write_back``: the writer for its private copies, instead of the usual one.
 
-        Raises ToolFailure where it cannot be had, or its files not be looked through.
+        Raises ToolFailure if the room cannot be made, or its files cannot be searched.
         """
         await self.require()
         if confinement.hosts and self._proxy is None:
-            raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
+            raise ToolFailure("it cannot get a network here", code=NOT_CONFINED)
         has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
         served = set[str]()
         if write_back is None and self._write_back is not None and has_copies:
             write_back = self._write_back(confinement, served)
         if has_copies and write_back is None:
-            raise ToolFailure("nothing could be written back from a private copy here", code=NOT_CONFINED)
+            raise ToolFailure("a private copy could not be written back here", code=NOT_CONFINED)
         proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
         room = Room(confinement, proxy, own, write_back)
         room.served = served
@@ -163,9 +163,9 @@ class Confiner:
 
 
 class Room:
-    """One confinement, with any number of processes in it, one after the other or at once.
+    """One confinement, with any number of processes in it, in turn or at once.
 
-    `process` makes one; whoever starts it another way takes a `launch`.
+    `process` makes one; a caller that starts it another way takes a `launch`.
     """
 
     def __init__(
@@ -180,34 +180,34 @@ class Room:
         self._first_plan = RoomPlan()
         self.landlock = ""
         self.served = set[str]()
-        """The agents whose calls its processes served."""
+        """Agents whose calls its processes served."""
         self._watch: Watch | None = None
         self._why_over = ""
         self._lock = Lock()
         self._launches: set[Launch] = set()
 
     def open(self, planner: Planner) -> None:
-        """Plan it and follow its files. Raises ToolFailure."""
+        """Plan the room and watch its files. Raises ToolFailure."""
         plan = planner.plan(self.confinement)
         self._first_plan, self._look = plan, partial(planner.differences, plan)
         self._watch = planner.watch(self.confinement, plan, self)
 
     @property
     def plan(self) -> RoomPlan:
-        """The mounts of what starts now."""
+        """The mounts for the next process."""
         plan = self._watch.plan if self._watch is not None else RoomPlan()
         return replace(plan, mounts=(*plan.mounts, *self._own)) if self._own else plan
 
     @property
     def start(self) -> Path:
-        """The folder where a process begins: the confinement's, where that or something in it is seen in the room."""
+        """The first folder of a process: the confinement's, if the room shows it or something in it."""
         folder = self.confinement.folder
         seen = [*(one.path for one in self.plan.mounts if one.kind in _GRANTED), *self.confinement.programs]
         return Path(folder if any(covers(one, folder) or covers(folder, one) for one in seen) else "/tmp")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Plain words for what holds."""
+        """The restrictions in plain words."""
         hosts = ", ".join(self.confinement.hosts)
         plan, own = self.plan, {one.path for one in self._own}
         copied = [one.path for one in plan.mounts if one.origin and one.path not in own]
@@ -225,22 +225,22 @@ class Room:
 
     @property
     def missed(self) -> Sequence[Connection]:
-        """The last connections from it that were refused, or that did not come about."""
+        """The last connections from it that the proxy refused or could not make."""
         return () if self._proxy is None else self._proxy.missed
 
     @property
     def is_over(self) -> bool:
-        """True where nothing may start in it any more."""
+        """True once nothing may start in it."""
         return bool(self._why_over)
 
     def process(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> ConfinedProcess:
-        """A process in this room, for the length of an ``async with``; entering raises ToolFailure, too."""
+        """Make a process in this room, for the length of an ``async with``; entering it may raise ToolFailure."""
         return ConfinedProcess(self, command, stderr, leave_s)
 
     def launch(self, command: Command) -> Launch:
-        """The launch of ``command`` in this room. Raises ToolFailure where nothing may start in it any more."""
+        """Prepare the launch of ``command`` in this room. Raises ToolFailure once nothing may start in it."""
         made = Launch(self)
-        with self._lock:  # before its mounts are put down: it hears of all that appears after those
+        with self._lock:  # before its mounts are fixed, so that it learns of everything that appears later
             self._launches.add(made)
         try:
             if self._why_over:
@@ -252,29 +252,29 @@ class Room:
         return made
 
     async def check(self) -> None:
-        """Wait until all is hidden that appeared up to now. Raises ToolFailure where that is not known any more."""
+        """Wait until everything that appeared so far is hidden. Raises ToolFailure if that is unknown."""
         if self._watch is not None and not self._why_over:
             await in_own_thread(self._watch.check)
         if self._why_over:
             raise ToolFailure(_UNKNOWN, code=NOT_CONFINED, detail=self._why_over)
 
     def forget(self, launch: Launch) -> None:
-        """Take a process off the list that ended."""
+        """Drop the launch of an ended process."""
         with self._lock:
             self._launches.discard(launch)
 
     async def serve(self, number: int) -> Callable[[], None]:
-        """Let the proxy answer on a port in the room, until what is returned is called."""
+        """Let the proxy answer on a port in the room until somebody calls the result."""
         assert self._proxy is not None
         return await self._proxy.listen(socket.socket(fileno=number))
 
     async def close(self) -> None:
-        """End the room with all that runs in it."""
+        """End the room and everything that runs in it."""
         self.end("the room was closed")
         await asyncio.shield(asyncio.ensure_future(self._let_go()))
 
     async def _let_go(self) -> None:
-        """Write back what was changed in copies, which whoever waits no longer cannot stop, and let go of the rest."""
+        """Write back changes in copies, even if the waiter leaves, and release the rest."""
         write_back, self._write_back = self._write_back, None
         try:
             if write_back is not None and self._watch is not None:
@@ -286,21 +286,21 @@ class Room:
                 await self._proxy.close()
 
     def end(self, why: str) -> None:
-        """End what runs in the room, for ever; any thread may call it."""
+        """End everything in the room for good; any thread may call it."""
         self._why_over = self._why_over or why
         for launch in self._running():
             launch.end(why)
 
-    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
-        """Hide more in what runs; ``anew``: it may know of it already, and is ended."""
+    def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+        """Hide more in running processes; ``anew``: a process may know it already, and ends."""
         for launch in self._running():
             if anew:
                 launch.end(_APPEARED)
             else:
                 launch.hide(mounts)
 
-    def failed(self, why: str) -> None:
-        """End everything: nothing is known any more."""
+    def fail(self, why: str) -> None:
+        """End everything, since nothing is certain any more."""
         self.end(why)
 
     def _running(self) -> tuple[Launch, ...]:
@@ -309,7 +309,7 @@ class Room:
 
 
 class Launch:
-    """The start of one process in a room: `command` is what to start, `began` follows, `close` when it ended."""
+    """The start of one process in a room: run `command`, then call `began`, and `close` after its end."""
 
     command: Command
 
@@ -325,7 +325,7 @@ class Launch:
         self.why_ended = ""
 
     def prepare(self, command: Command) -> None:
-        """Work out what starts ``command``, with the mounts of the room as they are now. Raises ToolFailure."""
+        """Work out how to start ``command`` with the present mounts of the room. Raises ToolFailure."""
         confinement, plan, python = self._room.confinement, self._room.plan, python_of_rooms()
         if python is None:
             raise ToolFailure("it cannot be confined here", code=NOT_CONFINED, detail=why_no_room())
@@ -345,10 +345,10 @@ class Launch:
             raise ToolFailure("it has too many places to be confined", code=NOT_CONFINED) from None
         closed = tuple(dict.fromkeys((*confinement.closed, *(tree.base for tree in confinement.trees))))
         options = [
-            *room_options(plan.mounts, confinement.programs, closed, python, self._kept),
+            *room_options(plan.mounts, confinement.programs, closed, python, self._keep),
             *("--chdir", str(command.cwd or confinement.folder)),
         ]
-        numbers = self._kept(seccomp_filter()), self._kept(os.fsencode("".join(f"{one}\0" for one in options)))
+        numbers = self._keep(seccomp_filter()), self._keep(os.fsencode("".join(f"{one}\0" for one in options)))
         self.command = replace(
             command,
             command=_SHELL,
@@ -362,9 +362,9 @@ class Launch:
         )
 
     async def began(self, pid: int) -> None:
-        """Let the program begin; ``pid``: what was started, the first of its group.
+        """Let the program begin; ``pid``: the started process, the first of its group.
 
-        Raises ToolFailure where it does not come to that.
+        Raises ToolFailure if the program cannot begin.
         """
         self._pid = pid
         for one in self._sockets[1:]:
@@ -397,7 +397,7 @@ class Launch:
         return answer, numbers
 
     def hide(self, mounts: tuple[Mount, ...]) -> None:
-        """Hide what appeared, or end the process where that cannot be done; any thread may call it."""
+        """Hide the mounts, or end the process if that fails; any thread may call it."""
         with self._hiding:
             covers = self._covers
             if covers is None:
@@ -409,7 +409,7 @@ class Launch:
             self.end(str(error))
 
     def end(self, why: str) -> None:
-        """Kill it with all that it started; any thread may call it."""
+        """Kill the process and its descendants; any thread may call it."""
         self.why_ended = self.why_ended or why
         for one in self._sockets[:1]:
             with suppress(OSError):
@@ -419,7 +419,7 @@ class Launch:
                 os.killpg(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of it, once it ended."""
+        """Release it after its end."""
         self._room.forget(self)
         with self._hiding:
             covers, self._covers = self._covers, None
@@ -432,8 +432,8 @@ class Launch:
             os.close(number)
         self._numbers.clear()
 
-    def _kept(self, data: bytes) -> int:
-        """The number of an open file in memory that holds ``data``."""
+    def _keep(self, data: bytes) -> int:
+        """Put ``data`` into an open file in memory and return its number."""
         number = os.memfd_create("gatewright")
         self._numbers.append(number)
         os.write(number, data)
@@ -442,12 +442,12 @@ class Launch:
 
 
 def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
-    """The variables of a process: what it is given, its folders, and the way to the proxy."""
+    """Return a process's variables: the given ones, its folders, and the way to the proxy."""
     made = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **confinement.environment, **command.environment}
     made |= {"HOME": HOME, "TMPDIR": "/tmp"}
     if confinement.hosts:
         address = f"127.0.0.1:{PROXY_PORT}"
-        # not as SOCKS: where a program has no library for that, it fails whatever it asks for
+        # not as SOCKS: a program without a library for it would fail on every request
         proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), f"http://{address}")
         proxies |= {"no_proxy": "localhost,127.0.0.1,::1"}
         made |= proxies | {name.upper(): value for name, value in proxies.items()}
@@ -455,7 +455,7 @@ def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
 
 
 def _places(confinement: Confinement, plan: RoomPlan) -> Iterator[tuple[str, str]]:
-    """The places that Landlock leaves: the root to list, the system and what is granted to read, some to change."""
+    """Yield the places that Landlock allows: the root to list, the system and granted places to read, some to write."""
     yield "list", "/"
     for path in ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", OURS, *confinement.programs):
         yield "read", path
@@ -479,7 +479,7 @@ def _limits(bounds: ProcessBounds) -> Iterator[tuple[str, str]]:
 
 
 class ConfinedProcess(ServerProcess):
-    """A process in a room; it ends with the room, and when what it may not see appears."""
+    """A process in a room; it ends with the room, and when something appears that it must not see."""
 
     def __init__(self, room: Room, command: Command, stderr: bytearray, leave_s: float) -> None:
         super().__init__(command, stderr, leave_s)
@@ -511,5 +511,5 @@ class ConfinedProcess(ServerProcess):
 
     @property
     def why_ended(self) -> str:
-        """The reason for which we ended it; empty where we did not."""
+        """The reason why we ended it; empty if we did not."""
         return self._launch.why_ended

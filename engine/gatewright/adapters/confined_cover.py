@@ -1,11 +1,10 @@
-"""Hides what appears in a room that stands: a short program that enters its mounts from outside, as the same user.
+"""A short program that hides new files in a running room: it enters the room's mounts from outside, as the same user.
 
-It is run by ``python -I -S -E`` with the number of the open namespace, answers ``+`` once it is in it, then one
-character for each order on its input, which a NUL ends: ``+`` it is done, ``0`` nothing stands there, ``-`` it cannot
-be done. ``h`` and a path: hide what stands there. ``r`` and the path of an overlay: mount it again in its place, so
-that the kernel gives nobody any more what a name stood for before. ``o`` and a path: nobody may change it any more.
-It ends with its input. Paths are opened without following a link and mounted on by their open file: the program in
-the room may rename what it likes meanwhile.
+``python -I -S -E`` runs it with the number of the open namespace. It answers ``+`` once it is inside, then one
+character for each order on its input, which ends with NUL: ``+`` done, ``0`` nothing at that path, ``-`` impossible.
+``h`` and a path: hide the path. ``r`` and the path of an overlay: mount it again in its place, so that the kernel
+forgets old targets of its names. ``o`` and a path: make it read-only. It ends with its input. It opens paths without
+following links and mounts on the open file: the program in the room may rename anything meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _NULL = os.makedev(1, 3)
 
 
 def main() -> None:
-    """Hide one path after the other."""
+    """Carry out one order after the other."""
     namespace, call = int(sys.argv[1]), _system_call()
     owner = fcntl.ioctl(namespace, _OWNER_OF_NAMESPACE)
     setns = _SETNS[os.uname().machine]
@@ -61,12 +60,12 @@ def _do(order: bytes, path: bytes, call: Callable[..., int]) -> bytes:
             return b"+" if _renews(place, call) else b"-"
         if order == b"o":
             cover = _alike(call, place)
-            return b"+" if _covered(call, cover, place) else b"-"
+            return b"+" if _cover(call, cover, place) else b"-"
         found = os.fstat(place)
         if stat.S_ISLNK(found.st_mode) or found.st_rdev == _NULL:
-            return b"+"  # a link leads to what has a level of its own
+            return b"+"  # a link leads to something with its own level
         cover = _empty_folder(call) if stat.S_ISDIR(found.st_mode) else _nothing(call)
-        return b"+" if _covered(call, cover, place) else b"-"
+        return b"+" if _cover(call, cover, place) else b"-"
     finally:
         os.close(place)
         if cover >= 0:
@@ -83,22 +82,22 @@ def _renews(place: int, call: Callable[..., int]) -> bool:
     return done
 
 
-def _covered(call: Callable[..., int], cover: int, place: int) -> bool:
+def _cover(call: Callable[..., int], cover: int, place: int) -> bool:
     return cover >= 0 and call(_MOVE_MOUNT, cover, b"", place, b"", _FROM_AND_TO_BY_FILE) == 0
 
 
 def _nothing(call: Callable[..., int]) -> int:
-    """Something in place of a file, of which nothing can be read."""
+    """Make an unreadable file as a cover."""
     cover = call(_OPEN_TREE, _HERE, b"/dev/null", _CLONE | os.O_CLOEXEC)
-    return _limited(call, cover, _READ_ONLY_AND_NO_MORE)
+    return _limit(call, cover, _READ_ONLY_AND_NO_MORE)
 
 
 def _alike(call: Callable[..., int], place: int) -> int:
-    """The file or folder that stands there with all that is mounted in it, to be read alone."""
-    return _limited(call, call(_OPEN_TREE, place, b"", _CLONE | os.O_CLOEXEC | _EMPTY_PATH | _DEEP), 1)
+    """Make a read-only copy of the file or folder with all its mounts."""
+    return _limit(call, call(_OPEN_TREE, place, b"", _CLONE | os.O_CLOEXEC | _EMPTY_PATH | _DEEP), 1)
 
 
-def _limited(call: Callable[..., int], cover: int, attributes: int) -> int:
+def _limit(call: Callable[..., int], cover: int, attributes: int) -> int:
     wanted = b"".join(one.to_bytes(8, sys.byteorder) for one in (attributes, 0, 0, 0))
     if cover >= 0 and call(_MOUNT_SETATTR, cover, b"", _EMPTY_PATH | _DEEP, wanted, len(wanted)) < 0:
         os.close(cover)

@@ -1,9 +1,9 @@
-"""The first program in a room: it closes behind itself what only its own process can close, and becomes the program.
+"""The first program in a room: it closes what only its own process can close, then becomes the real program.
 
-It runs inside, by ``python -I -S -E`` with the modules of the standard library that cost nothing to load, and takes
-what to do from the one socket that it gets, as pairs of words. Of what it can see it makes a ruleset of Landlock, a
-second floor beneath the mounts; it hands out the room's mounts, in which more may have to be hidden, and the listening
-socket of the port of the proxy, and waits for the word to begin. The limits are the last that it sets.
+It runs inside, by ``python -I -S -E`` with quick modules of the standard library, and reads its orders as pairs of
+words from its one socket. It makes a ruleset of Landlock from the visible places, a second floor beneath the mounts; it
+hands out the room's mounts, where more may have to be hidden, and the listening socket of the proxy's port, and waits
+for the start signal. It sets the limits last.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KIND, _FOLDER = 0o170000, 0o040000
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""The rights to files that a version of Landlock knows."""
+"""Rights to files in each version of Landlock."""
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _BACKLOG = 128
-"""The most processes of a room that may knock at the proxy at once."""
+"""Limit of processes in a room that wait for the proxy at once."""
 _LIMITS = {
     "cpu": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_AS,
@@ -38,7 +38,7 @@ _LIMITS = {
 
 
 def main() -> None:
-    """Do it."""
+    """Run the first program."""
     number, program = int(sys.argv[1]), sys.argv[2:]
     channel = _socket.socket(fileno=number)
     words = channel.recv(1 << 20).decode("utf-8", "surrogateescape").split("\0")
@@ -86,17 +86,17 @@ def _listening(port: int) -> int:
 
 
 def _landlock(places: list[tuple[str, str]]) -> str:
-    """Restrict this process to ``places``; what came of it in a word: the version, or why not."""
+    """Restrict this process to ``places``; return the version of Landlock, or why it failed, in a word."""
     try:
         call = _system_call()
-    except Exception as error:  # noqa: BLE001 a Python without it, whatever it lacks
+    except Exception as error:  # noqa: BLE001 a Python without it may lack anything
         return f"-{type(error).__name__}"
     version = call(_CREATE, None, 0, 1)
     if version < 1:
         return "-absent"
     rights = _RIGHTS[max(one for one in _RIGHTS if one <= version)]
     reads = _EXECUTE | _READ_FILE | _READ_DIR
-    # from version 6 no process outside is signalled, and no abstract socket of theirs reached
+    # since version 6 it also blocks signals to processes outside and their abstract sockets
     handled = [rights, 0, *([3] if version >= 6 else [])]
     made = b"".join(one.to_bytes(8, sys.byteorder) for one in handled)
     ruleset = call(_CREATE, made, len(made), 0)
@@ -122,7 +122,7 @@ def _landlock(places: list[tuple[str, str]]) -> str:
 
 
 def _system_call() -> Callable[..., int]:
-    """``syscall`` of the C library. `ctypes` takes longer to load than all else here together."""
+    """Return ``syscall`` of the C library; `ctypes` takes longer to load than everything else here."""
     import _ctypes
 
     class Call(_ctypes.CFuncPtr):

@@ -1,7 +1,7 @@
-"""A program in a room, on the terminal or the streams of this process: what a person runs under a policy.
+"""A program in a room, on this process's terminal or streams: a person runs it under a policy.
 
-On a terminal it gets one of its own, through which everything passes: keys, output, the size of the window. Job control
-is inside; a program cannot type into the terminal of whoever started it. It ends with this process.
+On a terminal it gets its own one, which passes on keys, output and window size. Job control is inside; a program cannot
+type into the terminal of its starter. It ends with this process.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SIZE = struct.pack("HHHH", 0, 0, 0, 0)
 
 
 async def run_in_room(room: Room, command: Command) -> int:
-    """Run a program to its end; its exit code, 128 and more for a signal. Raises ToolFailure, OSError.
+    """Run a program to its end and return its exit code, 128 and more for a signal. Raises ToolFailure, OSError.
 
-    It has to be called in the main thread.
+    Only the main thread may call it.
     """
     launch = room.launch(command)
     try:
@@ -44,7 +44,7 @@ async def run_in_room(room: Room, command: Command) -> int:
                 env=dict(launch.command.environment),
                 cwd=launch.command.cwd,
                 pass_fds=launch.command.pass_fds,
-                start_new_session=True,  # so that the terminal that it opens is its own
+                start_new_session=True,  # so that it owns the terminal that it opens
             )
             try:
                 await launch.began(process.pid)
@@ -74,7 +74,7 @@ async def _end_of(process: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def _signals_to(group: int) -> Generator[None]:
-    """Signals that are for the program reach it, not us."""
+    """Pass signals for the program on to it."""
     loop = asyncio.get_running_loop()
 
     def send(number: signal.Signals) -> None:
@@ -92,7 +92,7 @@ def _signals_to(group: int) -> Generator[None]:
 
 @contextmanager
 def _terminal() -> Generator[int | None]:
-    """The terminal that a program gets, joined to ours; None where our input is none."""
+    """Open a terminal for the program, joined to ours; None if our input is not a terminal."""
     if not sys.stdin.isatty():
         yield None
         return
@@ -109,7 +109,7 @@ def _terminal() -> Generator[int | None]:
             data = os.read(source, _CHUNK)
             while data:
                 data = data[os.write(target, data) :]
-        except OSError:  # the other side is gone, whose end is noticed elsewhere
+        except OSError:  # the other side is gone; other code notices its end
             loop.remove_reader(source)
 
     out = 1 if os.isatty(1) else 2
@@ -131,7 +131,7 @@ def _terminal() -> Generator[int | None]:
 
 
 def _drain(master: int, out: int) -> None:
-    """Show what was written last."""
+    """Show the last output."""
     os.set_blocking(master, False)
     with suppress(OSError):
         while data := os.read(master, _CHUNK):

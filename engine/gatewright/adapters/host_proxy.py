@@ -1,7 +1,7 @@
-"""The one way out of a confined process: a proxy on a port of its own that connects to the hosts it was granted alone.
+"""The one way out of a confined process: a proxy on an own port that connects to its granted hosts only.
 
-Each target is judged by the patterns, then resolved, judged again and dialled by the network of the web tools; what of
-a connection may pass says `proxy_connection`.
+The patterns judge each target; the network of the web tools resolves it, judges it again and dials it.
+`proxy_connection` decides what may pass through a connection.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gatewright.adapters.loop_thread import loop_thread, told_in
+from gatewright.adapters.loop_thread import call_in, loop_thread
 from gatewright.adapters.proxy_connection import MAX_HEAD_BYTES, Outlet, ProxyBounds, ProxyConnection, Refused
 from gatewright.adapters.web_request import CheckedNetwork, look_up
 from gatewright.base.thread import in_own_thread
@@ -22,11 +22,11 @@ _MISSED = 32
 
 
 class HostProxy:
-    """The proxy of one room, for whatever listening sockets it is given, until `close`; in any loop.
+    """The proxy of one room, for any listening sockets it gets, until `close`; in any loop.
 
-    ``told`` hears of each connection when it is over, in the loop of this program, and may not wait. After it raised,
-    the next connection is refused. ``done`` is called once it is closed, and may wait. ``network`` makes what
-    connects, told whether private addresses may be reached.
+    ``told`` gets each connection at its end, in this program's loop, and may not wait. After it raised, the proxy
+    refuses the next connection. The proxy calls ``done`` after its close, which may wait. ``network`` makes the
+    connecting network from the flag for private addresses.
     """
 
     def __init__(
@@ -49,18 +49,18 @@ class HostProxy:
 
     @property
     def missed(self) -> tuple[Connection, ...]:
-        """The last connections that were refused, or that did not come about."""
+        """The last connections that it refused or could not make."""
         return tuple(self._missed)
 
     async def listen(self, listener: socket.socket) -> Callable[[], None]:
-        """Answer on a socket that listens, in whatever network that is, and is the proxy's then. Raises OSError.
+        """Answer on a listening socket of any network, and own it from then on. Raises OSError.
 
-        What is returned ends that; any thread may call it.
+        The result ends that; any thread may call it.
         """
         return await loop_thread().run(self._listen(listener))
 
     async def close(self) -> None:
-        """End every connection, and listen no more."""
+        """End every connection, and stop listening."""
         await loop_thread().run(self._end())
         await in_own_thread(self._done)
 
@@ -72,7 +72,7 @@ class HostProxy:
             listener.close()
             raise
         self._servers.add(server)
-        return told_in(asyncio.get_running_loop(), lambda: self._leave(server))
+        return call_in(asyncio.get_running_loop(), lambda: self._leave(server))
 
     def _leave(self, server: asyncio.Server) -> None:
         server.close()
@@ -87,7 +87,7 @@ class HostProxy:
         try:
             self._told(connection)
             self._is_blind = False
-        except Exception:  # noqa: BLE001 whatever it is: what programs connect to is not known any more
+        except Exception:  # noqa: BLE001 after any error, connections go unrecorded
             self._is_blind = True
 
     async def _take(self, connection: ProxyConnection, writer: asyncio.StreamWriter) -> None:
@@ -99,9 +99,9 @@ class HostProxy:
             return
         self._serving.add(task)
         try:
-            blind = Refused(502, "no-log", "no connection is made now", "connections cannot be recorded")
+            blind = Refused(502, "no-log", "no connections now", "connections cannot be recorded")
             await connection.serve(blind if self._is_blind else None)
-        except asyncio.CancelledError:  # by `_end` alone, and nobody else awaits it
+        except asyncio.CancelledError:  # only `_end` cancels it, and nobody else awaits it
             pass
         finally:
             self._serving.discard(task)
@@ -119,15 +119,15 @@ class HostProxy:
         return CheckedNetwork(allow_private=allow_private, resolve=self._resolve)
 
     async def _resolve(self, host: str, port: int) -> Sequence[str]:
-        """Look a name up, among a few at once; one that nobody waits for any more counts until it is over."""
+        """Resolve a name, with a few look-ups at once; an abandoned one counts until it ends."""
         if self._looking >= self._bounds.look_ups:
-            raise OSError("too many names are looked up at once")
+            raise OSError("too many look-ups of names at once")
         self._looking += 1
         asked = asyncio.ensure_future(look_up(host, port))
-        asked.add_done_callback(self._looked_up)
+        asked.add_done_callback(self._end_look_up)
         return await asyncio.shield(asked)
 
-    def _looked_up(self, asked: asyncio.Future[Sequence[str]]) -> None:
+    def _end_look_up(self, asked: asyncio.Future[Sequence[str]]) -> None:
         self._looking -= 1
         if not asked.cancelled():
-            asked.exception()  # it is told to whoever waits, and nobody may
+            asked.exception()  # the waiter gets it, and nobody may wait

@@ -1,6 +1,6 @@
-"""The adapter of catalogs of type `http`: a call becomes a request below the address of its catalog.
+"""The adapter of catalogs of type `http`: a call becomes a request below its catalog's address.
 
-What is sent is a matter of `tools.http_request`, where it may go of the web port: nothing is resolved or dialled here.
+`tools.http_request` shapes the request, and the web port decides where it may go, resolves and dials.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SHOWN_URL = 500
 
 
 class HttpAdapter:
-    """Makes the requests of HTTP tools."""
+    """The maker of requests for HTTP tools."""
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """Raises RegistrationError for a definition whose requests cannot be made."""
+        """Raises RegistrationError for a definition without valid requests."""
         _requests_of(definition)
 
     async def run(
@@ -36,7 +36,7 @@ class HttpAdapter:
         context: ToolExecutionContext,
         /,
     ) -> JsonValue | bytes:
-        """The answer to the request that a call asks for. Raises ToolFailure."""
+        """Send a call's request and return the answer. Raises ToolFailure."""
         web, templates = context.require_web(), _requests_of(definition).of(context.operation)
         if len(templates) != 1:
             detail = f"the definition of `{definition.name}` has no request for `{context.operation}`"
@@ -61,7 +61,7 @@ def _requests_of(definition: ToolDefinition) -> RequestTemplates:
 
 
 def _follower(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Callable[[UrlTarget], None]:
-    """Refuse a redirect to an address that the same call would not be carried out for."""
+    """Return a check that refuses a redirect to any address that the call itself could not use."""
 
     def follow(target: UrlTarget) -> None:
         text = f"the server redirects to `{target.text[:_SHOWN_URL]}`, where this call may not go"

@@ -1,7 +1,7 @@
-"""The steps of an installation: npm, Python and pip, each run where it reaches its registries and nothing else.
+"""The steps of an installation: npm, Python and pip, each with access to its registries and nothing else.
 
-With a `Confiner` a step has a room with the folder that is installed into, the program, and what says how registries
-are reached. That is asked of npm and pip themselves before, outside, where nothing of a package is there yet.
+With a `Confiner` a step has a room with the target folder, the program, and the settings of the registries. npm and pip
+themselves report those settings before, outside, when nothing of the package has arrived.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gatewright.sources.roomview import Mount, MountKind
 
 INSTALL_S = 900.0
 SCRATCH = ".scratch"
-"""The folder in what is installed for what is temporary, to be removed."""
+"""Temporary folder inside the target, removed at the end."""
 _MOST_BYTES = 64 * 1024 * 1024
 _BOUNDS = ProcessBounds(processes=4096, files=65536)
 _PROXY = f"http://127.0.0.1:{PROXY_PORT}"
@@ -45,18 +45,18 @@ import json
 from pip._internal.models.index import PyPI, TestPyPI
 print(json.dumps([PyPI.simple_url, {one.netloc: one.file_storage_domain for one in (PyPI, TestPyPI)}]))
 """
-"""A script that tells what pip itself knows of indexes: the usual one, and the hosts that have the files of one."""
+"""Script that prints pip's own knowledge of indexes: the usual one, and the hosts with an index's files."""
 _NPM_LINE = re.compile(r"^(npm_execpath|npm_node_execpath)=(/.+)$", re.MULTILINE)
 _PIP_LINE = re.compile(r"^(global|install|:env:)\.([\w-]+)=(['\"].*['\"])$", re.MULTILINE)
 _SECTIONS = ("global", "install", ":env:")
-"""The parts of pip's settings that count for an installation; a later one comes before an earlier one."""
+"""Parts of pip's settings that matter for an installation; a later one wins over an earlier one."""
 _OF_THIS_MACHINE = frozenset(
     (
         *("cache-dir", "config-file", "local-log", "log", "log-file", "prefix", "proxy", "python", "quiet", "report"),
         *("require-virtualenv", "root", "src", "target", "verbose"),
     )
 )
-"""Settings of pip that say where it is to write, or how it runs; ours count there."""
+"""Settings of pip about its target and its running; ours replace them."""
 _PATHS_OF_PIP = frozenset({"cert", "client-cert", "constraint", "find-links", "index-url", "extra-index-url"})
 _OF_REGISTRIES = re.compile(r"(npm_config|pip|uv)_|\w+_proxy$|HOME$", re.IGNORECASE)
 _LISTING = ("config", "ls", "-l", "--json")
@@ -71,9 +71,9 @@ _AWAY = re.compile(
 
 @frozen
 class Way:
-    """A program with what it needs: the words that start it, and in a room all that it gets.
+    """A program and its needs: the words that start it, and everything that it gets in a room.
 
-    ``folders`` of the program and ``files`` that say how registries are reached are to be read.
+    A room gets the ``folders`` of the program and the ``files`` with settings of registries to read.
     """
 
     program: tuple[str, ...]
@@ -84,13 +84,13 @@ class Way:
 
 
 class StepFailed(ServerFailed):
-    """A step of npm or pip that ended with an error; ``said``: all that it wrote, which may hold an address."""
+    """A failed step of npm or pip; ``said``: its whole output, which may hold an address."""
 
     said = ""
 
 
 class Steps:
-    """The steps of installing one package into ``folder``; without ``confiner`` they run as whoever started us."""
+    """The steps of installing one package into ``folder``; without ``confiner`` they run with our starter's rights."""
 
     def __init__(
         self, package: Package, folder: Path, environment: Mapping[str, str], confiner: Confiner | None
@@ -99,7 +99,7 @@ class Steps:
         self._scratch = folder / SCRATCH
 
     async def npm(self, npm: str) -> Way:
-        """The way to run npm with its registries. Raises ServerFailed."""
+        """Return the way to run npm with its registries. Raises ServerFailed."""
         if self._confiner is None:
             return Way((npm,))
         lines, said = await self._ask(npm, "run", "env", "--silent"), await self._ask(npm, *_LISTING)
@@ -131,7 +131,7 @@ class Steps:
         )
 
     async def python(self, python: str) -> Way:
-        """The way to run a Python, which reaches no host. Raises ServerFailed."""
+        """Return the way to run a Python without any host. Raises ServerFailed."""
         if self._confiner is None:
             return Way((python,))
         program, prefix = map(str, json.loads(await self._ask(python, "-I", "-c", _WHERE)))
@@ -139,7 +139,7 @@ class Steps:
         return Way((program,), folders, environment=self._base())
 
     async def pip(self, python: Way, own: str) -> Way:
-        """The way to run the pip of a fresh virtual environment of ``python``. Raises ServerFailed."""
+        """Return the way to run pip in a fresh virtual environment of ``python``. Raises ServerFailed."""
         words = (own, "-m", "pip")
         if self._confiner is None:
             return Way(words)
@@ -168,20 +168,20 @@ class Steps:
         )
 
     async def run(self, way: Way, *words: str) -> bytes:
-        """The output of a step. Raises ServerFailed where it fails."""
+        """Run a step and return its output. Raises ServerFailed if it fails."""
         if self._confiner is None:
             return await self._ask(*way.program, *words)
         held = Confinement(
             programs=way.folders,
             hosts=way.hosts,
-            allow_private=True,  # they are those that the user set
+            allow_private=True,  # the user set them
             bounds=_BOUNDS,
             folder=str(self._folder),
             subject=f"installation of {self._package.name}",
         )
         reads = (Mount(MountKind.READ, path, origin=os.path.realpath(path)) for path in way.files)
         (self._scratch / "tmp").mkdir(parents=True, exist_ok=True)
-        # what a room sets for programs would leave out the registries of this machine
+        # a room's own variables would exclude the registries of this machine
         ours = ("/usr/bin/env", "no_proxy=", "NO_PROXY=", f"TMPDIR={self._scratch / 'tmp'}")
         command = Command(ours[0], (*ours[1:], *way.program, *words), way.environment, self._folder)
         try:
@@ -195,7 +195,7 @@ class Steps:
             raise NotConfined(str(error), error.detail) from None
 
     async def _ask(self, *words: str) -> bytes:
-        """The output of a program that runs as whoever started us."""
+        """Run a program with the rights of our starter and return its output."""
         stderr = bytearray()
         return await self._output(
             ServerProcess(Command(words[0], words[1:], self._environment, self._folder), stderr), stderr
@@ -228,20 +228,20 @@ class Steps:
         return bytes(output)
 
     def _base(self) -> dict[str, str]:
-        """The variables of every step, without those of npm and pip."""
+        """Return the variables of every step, without those of npm and pip."""
         return {name: value for name, value in self._environment.items() if not _OF_REGISTRIES.match(name)}
 
     def _certificates(self) -> Iterator[str]:
         return (self._environment[name] for name in _CERTIFICATES if name in self._environment)
 
     def _readable(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """The files and folders that are there and no room has, but none that holds a home or what is installed."""
+        """Return the existing paths that no room has, except any that contains a home or the target folder."""
         found = (os.path.normpath(path) for path in paths if path.startswith("/") and Path(path).exists())
         held = (self._environment.get("HOME", "/"), str(self._folder))
         return _unseen([path for path in found if not any(covers(path, one) for one in held)])
 
     def _require_direct(self, addresses: Iterable[str], own: Mapping[str, str], leave_out: object) -> None:
-        """Raises ServerFailed where a registry is reached through a proxy."""
+        """Raises ServerFailed for a registry behind a proxy."""
         set_here = {name.lower(): value for name, value in self._environment.items() if value}
         without = ",".join(map(str, cast("list[object]", leave_out))) if isinstance(leave_out, list) else leave_out
         for address in addresses:
@@ -262,7 +262,7 @@ class Steps:
 
 
 def outside(command: str, folder: Path) -> tuple[str, ...]:
-    """The folders of what runs a program, where they are none of the system's own; never a home, or one above."""
+    """Return the folders of a program's parts outside the system; never a home, or one above."""
     found = Path(command).resolve()
     if found.is_relative_to("/usr") or found.is_relative_to(folder):
         return ()
@@ -271,13 +271,13 @@ def outside(command: str, folder: Path) -> tuple[str, ...]:
 
 
 def _unseen(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those that no room has anyhow, without a home or what is above one."""
+    """Drop the paths that every room has, a home, and anything above a home."""
     home = os.path.realpath(Path.home())
     return tuple(dict.fromkeys(path for path in paths if not is_seen(path) and not covers(path, home)))
 
 
 def _hosts(addresses: Iterable[str]) -> Iterator[str]:
-    """The hosts of registries, with their ports."""
+    """Yield the hosts of registries, with their ports."""
     for address in addresses:
         parts = urlsplit(address)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
@@ -292,28 +292,28 @@ def _host(address: str) -> str:
 
 
 def _settings_of_pip(said: str) -> dict[str, str]:
-    """The settings of pip for an installation, by its files and by variables, with the paths in them written out."""
+    """Read pip's settings for an installation, from its files and variables, with full paths."""
     rows = [(section, name, str(ast.literal_eval(value))) for section, name, value in _PIP_LINE.findall(said)]
     rows.sort(key=lambda row: _SECTIONS.index(row[0]))
     found = {name: value for _, name, value in rows}
     for name in _PATHS_OF_PIP & set(found):
-        whole = _written_out(found[name])
-        found[name] = whole if Path(whole).exists() else " ".join(map(_written_out, found[name].split()))
+        whole = _expand(found[name])
+        found[name] = whole if Path(whole).exists() else " ".join(map(_expand, found[name].split()))
     return found
 
 
 def _of_address(address: str) -> str:
-    """The folder of a local index; a mirror has its files beside the folder ``simple``."""
+    """Return the folder of a local index; a mirror keeps its files beside the folder ``simple``."""
     path = unquote(urlsplit(address).path).rstrip("/")
     return path.removesuffix("/simple")
 
 
-def _written_out(path: str) -> str:
+def _expand(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~/") else path
 
 
 def _failure(package: Package, said: str, missed: Sequence[Connection]) -> StepFailed:
-    """The error that tells what npm or pip said, in few words and without addresses: they may hold a password."""
+    """Sum up the output of npm or pip in few words, without addresses: they may hold a password."""
     named = printable(package.requirement)
     for one in missed:
         if one.code == "host-not-granted":
@@ -326,7 +326,7 @@ def _failure(package: Package, said: str, missed: Sequence[Connection]) -> StepF
     if missed or _AWAY.search(said):
         return StepFailed(
             f"`{named}` cannot be installed: the registry of {package.registry} cannot be reached",
-            "it has to be reached once; what was installed is started without it",
+            "the installation needs it once; an installed server starts without it",
         )
     if ("from versions: " in said and "from versions: none" not in said) or "ETARGET" in said:
         return StepFailed(f"`{package.name}` has no version `{package.wanted}` that fits", "name one that it has")

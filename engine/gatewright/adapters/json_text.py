@@ -1,4 +1,4 @@
-"""JSON as editors keep it, with comments and trailing commas: what it says, and edits that touch nothing else."""
+"""JSON as editors write it, with comments and trailing commas: reading, and edits that touch nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 
 Keys = Sequence[str]
-"""The way from the outermost object to one inside it."""
+"""Keys from the outermost object to an inner one."""
 
 _COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|,(?=\s*[}\]])', re.DOTALL)
@@ -25,7 +25,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=int)  # `int` takes no 
 
 
 class Member(NamedTuple):
-    """A key of an object and where it stands: it begins at ``start``, its value at ``value``, and ends at ``end``."""
+    """A key of an object with its offsets: it begins at ``start``, its value at ``value``, and ends at ``end``."""
 
     key: str
     start: int
@@ -34,14 +34,14 @@ class Member(NamedTuple):
 
 
 def plain_json(text: str) -> str:
-    """``text`` with blanks in place of its byte order mark, comments and trailing commas: each position stays."""
+    """Replace the byte order mark, comments and trailing commas by blanks; every offset stays."""
     return _TRAILING_COMMA.sub(_blank, _without_comments(text))
 
 
 def read_json(text: str) -> JsonValue:
-    """What ``text`` says; of a key that stands twice, the last one. Raises WorkspaceError with line and column.
+    """Parse ``text``; of a repeated key the last one wins. Raises WorkspaceError with line and column.
 
-    A text in it may hold control characters and halves of surrogates, so that who has it can say which one.
+    Its texts may hold control characters and halves of surrogates, so that the caller can name them.
     """
     plain = plain_json(text)
     try:
@@ -54,14 +54,14 @@ def read_json(text: str) -> JsonValue:
 
 
 def members(text: str, keys: Keys = ()) -> tuple[Member, ...]:
-    """The members of an object in valid JSON, in their order; none where there is no such object."""
+    """List the members of an object in valid JSON, in order; none if the object is missing."""
     plain = plain_json(text)
     at = _object(plain, keys)
     return () if at is None else tuple(_members(plain, at))
 
 
 def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
-    """``text`` where an object has this member: in the place of the one with that key, else behind all others."""
+    """Set a member of an object: replace the one with that key, else add it behind all others."""
     plain = plain_json(text)
     at = _object(plain, keys)
     if at is None:
@@ -73,17 +73,17 @@ def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
     margin: str | None = _line_margin(plain, at) + unit
     if there:
         before = plain[plain.rfind("\n", 0, there[-1].start) + 1 : there[-1].start]
-        margin = None if before.strip() else before  # None: the last one shares its line with others
+        margin = None if before.strip() else before  # None if the last one shares its line
 
-    def rendered(what: JsonValue) -> str:
+    def render(what: JsonValue) -> str:
         if margin is None:
             return json.dumps(what, ensure_ascii=False)
         return json.dumps(what, ensure_ascii=False, indent=unit).replace("\n", newline + margin)
 
     same = next((member for member in reversed(there) if member.key == key), None)
     if same is not None:
-        return text[: same.value] + rendered(value) + text[same.end :]
-    written = f"{rendered(key)}: {rendered(value)}"
+        return text[: same.value] + render(value) + text[same.end :]
+    written = f"{render(key)}: {render(value)}"
     if not there:
         closing = plain.index("}", at)
         inside = text[at + 1 : closing]
@@ -99,7 +99,7 @@ def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
 
 
 def drop(text: str, keys: Keys, key: str) -> str:
-    """``text`` without a member of an object; comments around it stay, but for those behind it on its line."""
+    """Remove a member of an object; comments around it stay, except those behind it on its line."""
     plain = plain_json(text)
     at = _object(plain, keys)
     there = [] if at is None else [*_members(plain, at)]
@@ -135,7 +135,7 @@ def _skip(plain: str, at: int) -> int:
 
 
 def _object(plain: str, keys: Keys) -> int | None:
-    """Where an object begins."""
+    """Find the beginning of an object."""
     at = _skip(plain, 0)
     for key in keys:
         there = _members(plain, at) if plain.startswith("{", at) else ()

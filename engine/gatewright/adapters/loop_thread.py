@@ -1,4 +1,4 @@
-"""One event loop in a daemon thread, for work that outlives the loop of whoever asks for it."""
+"""One event loop in a daemon thread, for work that outlives the loop of its caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines in a loop of its own; the thread begins with the first of them and ends with the process."""
+    """A loop for coroutines in its own thread, which begins with the first of them and ends with the process."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
@@ -25,15 +25,15 @@ class LoopThread:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child of a fork has no thread of its parent's."""
+        """Start afresh in the child of a fork, which lacks its parent's thread."""
         self._loop = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` gives or raises, awaited from any loop; whoever is cancelled here cancels it there."""
+        """Await ``work`` from any loop and return its result; cancelling the wait cancels the work."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
 
     async def run_out(self, work: Coroutine[Any, Any, T]) -> T:
-        """The same; whoever is cancelled here goes on once the work has ended there, which is cancelled, too."""
+        """Await ``work`` like `run`; a cancelled waiter goes on only after the cancelled work has ended."""
         loop, done, tasks = self._running(), Future[T](), list[asyncio.Task[T]]()
 
         def begin() -> None:
@@ -54,14 +54,14 @@ class LoopThread:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
             if not waiting.done():
-                loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 it is there by then
+                loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 the task exists by then
                 await asyncio.wait({waiting})
                 if not waiting.cancelled():
-                    waiting.exception()  # nobody asks any more
+                    waiting.exception()  # nobody asks for it
             raise
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """The same for a caller without a loop. Raises TimeoutError, and the work is cancelled then."""
+        """Wait for ``work`` without a loop. Raises TimeoutError, and then cancels the work."""
         future = asyncio.run_coroutine_threadsafe(work, self._running())
         try:
             return future.result(timeout_s)
@@ -70,7 +70,7 @@ class LoopThread:
             raise
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """The same for a caller that waits for nothing."""
+        """Begin ``work`` without waiting for it."""
         asyncio.run_coroutine_threadsafe(work, self._running())
 
     def _running(self) -> asyncio.AbstractEventLoop:
@@ -83,12 +83,12 @@ class LoopThread:
 
 @cache
 def loop_thread() -> LoopThread:
-    """The one of this process."""
+    """Return the loop thread of this process."""
     return LoopThread()
 
 
-def told_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
-    """``function``, called in ``loop`` whatever thread calls what is returned; silent once the loop is closed."""
+def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``function`` so that any thread may call it and ``loop`` runs it; calls after the loop's end do nothing."""
 
     def tell(*args: object) -> None:
         with suppress(RuntimeError):

@@ -1,7 +1,7 @@
-"""A call as an MCP client hears of it: its progress, that it waits for an operator, and its result.
+"""A call towards its MCP client: its progress, its wait for an operator, and its result.
 
-Where the tool is listed with an output schema, structured content that fits it comes with every result that is no
-error. What is longer than a result may be is cut within; what does not fit (any more) is an error that says so.
+If the tool's listing has an output schema, every successful result carries structured content that fits it. The server
+cuts values that are too long for a result; content that does not fit (any more) becomes an error that says so.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _TOO_LONG = "[the tool ran; its structured result is left out, since it is longe
 
 
 def text_block(text: str) -> TextContent:
-    """A text as content."""
+    """Return a text as content."""
     return TextContent(type="text", text=text)
 
 
 async def result_of(
     outcome: Outcome, *, from_server: bool, promise: SchemaChecker | None, max_bytes: int
 ) -> CallToolResult:
-    """The answer to a call. ``from_server``: its data is a server's result; ``promise``: the listed output schema."""
-    passed, value = _passed_on(outcome) if from_server else None, None
+    """Return the answer to a call. ``from_server``: its data is a server's result; ``promise``: the listed schema."""
+    passed, value = _server_result(outcome) if from_server else None, None
     if passed is None:
         result = CallToolResult(content=[text_block(outcome.output), *_bytes_of(outcome)])
         if promise is not None and outcome.data is not None:
@@ -80,7 +80,7 @@ async def result_of(
     if promise is not None:
         said = "" if promise.is_valid(value) else _UNFIT
         if not said and size > max_bytes:
-            value = await in_own_thread(shortened, value, max_bytes)
+            value = await in_own_thread(shorten, value, max_bytes)
             said = "" if promise.is_valid(value) else _TOO_LONG
         result.is_error = bool(said)
     elif outcome.truncated:
@@ -94,8 +94,8 @@ async def result_of(
     return result
 
 
-def shortened(value: JsonValue, max_bytes: int) -> JsonValue:
-    """The value with its longest lists and texts cut until its JSON fits; null where that is not enough."""
+def shorten(value: JsonValue, max_bytes: int) -> JsonValue:
+    """Cut the longest lists and texts of a value until its JSON fits; null if that is not enough."""
     items, chars = max(max_bytes // 2, 1), max_bytes
     while True:
         found = _cut_within(value, items, chars)
@@ -119,8 +119,8 @@ def _cut_within(value: JsonValue, items: int, chars: int) -> JsonValue:
     return value
 
 
-def _passed_on(outcome: Outcome) -> CallToolResult | None:
-    """The server's own result, without its secrets; None for what is not the result of a server."""
+def _server_result(outcome: Outcome) -> CallToolResult | None:
+    """Return the server's own result without its secrets; None for any other data."""
     if outcome.data is None:
         return None
     try:
@@ -134,7 +134,7 @@ def _passed_on(outcome: Outcome) -> CallToolResult | None:
 
 
 def _bytes_of(outcome: Outcome) -> Iterator[ContentBlock]:
-    """The bytes of a result that is no text, whole."""
+    """Yield the bytes of a binary result, whole."""
     if not isinstance(outcome.raw, bytes) or outcome.data is None or plain_text(outcome.data) is not None:
         return
     kind, coded = media_type(outcome.data), base64.b64encode(outcome.data).decode()
@@ -148,7 +148,7 @@ def _bytes_of(outcome: Outcome) -> Iterator[ContentBlock]:
 
 
 PROGRESS_S = 5.0
-"""How often a client that asked for progress hears that its call is still under way."""
+"""Interval of progress messages for a client that asked for progress."""
 _LONGEST_QUESTION = 8_000
 _LEAST_SHOWN, _ROOM_FOR_CUT = 40, 130
 _MOST_UNSENT = 100
@@ -161,10 +161,10 @@ _QUESTION: ElicitRequestedSchema = {
 
 
 class Call:
-    """A call that is under way. ``params``: what the client sent; ``task``: its end.
+    """A running call. ``params``: the client's request; ``task``: its end.
 
-    A client of a revision in which a server makes no requests gets the question for its user in place of the result,
-    and sends the same call again with the answer; the call waits for that meanwhile.
+    Some protocol revisions forbid requests of a server; such a client gets the question for its user as the result, and
+    sends the same call again with the answer. The call waits meanwhile.
     """
 
     task: asyncio.Task[CallToolResult]
@@ -176,25 +176,25 @@ class Call:
         self._answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     async def ask(self, question: str) -> ElicitResult:
-        """The answer of the user, once the client brings it."""
+        """Ask, and return the user's answer once the client brings it."""
         self.question.set_result(question)
         answer = await self._answer
         return answer if isinstance(answer, ElicitResult) else ElicitResult(action="cancel")
 
     def question_as_result(self, state: str) -> InputRequiredResult:
-        """The question as the client gets it; it comes back with ``state``."""
+        """Return the question as a result for the client, which sends it back with ``state``."""
         asked = ElicitRequestFormParams(message=self.question.result(), requested_schema=_QUESTION)
         return InputRequiredResult(input_requests={_APPROVAL: ElicitRequest(params=asked)}, request_state=state)
 
     def answer(self, context: ServerRequestContext, params: CallToolRequestParams) -> None:
-        """Take the answer that came with the call sent again, which hears of the progress from now on."""
+        """Take the answer from the repeated call; progress goes to that request from now on."""
         self.progress.go_on(context)
         self._answer.set_result((params.input_responses or {}).get(_APPROVAL))
 
     async def wait(self) -> None:
-        """Until the call has ended or asks; cancelled once when the client cancels it or goes away.
+        """Wait until the call ends or asks; cancel it once if the client cancels it or leaves.
 
-        The SDK's scopes interrupt every step of what they cancel, and the gate has its end to record.
+        The SDK's scopes interrupt every step of a cancelled task, but the gate still has to record its end.
         """
         waited = {self.task} if self._answer.done() else {self.task, self.question}
         try:
@@ -207,9 +207,9 @@ class Call:
 
 
 class Progress:
-    """What a client that asked for it hears of its call while that lasts, so that it does not give up.
+    """The progress of a call for a client that asked for it, so that it does not give up.
 
-    The amounts have to grow: as long as the tool tells none, they are millionths of the seconds that have passed.
+    The amounts have to grow: until the tool reports any, they are millionths of the passed seconds.
     """
 
     def __init__(self, context: ServerRequestContext) -> None:
@@ -222,31 +222,31 @@ class Progress:
         self.go_on(context)
 
     def go_on(self, context: ServerRequestContext) -> None:
-        """Tell it to whoever made this request."""
+        """Send progress to this request from now on."""
         self.is_wanted = context.meta is not None and "progress_token" in context.meta
         self._session = context.session
         if self.is_wanted:
             self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
 
     def say(self, what: str) -> None:
-        """Say from now on, and at once, what the call does."""
+        """Send the call's present activity, now and repeatedly."""
         self._what = what
         self.pass_on((time.monotonic() - self._began) / 1e6, None, what)
 
     def pass_on(self, amount: float, whole: float | None, words: str | None) -> None:
-        """Say what the tool tells of its progress; of what comes too fast the latest."""
+        """Send the tool's own progress; of fast messages only the latest."""
         if self.is_wanted:
             self._unsent.append((amount, whole, words))
             if self._sender is None or self._sender.done():
                 self._sender = asyncio.create_task(self._send())
 
     async def flush(self) -> None:
-        """Say what is still to be said: after its answer a client hears nothing more of a call."""
+        """Send the last message: after its answer a client gets no more progress of a call."""
         if self._sender is not None:
             await self._sender
 
     def stop(self) -> None:
-        """Say nothing more."""
+        """Stop sending."""
         self.is_wanted = False
         if self._timer is not None:
             self._timer.cancel()
@@ -266,7 +266,7 @@ class Progress:
 
 
 class OperatorConsent:
-    """Asks the operator, and tells the client meanwhile what its call waits for."""
+    """Approval by the operator; the client meanwhile learns why its call waits."""
 
     def __init__(self, broker: PermissionBroker, progress: Progress, waits: list[str]) -> None:
         self._broker = broker
@@ -274,11 +274,11 @@ class OperatorConsent:
         self._waits = waits
 
     async def is_attended(self) -> bool:
-        """Whether an operator is attached."""
+        """Tell whether an operator is attached."""
         return await self._broker.is_attended()
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The operator's answer."""
+        """Return the operator's answer."""
         self._progress.say("waits for the approval of an operator")
         self._waits.append(request.digest)
         try:
@@ -289,7 +289,7 @@ class OperatorConsent:
 
 
 class UserConsent:
-    """Asks the user of the client, by elicitation. The question says what the model sent, and no reasons of ours."""
+    """Approval by the client's user, by elicitation. The question shows the model's arguments, but not our reasons."""
 
     def __init__(
         self, elicit: Callable[[str], Awaitable[ElicitResult]], client: str, progress: Progress, wait_s: float
@@ -300,7 +300,7 @@ class UserConsent:
         self._progress = progress
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The user's answer; it counts once."""
+        """Return the user's answer, which counts once."""
         self._progress.say("waits for the approval of the user")
         who = f"user of {self._client or 'the client'}, by elicitation"
         try:
@@ -316,10 +316,9 @@ class UserConsent:
 
 
 def question_of(request: ApprovalRequest) -> str:
-    """What the user is asked: what would be called, and all that was sent, the short values first.
+    """Write the question for the user: the call with all its arguments, short values first.
 
-    What does not fit is cut, the longest values most, and says how much of it is not shown; unseen characters are
-    written out.
+    It cuts the longest values first and counts the hidden rest; it spells out invisible characters.
     """
     what = printable(f"{request.tool} {request.operation}".strip())
     sent = sorted(
@@ -347,5 +346,5 @@ def _cut(text: str, most: int) -> str:
 
 
 async def elicit(context: ServerRequestContext, question: str) -> ElicitResult:
-    """Ask the user of a client that takes requests of a server."""
+    """Ask the user of a client that accepts requests of a server."""
     return await context.session.elicit_form(question, _QUESTION, context.request_id)

@@ -1,9 +1,9 @@
-"""A client of one MCP server, over stdio or streamable HTTP, with the life of that server.
+"""A client of one MCP server, over stdio or streamable HTTP, and the life of that server.
 
-All of it runs in the loop thread of the process, and every method may be awaited from any loop. Answers are taken as
-raw JSON, so that one bad tool never loses the rest, and whatever a server sends is bounded. Nothing is offered to a
-server: what it asks of us (sampling, roots, elicitation) gets an error and is noted.
-Over 450 lines, since the life of one connection is told in one place.
+Everything runs in the process's loop thread, and any loop may await any method. The client reads answers as raw JSON,
+so that one bad tool never loses the rest, and bounds all that a server sends. It offers nothing to a server: a request
+of the server (sampling, roots, elicitation) gets an error and a note. One module, since it tells the life of one
+connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
-from gatewright.adapters.loop_thread import loop_thread, told_in
+from gatewright.adapters.loop_thread import call_in, loop_thread
 from gatewright.adapters.mcp_transport import (
     UNREADABLE,
     Confined,
@@ -50,12 +50,12 @@ MAX_TOOLS = 5_000
 MAX_PAGES = 500
 MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_UNSENT = 1_000
-"""How many answers may wait for a server that reads nothing, before it is left."""
+"""Limit of answers that wait for a server which reads nothing; above it the client leaves."""
 _ENDED = "[gatewright] "
-"""What stands before our own lines in the standard error of a server, one for each of its ends."""
+"""Beginning of our own lines in a server's standard error, one for each of its ends."""
 _FORGOTTEN = "Session terminated"
 _HTTP_REFUSALS = ("Server returned an error response", "Not Found", _FORGOTTEN)
-"""What the library says instead of an HTTP status."""
+"""The library's words in place of an HTTP status."""
 _BROKEN = (
     "SSE stream ",
     "Failed to parse ",
@@ -63,20 +63,20 @@ _BROKEN = (
     "server answered a request with 202",
     "Redirect to ",
 )
-"""How the library begins what it says of an answer over HTTP that is none."""
+"""Beginnings of the library's words about an invalid answer over HTTP."""
 _CLOSED = -32000
-"""The code with which the library answers requests when a connection is over."""
+"""The library's code for requests after the end of a connection."""
 BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 STEADY_S = 60.0
-"""A server that ran for so long is started again at once when it ends."""
+"""A server that ran this long restarts at once after its end."""
 PROGRESS_S = 0.05
-"""Told no more often than this."""
+"""Shortest interval between two reports of progress."""
 
 
 @frozen
 class Patience:
-    """Seconds that a server may take: from its start to the end of its list, for a list alone; and how old a list may
-    be. How long it takes to install a server is not counted."""
+    """Limits in seconds: from a server's start to the end of its list, for a list alone; and the age of a list. The
+    installation of a server does not count."""
 
     start_s: float = 60.0
     list_s: float = 30.0
@@ -84,7 +84,7 @@ class Patience:
 
 
 class ServerStatus(StrEnum):
-    """Where a server is in its life."""
+    """The stage of a server's life."""
 
     NOT_TRUSTED = "not-trusted"
     STOPPED = "stopped"
@@ -96,10 +96,10 @@ class ServerStatus(StrEnum):
 
 @frozen
 class ServerState:
-    """``reason`` and ``advice``, of one that failed or is not trusted: what happened and what to do about it; of one
-    that starts ``reason`` is what it waits for.
+    """``reason`` and ``advice`` of a failed or untrusted server: the event and the remedy. For a starting server
+    ``reason`` names what it waits for.
 
-    ``notes``: what else the operator should know of the present connection, such as requests that were refused.
+    ``notes``: other facts about the present connection for the operator, such as refused requests.
     """
 
     status: ServerStatus = ServerStatus.STOPPED
@@ -109,12 +109,12 @@ class ServerState:
 
 
 class ServerRefused(Exception):
-    """A server answered a request with an error of its own; the text is the server's."""
+    """A server answered a request with its own error; the text is the server's."""
 
 
 @frozen
 class ServerList:
-    """What a server says of itself and its tools: raw JSON, the tools as it listed them."""
+    """A server's description of itself and its tools: raw JSON, the tools as listed."""
 
     name: str
     version: str
@@ -143,7 +143,7 @@ class _Run(Connection):
     async def answer(
         self, _: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """What a server asks of us: we are there, and offer nothing else."""
+        """Answer a server's request: we are alive, and offer nothing else."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import METHOD_NOT_FOUND
 
@@ -151,24 +151,24 @@ class _Run(Connection):
             self.leave("asked more than it reads answers")
         if method == "ping":
             return {}
-        self.note(f"asked for `{printable(self.secrets.out_of(method))[:80]}`, which is not offered to it")
+        self.note(f"asked for `{printable(self.secrets.out_of(method))[:80]}`, which is not on offer")
         raise MCPError(METHOD_NOT_FOUND, "gatewright offers no sampling, roots or elicitation")
 
     async def notice(self, _: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> None:
-        """Take in that the list of tools changed; what else a server tells is dropped."""
+        """Note a change of the tool list; drop other notices."""
         if method == "notifications/tools/list_changed":
             self.has_changed = True
 
 
 Reached = Command | Confined | Endpoint
 Target = Reached | AbstractAsyncContextManager[Reached]
-"""The server to start or to reach; what has to be there first, and only as long, is a context entered for it."""
+"""The server to start or reach; entering the context prepares it, and leaving releases it."""
 
 
 class McpServer:
-    """One server. ``target`` says anew at each start what is started or reached; it may raise ServerFailed.
+    """One server. Each start calls ``target`` for its command or address; it may raise ServerFailed.
 
-    ``on_change`` is called, in the loop thread, whenever ``state`` changes.
+    Each change of ``state`` calls ``on_change`` in the loop thread.
     """
 
     def __init__(
@@ -184,72 +184,72 @@ class McpServer:
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
         self.advice = ""
-        """Other advice for ``target`` where it fails."""
+        """Advice for a failure of ``target``, in place of its own."""
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child of a fork has no connection: that of its parent goes on there."""
+        """Start afresh in the child of a fork: the parent keeps the connection."""
         self._run, self._state = None, ServerState()
 
     @property
     def state(self) -> ServerState:
-        """Where it is now; may be read from any thread."""
+        """The present state; any thread may read it."""
         run = self._run
-        return self._state if run is None else replace(self._state, notes=run.notes_in_words())
+        return self._state if run is None else replace(self._state, notes=run.note_words())
 
     @property
     def stderr(self) -> str:
-        """The last 64 KiB of what it wrote on its standard error in all its lives, as text that can be shown."""
+        """The last 64 KiB of its standard error over all its lives, as printable text."""
         return printable(self._secrets.out_of(bytes(self._stderr).decode("utf-8", "replace")), keep="\n\t")
 
     async def start(self) -> None:
-        """Connect at once, whatever failed before. Raises ServerFailed."""
+        """Connect at once, despite earlier failures. Raises ServerFailed."""
         await loop_thread().run(self._start())
 
     async def stop(self) -> None:
-        """Disconnect; a process ends, and all that it started. Calls that wait for it fail."""
+        """Disconnect, and end the process with its descendants. Waiting calls fail."""
         await loop_thread().run(self._stop())
 
     def begin_stop(self) -> None:
-        """The same for a caller that does not wait for it."""
+        """Disconnect without waiting for the end."""
         if self._run is not None:
             loop_thread().begin(self._stop())
 
     def close(self) -> None:
-        """The same for a caller without a loop; it waits for a few seconds at most."""
+        """Disconnect without a loop; wait a few seconds at most."""
         if self._run is not None:
             with suppress(TimeoutError):
                 loop_thread().wait(self._stop(), timeout_s=10.0)
 
     def tell(self, words: str) -> None:
-        """Say what a server that starts waits for; for ``target``, which runs in the loop thread."""
+        """Report what a starting server waits for; for ``target``, which runs in the loop thread."""
         self._say(replace(self._state, reason=words))
 
     async def restart(self) -> None:
-        """Stop it if it runs, and start it. Raises ServerFailed."""
+        """Stop a running server, then start it. Raises ServerFailed."""
         await self.stop()
         await self.start()
 
     async def list(self) -> ServerList:
-        """What it lists: asked for anew where it said that something changed, or after a while. Raises ServerFailed."""
+        """Return its list; ask anew after a notice of change, or after a while. Raises ServerFailed."""
         return await loop_thread().run(self._list())
 
     async def call(
         self, name: str, arguments: Mapping[str, JsonValue], *, on_progress: Progress | None = None
     ) -> dict[str, JsonValue]:
-        """Call a tool: the whole `CallToolResult` as the server sent it. Whoever is cancelled cancels the call there.
+        """Call a tool and return the server's whole `CallToolResult`. Cancelling the wait cancels the call there.
 
-        ``on_progress`` is called in the caller's loop. Raises ServerFailed, and ServerRefused where the server answered
-        with an error of its protocol.
+        Calls ``on_progress`` in the caller's loop. Raises ServerFailed, and ServerRefused if the server answers with a
+        protocol error.
         """
-        tell = None if on_progress is None else told_in(asyncio.get_running_loop(), on_progress)
+        tell = None if on_progress is None else call_in(asyncio.get_running_loop(), on_progress)
         return await loop_thread().run(self._call(name, arguments, tell))
 
-    # all that follows runs in the loop thread
+    # everything below runs in the loop thread
 
     async def _start(self) -> None:
         self._failures, self._next_start_s = 0, 0.0
-        await self._connected()
+        await self._connect()
 
     async def _stop(self) -> None:
         run = self._run
@@ -260,15 +260,15 @@ class McpServer:
                 run.owner.cancel()
             await asyncio.wait({run.owner})
 
-    async def _connected(self) -> tuple[_Run, JSONRPCDispatcher]:
-        """The present connection, or a new one. Raises ServerFailed."""
+    async def _connect(self) -> tuple[_Run, JSONRPCDispatcher]:
+        """Return the present connection, or open one. Raises ServerFailed."""
         while (run := self._run) is not None and run.end.is_set() and run.owner is not None:
             await asyncio.wait({run.owner})
         if run is None:
             wait_s = self._next_start_s - time.monotonic()
             if wait_s > 0:
                 last = f"{self._state.reason} (failure {self._failures} in a row)"
-                raise ServerFailed(last, f"it is tried again in {max(1, round(wait_s))} s, or restart it yourself")
+                raise ServerFailed(last, f"the next attempt is in {max(1, round(wait_s))} s, or restart it yourself")
             run = self._run = _Run(self._secrets)
             self._say(ServerState(ServerStatus.RESTARTING if self._failures else ServerStatus.STARTING))
             run.owner = asyncio.create_task(self._own(run))
@@ -279,7 +279,7 @@ class McpServer:
         self._on_change()
 
     async def _own(self, run: _Run) -> None:
-        """Open, keep and close one connection, all in one task."""
+        """Open, hold and close one connection, all in one task."""
         try:
             target = self._target()
             opened = target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target)
@@ -293,7 +293,7 @@ class McpServer:
                 raise
         except ModuleNotFoundError as error:
             run.failed = ServerFailed(f"`{error.name}` is not installed", "install `gatewright[mcp]`")
-        except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
+        except Exception as error:  # noqa: BLE001 an error of a transport ends this connection only
             run.failed = failure_of(error, self._secrets)
         run.end.set()
         if run.why_it_ended:
@@ -311,7 +311,7 @@ class McpServer:
             self._next_start_s = time.monotonic() + BACK_OFF_S[min(self._failures, len(BACK_OFF_S)) - 1]
             words = (run.failed.reason, run.failed.advice)
             self._stderr += f"{_ENDED}{run.failed.reason}\n".encode()
-            self._say(ServerState(ServerStatus.FAILED, *words, run.notes_in_words()))
+            self._say(ServerState(ServerStatus.FAILED, *words, run.note_words()))
         if not run.ready.done():
             run.ready.set_exception(run.failed or ServerFailed("the server was stopped"))
 
@@ -354,7 +354,7 @@ class McpServer:
                 tasks.cancel_scope.cancel()
 
     async def _greet(self, run: _Run, dispatcher: JSONRPCDispatcher) -> None:
-        """The handshake, then the list of tools."""
+        """Shake hands, then fetch the list of tools."""
         from importlib.metadata import version
 
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
@@ -380,7 +380,7 @@ class McpServer:
     async def _list(self) -> ServerList:
         from anyio import fail_after
 
-        run, dispatcher = await self._connected()
+        run, dispatcher = await self._connect()
         async with run.listing:
             if run.has_changed or time.monotonic() - run.listed_s > self._patience.stale_s:
                 try:
@@ -414,7 +414,7 @@ class McpServer:
     async def _call(
         self, name: str, arguments: Mapping[str, JsonValue], on_progress: Callable[..., None] | None
     ) -> dict[str, JsonValue]:
-        run, dispatcher = await self._connected()
+        run, dispatcher = await self._connect()
         told_s = 0.0
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -435,7 +435,7 @@ class McpServer:
         params: Mapping[str, object],
         on_progress: ProgressFnT | None = None,
     ) -> dict[str, object]:
-        """Send a request, and say plainly what became of the server. Raises ServerFailed, of a call ServerRefused."""
+        """Send a request, and explain a failure plainly. Raises ServerFailed, for a call also ServerRefused."""
         from mcp.shared.exceptions import MCPError
 
         options: CallOptions = {"cancel_on_abandon": method != "initialize", "headers": run.headers}
@@ -451,7 +451,7 @@ class McpServer:
                 failed = run.failed or ServerFailed("the server was stopped")
                 raise ServerFailed(f"{failed.reason} during `{method}`", failed.advice) from None
             if text == UNREADABLE:
-                words = f"the server answered `{method}` with what is no message of the protocol"
+                words = f"the server answered `{method}` with something that is no message of the protocol"
                 raise ServerFailed(words, self._last_words()) from None
             if method != "tools/call":
                 is_locked = run.refusal.startswith(("HTTP status 401", "HTTP status 403"))

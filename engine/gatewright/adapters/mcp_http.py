@@ -1,8 +1,8 @@
 """MCP servers over streamable HTTP: one for each token, behind one address.
 
-Who a client speaks for hangs on its token alone, never on a path or a session id: each token has a session manager of
-its own, so that no request can reach the sessions of another. Host and Origin are checked against the names that the
-gateway is known by, so that a web page cannot reach it through a name of its own.
+The token alone identifies a client, never a path or a session id: each token has its own session manager, so that no
+request can reach the sessions of another. The gateway checks Host and Origin against its own names, so that a web page
+cannot reach it through another name.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 LARGEST_BODY = 5 * 1024 * 1024
 MOST_SESSIONS = 50
-"""MCP sessions that one token may have open."""
+"""Limit of open MCP sessions per token."""
 MOST_REQUESTS = 100
-"""Requests of one token that may be under way, open streams included."""
+"""Limit of running requests per token, open streams included."""
 MOST_CONNECTIONS = 2_000
 HEAD_S = 10.0
-"""How long a connection may take to send the head of a request, from its start or from the end of the last answer."""
+"""Limit for the head of a request, in s, from the start of the connection or the end of the last answer."""
 MOST_HEADLESS = 500
-"""Connections of one address that may be open without a request; for one more the oldest is closed."""
+"""Limit of connections of one address without a request; one more closes the oldest."""
 BODY_S = 30.0
-"""How long a client may take to send the body of a request."""
+"""Limit for the body of a request, in s."""
 IDLE_S = 30 * 60.0
 MOST_KEPT_BYTES = 4 * 1024 * 1024
-"""Of what a session has sent so much is kept, the latest, for a client whose stream broke off."""
+"""Limit of bytes that a session keeps of its latest messages, for a client whose stream broke."""
 _MOST_KEPT = 1_000
 _LONGEST_HEADER = 1 << 16
 _PLACE = re.compile(rb"(?:https?://)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-"""What Host and Origin look like at all: the SDK looks no further than the colon before a port."""
+"""Form of Host and Origin: the SDK looks no further than the colon before a port."""
 _TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
-_NOT_WHOLE = "the request did not come in whole, in time"
+_NOT_WHOLE = "the request did not arrive complete and in time"
 _log = logging.getLogger(__name__)
 
 
 class TokenDoor:
-    """The server of one token, and the requests that are under way there."""
+    """The server of one token, and its running requests."""
 
     def __init__(self, agent: AgentServer, security: TransportSecuritySettings) -> None:
         self.agent = agent
@@ -78,19 +78,19 @@ class TokenDoor:
         self._is_closed = asyncio.Event()
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Serve until `close`; ``on_ready`` is called as soon as requests can be handled."""
+        """Serve until `close`; call ``on_ready`` once requests can be handled."""
         async with self._manager.run():
             on_ready()
             await self._is_closed.wait()
             await self.agent.withdraw()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, unless there are too many."""
+        """Answer one request, unless too many are running."""
         if self._is_closed.is_set():
             await _answer(send, 401, "the token was revoked")
             return
         if len(self._under_way) >= MOST_REQUESTS:
-            await _answer(send, 429, "too many requests are under way")
+            await _answer(send, 429, "too many requests are running")
             return
         response = _Response(send)
         with anyio.CancelScope() as until_closed:
@@ -107,14 +107,14 @@ class TokenDoor:
             await response.end(401, "the token was revoked")
 
     def close(self) -> None:
-        """End every session, and every request that is under way."""
+        """End every session and every running request."""
         self._is_closed.set()
         for one in tuple(self._under_way):
             one.cancel()
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """Each session keeps what it has sent by itself: the SDK tells streams apart by ids that every client counts."""
+    """Sessions that each keep their own messages: the SDK tells streams apart by ids that every client counts."""
 
     def _admit_session(self, requestor: Any) -> Any:
         self.event_store = _Sent()
@@ -122,14 +122,14 @@ class _Sessions(StreamableHTTPSessionManager):
 
 
 class _Sent(EventStore):
-    """The latest that one session has sent, from which a client that names the last it got gets the rest."""
+    """The latest messages of one session, from which a client gets the rest after the last one it has."""
 
     def __init__(self) -> None:
         self._events: deque[tuple[EventId, StreamId, JSONRPCMessage | None, int]] = deque()
         self._count = self._bytes = 0
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
-        """Keep a message, or None for the beginning of a stream."""
+        """Store a message, or None for the beginning of a stream."""
         size = len(message.model_dump_json()) if message is not None else 0
         self._count += 1
         self._bytes += size
@@ -139,7 +139,7 @@ class _Sent(EventStore):
         return str(self._count)
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """Send again what followed in the same stream; None, and nothing, where the last event is kept no more."""
+        """Send the later messages of the same stream again; return None without any if the last event is gone."""
         stream = None
         for event_id, stream_id, message, _ in tuple(self._events):
             if event_id == last_event_id:
@@ -150,7 +150,7 @@ class _Sent(EventStore):
 
 
 class _Response:
-    """An answer on its way, which can be ended wherever it is."""
+    """An answer that can be ended at any point."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -163,7 +163,7 @@ class _Response:
         await self._send(message)
 
     async def end(self, status: int, why: str) -> None:
-        """End it: where nothing was sent yet, with this status."""
+        """End it; before the first part, with this status."""
         if not self._has_begun:
             await _answer(self._send, status, why)
         elif not self._is_whole:
@@ -171,10 +171,10 @@ class _Response:
 
 
 class HttpGateway:
-    """The application: it looks at address and token, and hands the request to the door of the token.
+    """The application: it checks address and token, and hands the request to the token's door.
 
-    ``find_door`` answers the door of a token, None for one that is not known; it may raise WorkspaceError where the
-    token cannot be served.
+    ``find_door`` returns the door of a token, None for an unknown one; it may raise WorkspaceError if the gateway
+    cannot serve the token.
     """
 
     def __init__(self, find_door: Callable[[str], Awaitable[TokenDoor | None]]) -> None:
@@ -192,19 +192,19 @@ class HttpGateway:
         try:
             door = await self._find_door(token) if token else None
         except WorkspaceError as error:
-            _log.warning("a request was refused: %s", error)
+            _log.warning("refused a request: %s", error)
             await _answer(send, 503, "the gateway cannot serve this token now")
             return
         if door is None:
             await _answer(send, 401, "a token is needed", (b"www-authenticate", b"Bearer"))
         elif scope["path"] != PATH:
-            await _answer(send, 404, f"there is nothing but {PATH}")
+            await _answer(send, 404, f"the only path here is {PATH}")
         else:
             await door.handle(scope, receive, send)
 
 
 def security_of(names: Iterable[str]) -> TransportSecuritySettings:
-    """What Host and Origin may say where the gateway is known by these names, whatever the port."""
+    """Return the allowed values of Host and Origin for these names, with any port."""
     hosts = [f"[{name}]" if ":" in name else name for name in names]
     return TransportSecuritySettings(
         allowed_hosts=[one for host in hosts for one in (host, f"{host}:*")],
@@ -215,11 +215,11 @@ def security_of(names: Iterable[str]) -> TransportSecuritySettings:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0: any that is free. Raises WorkspaceError."""
+    """Open a listening socket; port 0: any free one. Raises WorkspaceError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         made = socket.create_server((host, port), family=family, backlog=512)
-        # for all that are accepted: else the second part of an answer waits 40 ms for an acknowledgement of the first
+        # for all accepted sockets: else the second part of an answer waits 40 ms for the acknowledgement of the first
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
     except (OSError, OverflowError) as error:
@@ -228,7 +228,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """The URL that clients use."""
+    """Return the URL for clients."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
@@ -241,7 +241,7 @@ async def serve_http(
     head_s: float = HEAD_S,
     most_headless: int = MOST_HEADLESS,
 ) -> None:
-    """Serve until ``stopped`` is done. Whoever stops closes the doors first, or streams that are open hold it up."""
+    """Serve until ``stopped`` is done. Close the doors before, since open streams would delay the end."""
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] a callable that uvicorn's own types spell otherwise
         http=type("Connection", (_Connection,), {"head_s": head_s, "most_headless": most_headless}),
@@ -263,14 +263,14 @@ async def serve_http(
 
 
 class _Connection(H11Protocol):
-    """A connection that is closed where no request begins in time; uvicorn waits for ever once a first byte came."""
+    """A connection that closes if no request begins in time; uvicorn waits for ever after the first byte."""
 
     head_s = HEAD_S
     most_headless = MOST_HEADLESS
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Wait for a first request; of too many that wait the one that has done so longest goes."""
+        """Wait for a first request; if too many wait, close the oldest."""
         super().connection_made(transport)
         self._wait()
         others = [cast("_Connection", one) for one in self.connections if isinstance(one, _Connection)]
@@ -279,12 +279,12 @@ class _Connection(H11Protocol):
             min(waiting, key=waiting.__getitem__).transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._wait(is_over=True)
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Take in what came, and wait for a head as long as nothing is being answered."""
+        """Handle the received data, and wait for a head while no answer is running."""
         super().handle_events()
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         self._wait(is_over=cycle is not None and not cycle.response_complete)
@@ -302,23 +302,23 @@ class _Connection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to whoever stops it."""
+    """A server that leaves signals to its owner."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
 
 def _bearer(scope: Scope) -> str:
-    """The token that a request shows; empty where it shows none, or several."""
+    """Return the token of a request; empty without one, or with several."""
     shown = [value for name, value in scope["headers"] if name == b"authorization"]
     scheme, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
     return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, str]:
-    """The body of a request, or why it is not taken: it is too large, or the client stalls or has gone away."""
+    """Read the body of a request, or say why not: too large, stalled, or the client left."""
     body = bytearray()
     with suppress(TimeoutError):
         async with asyncio.timeout(BODY_S):
@@ -333,13 +333,13 @@ async def _read_body(receive: Receive) -> tuple[bytes, str]:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The request with a body that was read already."""
+    """Return a receiver that gives this body again."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
+    async def receive_again() -> Message:
         return first.pop() if first else await receive()
 
-    return received
+    return receive_again
 
 
 async def _answer(send: Send, status: int, why: str, *headers: tuple[bytes, bytes]) -> None:

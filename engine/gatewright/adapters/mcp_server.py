@@ -1,4 +1,4 @@
-"""One agent's tools as an MCP server: what its view shows, and calls that go through the gate."""
+"""One agent's tools as an MCP server: the tools of its view, and calls through the gate."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 SILENT_S = 30 * 60.0
-"""A client over HTTP without a connection counts as gone when it was not heard of for so long."""
+"""Time in s after which a silent HTTP client without a connection counts as gone."""
 CONTINUE_KEY = "gatewright/should_continue"
-"""In the ``_meta`` of a result after which the agent's loop is to end: false."""
+"""Key in the ``_meta`` of a result after which the agent's loop must end: false."""
 _LONGEST_NAME = 200
 _MOST_LISTENING = 64
 _MOST_NAMED = 100
@@ -47,10 +47,10 @@ _MOST_ASKED = 50
 
 @frozen
 class Caller:
-    """Whom a server serves: an agent, the user if there is one, and the session that their calls count in.
+    """The party that a server serves: an agent, perhaps a user, and the session that counts its calls.
 
-    ``elicit``: what asks is asked of the user of the client, where the client can do that, and not of the operator.
-    ``token_id``: the token that its clients show, over HTTP.
+    ``elicit``: questions go to the client's user if the client can ask, and not to the operator. ``token_id``: the
+    token that its clients present over HTTP.
     """
 
     agent_id: str
@@ -61,7 +61,7 @@ class Caller:
 
 
 class _Client:
-    """What is known of a client that is connected. ``waits``: digests of its calls that wait for the operator."""
+    """The facts about a connected client. ``waits``: digests of its calls that wait for the operator."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class _Client:
 
 
 class AgentServer:
-    """The server of one caller; any number of connections share it. ``broker``: asks the operator where a call asks."""
+    """The server of one caller, with any number of connections. ``broker``: asks the operator about a call."""
 
     def __init__(self, gate: Gate, caller: Caller, broker: PermissionBroker | None = None) -> None:
         self._gate = gate
@@ -94,7 +94,7 @@ class AgentServer:
         self.server.middleware.append(self._hear)
 
     async def refresh(self) -> None:
-        """Tell every client that its tools have changed, if they have since this was called last."""
+        """Notify every client if its tools have changed since the last call of this."""
         before, now = self._seen, self._view()
         if now is before:
             return
@@ -109,7 +109,7 @@ class AgentServer:
 
     @property
     def clients(self) -> tuple[ClientSession, ...]:
-        """Who is connected now, the first that came first."""
+        """The connected clients, the earliest first."""
         caller, silent_s = self._caller, time.time() - SILENT_S
         if caller.token_id is not None:
             for key, one in tuple(self._clients.items()):
@@ -125,13 +125,13 @@ class AgentServer:
         return self._seen.instructions or None if self._seen is not None else None
 
     async def _hear(self, ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
-        """Whatever a client says but the first word of a handshake, which is not over yet, shows that it is there."""
+        """Note a sign of life in each message, except the first of a handshake."""
         if ctx.method != "initialize":
             self._client(ctx)
         return await call_next(ctx)
 
     def _client(self, context: ServerRequestContext) -> _Client:
-        """The client that speaks: told by its connection, or by its name where each request has one of its own."""
+        """Return a message's client, known by its connection, or by name if each request has its own connection."""
         known, connection = context.session.client_params, context.session._connection  # pyright: ignore[reportPrivateUsage]
         name = f"{known.client_info.name} {known.client_info.version}"[:_LONGEST_NAME].strip() if known else ""
         key = name if context.protocol_version in MODERN_PROTOCOL_VERSIONS else connection
@@ -148,18 +148,18 @@ class AgentServer:
         return found
 
     def _view(self) -> AgentView | None:
-        """What the agent sees now; None once an edit took it out of the policy."""
+        """Return the agent's present view; None once an edit removed the agent."""
         try:
             return self._gate.view(self._caller.agent_id)
         except WorkspaceError:
             return None
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """The schema of a tool that is shown: over HTTP the SDK asks for it at each call, or else lists all tools."""
-        tool = self._shown_to(self._view()).tools.get(name)
+        """Return a listed tool's schema: over HTTP the SDK needs it at each call, else it would list all tools."""
+        tool = self._tools_for(self._view()).tools.get(name)
         return None if tool is None else tool["inputSchema"]
 
-    def _shown_to(self, view: AgentView | None) -> _Shown:
+    def _tools_for(self, view: AgentView | None) -> _Shown:
         if self._shown is None or self._shown.view is not view:
             self._shown = _Shown(view)
         return self._shown
@@ -216,7 +216,7 @@ class AgentServer:
         return result
 
     async def withdraw(self) -> None:
-        """End the calls whose question to the user of a client is open: nobody will send them again."""
+        """End the calls that wait for an answer of a client's user: nobody will send them again."""
         tasks = {call.task for call in self._asked.values()}
         for task in tasks:
             task.cancel()
@@ -224,7 +224,7 @@ class AgentServer:
             await asyncio.wait(tasks)
 
     def _consent(self, context: ServerRequestContext, client: _Client, call: Call) -> Approver | None:
-        """Who is asked where the call asks."""
+        """Return the approver for a call that asks."""
         known = context.session.client_capabilities
         if self._caller.elicit and known is not None and known.elicitation is not None:
             wait_s = self._broker.wait_s if self._broker is not None else ApprovalLimits().timeout_s
@@ -235,18 +235,18 @@ class AgentServer:
         return OperatorConsent(self._broker, call.progress, client.waits) if self._broker is not None else None
 
     async def _result(self, shown: str, tool: str, outcome: Outcome, view: AgentView | None) -> CallToolResult:
-        """The answer for a client that was shown ``view``, where the tool has the name ``shown``."""
+        """Return the answer for a client that saw ``view``, in which the tool has the name ``shown``."""
         snapshot = self._gate.snapshot()
         return await result_of(
             outcome,
             from_server=isinstance(snapshot.registry.get(*split_name(tool)), ServerTool),
-            promise=self._shown_to(view).promise(shown),
+            promise=self._tools_for(view).promise(shown),
             max_bytes=snapshot.policy.defaults.max_output_bytes,
         )
 
 
 class _Shown:
-    """The tools of a view as clients are shown them, by name, with the output schemas that results have to fit."""
+    """The tools of a view in the form for clients, by name, with the output schemas of their results."""
 
     def __init__(self, view: AgentView | None) -> None:
         self.view = view
@@ -254,7 +254,7 @@ class _Shown:
         self._promises: dict[str, SchemaChecker] = {}
 
     def promise(self, name: str) -> SchemaChecker | None:
-        """The tool's output schema, compiled once; None where it is shown without."""
+        """Return the tool's output schema, compiled once; None without one."""
         schema = self.tools.get(name, {}).get("outputSchema")
         if schema is not None and name not in self._promises:
             self._promises[name] = SchemaChecker(linear_part(schema))
@@ -262,12 +262,12 @@ class _Shown:
 
 
 class _ToolServer(Server[dict[str, Any]]):
-    """A server that says to every client, by whatever transport it comes, that its tools may change."""
+    """A server that announces to every client, on any transport, that its tools may change."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *rest: Any, **more: Any
     ) -> InitializationOptions:
-        """What a client is told at the handshake."""
+        """Return the options for the handshake."""
         changes = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(changes, *rest, **more)
 

@@ -1,7 +1,7 @@
-"""The transport of an MCP server on the standard streams of this process, bounded against broken and hostile clients.
+"""The transport of an MCP server on this process's standard streams, bounded against broken and hostile clients.
 
-Standard output carries the protocol and nothing else: while it is served, whatever else writes there goes to standard
-error. The SDK's own transport takes lines of any length, and cannot be ended while it waits for one.
+Standard output carries only the protocol: while the server runs, other output goes to standard error. The SDK's own
+transport accepts lines of any length, and cannot end while it waits for one.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 LONGEST_LINE = 5 * 1024 * 1024
-"""Bytes of one message: somewhat more than the gate takes as arguments."""
+"""Limit of bytes in one message: somewhat more than the gate takes as arguments."""
 MOST_REQUESTS = 200
-"""Requests that may wait for their answer; what comes above that is refused at once."""
+"""Limit of waiting requests; it refuses more at once."""
 DRAIN_S = 2.0
-"""How long requests that are under way may take once the client has closed its end."""
+"""Time in s for running requests after the client has closed its end."""
 _CHUNK = 1 << 16
 _MOST_TOLD = 10
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def stdio_streams() -> AsyncGenerator[Streams]:
-    """What a server reads and writes, over standard input and output, which nobody else uses meanwhile."""
+    """Open the server's streams over standard input and output, and keep others off them meanwhile."""
     incoming_end, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_end = anyio.create_memory_object_stream[SessionMessage](0)
     with _taken(0, os.open(os.devnull, os.O_RDONLY)) as source, _taken(1, os.dup(2)) as sink:
@@ -59,13 +59,13 @@ async def stdio_streams() -> AsyncGenerator[Streams]:
             try:
                 yield incoming, outgoing
             except* anyio.BrokenResourceError:
-                pass  # the server was ended with a message on its way within it
+                pass  # the server ended with a message inside
             finally:
                 tasks.cancel_scope.cancel()
 
 
 class _taken:  # noqa: N801 used as a function
-    """A private copy of a standard stream, in whose place ``instead`` stands until the end."""
+    """A private copy of a standard stream; ``instead`` takes its place until the end."""
 
     def __init__(self, number: int, instead: int) -> None:
         self._number = number
@@ -77,11 +77,11 @@ class _taken:  # noqa: N801 used as a function
         return self._private
 
     def __exit__(self, *_: object) -> None:
-        os.dup2(self._private, self._number)  # the copy stays open: a thread may still wait on it
+        os.dup2(self._private, self._number)  # the copy stays open, since a thread may wait on it
 
 
 class _Transport:
-    """Lines in, lines out. Two threads, since a standard stream may be anything: a pipe, a terminal, a file."""
+    """Lines in, lines out, by two threads, since a standard stream may be a pipe, a terminal or a file."""
 
     def __init__(self, source: int, sink: int, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         self._source, self._sink = source, sink
@@ -94,12 +94,12 @@ class _Transport:
         self._refused = 0
 
     def start(self) -> None:
-        """Begin to read and to write. The threads end with the process: nothing wakes one that waits for a pipe."""
+        """Begin to read and write. The threads end with the process: nothing wakes one that waits for a pipe."""
         threading.Thread(target=self._read_lines, name="mcp stdin", daemon=True).start()
         threading.Thread(target=self._write_lines, name="mcp stdout", daemon=True).start()
 
     async def write_all(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write what the server sends, each message before the next is taken."""
+        """Write the server's messages, one after the other."""
         async with outgoing:
             async for sent in outgoing:
                 await self._write(sent.message)
@@ -118,7 +118,7 @@ class _Transport:
             self._is_idle.set()
 
     def _write_lines(self) -> None:
-        """The writing thread. Once nobody reads any more, what is left is dropped."""
+        """Write lines in a thread; drop them once nobody reads."""
         while True:
             line, done = self._lines.get()
             try:
@@ -126,26 +126,26 @@ class _Transport:
                     line = line[os.write(self._sink, line) :]
             except OSError:
                 self._is_broken = True
-            with suppress(RuntimeError):  # the loop is closed
+            with suppress(RuntimeError):  # the loop has closed
                 self._loop.call_soon_threadsafe(_finish, done)
 
     def _read_lines(self) -> None:
-        """The reading thread: it hands over one message at a time, so that nothing piles up."""
-        with suppress(RuntimeError, CancelledError):  # the loop is closed, or being closed
+        """Read lines in a thread, and hand over one at a time, so that nothing piles up."""
+        with suppress(RuntimeError, CancelledError):  # the loop has closed, or is closing
             for line in _lines(self._source):
                 if line is None or line.strip():
                     asyncio.run_coroutine_threadsafe(self._take(line), self._loop).result()
             asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
 
     async def _take(self, line: bytes | None) -> None:
-        """Hand a message to the server, or answer by ourselves what is none."""
+        """Hand a message to the server, or answer an invalid one directly."""
         if line is None:
             await self._refuse(None, INVALID_REQUEST, f"a message has at most {LONGEST_LINE:,} bytes")
             return
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            await self._refuse(None, PARSE_ERROR, "that is no JSON-RPC message")
+            await self._refuse(None, PARSE_ERROR, "this is no JSON-RPC message")
             return
         if isinstance(message, JSONRPCRequest):
             if len(self._waiting) >= MOST_REQUESTS:
@@ -156,20 +156,20 @@ class _Transport:
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             cancelled = (message.params or {}).get("requestId")
             if isinstance(cancelled, (str, int)):
-                self._settle(cancelled)  # it gets no answer any more
+                self._settle(cancelled)  # it gets no answer now
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._incoming.send(SessionMessage(message))
 
     async def _refuse(self, request_id: RequestId | None, code: int, why: str) -> None:
         self._refused += 1
         if self._refused <= _MOST_TOLD:
-            _log.warning("a message of the client was refused: %s", why)
+            _log.warning("refused a message of the client: %s", why)
         elif self._refused == _MOST_TOLD + 1:
-            _log.warning("more messages of the client are refused; that is not told any more")
+            _log.warning("further refusals are not logged")
         await self._write(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why)))
 
     async def _end(self) -> None:
-        """The client closed its end: what is under way may finish, for a moment, and the server ends."""
+        """End after the client closed its end; running requests get a moment to finish."""
         if self._waiting and not self._is_broken:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_idle.wait(), DRAIN_S)
@@ -182,7 +182,7 @@ def _finish(done: asyncio.Future[None]) -> None:
 
 
 def _lines(source: int) -> Iterator[bytes | None]:
-    """The lines of a stream until its end; None for one that is too long, of which nothing is kept."""
+    """Yield the lines of a stream to its end; None for a line that is too long and dropped."""
     held, is_long = bytearray(), False
     while chunk := _read(source):
         *ends, rest = chunk.split(b"\n")

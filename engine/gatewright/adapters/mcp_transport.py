@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_NOTES = 20
 UNREADABLE = "its answer is no message of the protocol"
-"""What a request is answered with whose answer cannot be read, so that nobody waits for another."""
+"""The answer to a request whose real answer is unreadable, so that nobody waits for another."""
 _ANSWERED = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\b')
 _LOGGERS = ("client", "mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher")
 
@@ -46,32 +46,32 @@ class Endpoint:
 
 @frozen
 class Confined:
-    """A process of a server, in a room."""
+    """A server's process in a room."""
 
     command: Command
     room: Room = field(hash=False, repr=False)
 
 
 class ServerFailed(WorkspaceError):
-    """A server cannot be started or reached, or does not answer as one; ``advice`` says what to do."""
+    """A server cannot start or be reached, or answers wrongly; ``advice`` says what to do."""
 
     def __init__(self, reason: str, advice: str = "") -> None:
         super().__init__(f"{reason}: {advice}" if advice else reason)
         self.reason, self.advice = reason, advice
 
     def with_advice(self, more: str) -> ServerFailed:
-        """The same with something more to do."""
+        """Return the same failure with more advice."""
         return type(self)(self.reason, "; ".join(filter(None, (self.advice, more))))
 
 
 class NotConfined(ServerFailed):
-    """A server that is not started, since what the policy says of its process cannot be held."""
+    """A server that must not start, since nothing can enforce the policy for its process."""
 
 
 class Connection:
-    """How one connection to a server goes: what the server does that it should not, and why it ends.
+    """The course of one connection to a server: its misbehaviour, and the reason of its end.
 
-    ``refusal``: the last HTTP status that was an error. What stands in its words is without ``secrets``.
+    ``refusal``: the last HTTP status of an error. Its words are free of ``secrets``.
     """
 
     def __init__(self, secrets: Secrets) -> None:
@@ -83,7 +83,7 @@ class Connection:
         self._notes: dict[str, int] = {}
 
     def note(self, text: str) -> None:
-        """Count what a server does that it should not."""
+        """Count a misbehaviour of the server."""
         if text in self._notes or len(self._notes) < MAX_NOTES:
             self._notes[text] = self._notes.get(text, 0) + 1
 
@@ -93,8 +93,8 @@ class Connection:
             self.why_it_ended = self.why_it_ended or why
         self.end.set()
 
-    def notes_in_words(self) -> tuple[str, ...]:
-        """What was noted; may be read from any thread."""
+    def note_words(self) -> tuple[str, ...]:
+        """Return the notes; any thread may read them."""
         notes = [*self._notes.items()]
         return tuple(f"it {text}" if count == 1 else f"it {text} ({count:,} times)" for text, count in notes)
 
@@ -107,7 +107,7 @@ class Receiver:
         self._connection = connection
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
+        """Return the next message."""
         while True:
             item = await self._stream.receive()
             message = None if isinstance(item, Exception) else item.message
@@ -141,14 +141,14 @@ class Receiver:
 
 
 class Sender:
-    """The stream to a server, which knows how many messages wait for a server that does not read."""
+    """The stream to a server, which counts the messages that wait for a slow reader."""
 
     def __init__(self, stream: WriteStream[SessionMessage]) -> None:
         self._stream = stream
         self.waiting = 0
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send it; waits until it is taken."""
+        """Send it and wait until it is taken."""
         self.waiting += 1
         try:
             await self._stream.send(item)
@@ -170,9 +170,9 @@ class Sender:
 async def over_stdio(
     command: Command, connection: Connection, stderr: bytearray, room: Room | None = None
 ) -> AsyncGenerator[Streams]:
-    """The streams of messages of a process that is started, in ``room``, and of which nothing is left afterwards.
+    """Start a process, in ``room`` if given, yield its streams of messages, and leave nothing of it behind.
 
-    What it writes on its standard error is added to ``stderr``. Raises ServerFailed where it cannot be started.
+    Its standard error goes into ``stderr``. Raises ServerFailed if it cannot start.
     """
     from anyio import BrokenResourceError, ClosedResourceError, create_memory_object_stream, create_task_group
     from mcp.shared.message import SessionMessage
@@ -205,7 +205,7 @@ async def over_stdio(
 
     async def watch(process: ServerProcess) -> None:
         await process.has_ended.wait()
-        await asyncio.sleep(LEAVE_S)  # what it wrote last is still to be read
+        await asyncio.sleep(LEAVE_S)  # read its last output first
         connection.leave(await end_of(process))
 
     async def end_of(process: ServerProcess) -> str:
@@ -213,7 +213,7 @@ async def over_stdio(
         return f"was ended: {why}" if why else await process.how_it_ended()
 
     async def send(process: ServerProcess) -> None:
-        with suppress(OSError):  # it does not listen any more: its end is noticed where we read
+        with suppress(OSError):  # it stopped listening; the reader notices its end
             async with unsent:
                 async for item in unsent:
                     await process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
@@ -237,12 +237,12 @@ async def over_stdio(
 
 @asynccontextmanager
 async def over_http(endpoint: Endpoint, connection: Connection) -> AsyncGenerator[Streams]:
-    """The streams of messages of an endpoint; what goes wrong on the way is raised as a group of exceptions."""
+    """Open the streams of messages of an endpoint; a failure raises a group of exceptions."""
     from httpx2 import AsyncByteStream, AsyncClient, Response, Timeout
     from mcp.client.streamable_http import streamable_http_client
 
     class Bounded(AsyncByteStream):
-        """A body that is refused where it is longer than one message may be."""
+        """A body with a limit: that of one message."""
 
         def __init__(self, stream: AsyncByteStream) -> None:
             self._stream = stream
@@ -282,12 +282,12 @@ def _unstartable(command: Command, error: OSError | ValueError) -> ServerFailed:
     if isinstance(error, FileNotFoundError) and command.cwd is not None and not command.cwd.is_dir():
         return ServerFailed(f"{named}: the folder `{command.cwd}` is missing")
     if isinstance(error, FileNotFoundError):
-        return ServerFailed(f"{named}: there is no such command", "install it, or write its full path")
+        return ServerFailed(f"{named}: this command does not exist", "install it, or write its full path")
     return ServerFailed(f"{named}: {(error.strerror if isinstance(error, OSError) else None) or error}")
 
 
 def failure_of(error: BaseException, secrets: Secrets) -> ServerFailed:
-    """What a transport raised, in words without ``secrets``; of a group its first part."""
+    """Describe a transport's error without ``secrets``; of a group its first part."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ServerFailed):
@@ -297,7 +297,7 @@ def failure_of(error: BaseException, secrets: Secrets) -> ServerFailed:
 
 
 def quieten_library() -> None:
-    """Have the library log nothing of our connections, whose state says what goes wrong; others keep their rows."""
+    """Silence the library's log about our connections, whose state reports failures; others keep their rows."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_is_not_ours)
 

@@ -44,7 +44,7 @@ _UNMOUNTED, _OVERFLOW, _IGNORED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x40000000
 class RoomListener(Protocol):
     """Hears of a room; from the watcher's thread, and before `RoomPlanner.watch` returns."""
 
-    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+    def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         """Put these over what processes see. ``anew``: end those that started before.
 
         An overlay of the plan among them has other names than before: it has to be mounted again in its place
@@ -52,7 +52,7 @@ class RoomListener(Protocol):
         """
         ...
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         """Nothing is known any more: end every process."""
         ...
 
@@ -239,7 +239,7 @@ class RoomWatch:
         if len(self._late) > MAX_LATE:
             raise refuse("more names appeared than can be covered")
         if late or news.stale or news.anew:
-            self._listener.appeared((*late, *news.stale.values()), anew=news.anew)
+            self._listener.hide((*late, *news.stale.values()), anew=news.anew)
 
     def _walked(self) -> tuple[_Queue, RoomLayout]:
         queue = _Queue()
@@ -262,7 +262,7 @@ class RoomWatch:
             self._failure = why
             self._news.notify_all()
         with suppress(Exception):
-            self._listener.failed(why)
+            self._listener.fail(why)
 
     def _free(self) -> None:
         """Let go of everything, once nobody writes to it any more."""

@@ -216,8 +216,8 @@ def test_no_value_of_a_variable_or_header_leaves_the_file() -> None:
         ({"url": "https://mo@hub.example.com/"}, "`url` may not hold a user or a password"),
         ({"url": "https://hub.example.com/\n"}, "`url`"),
         ({"url": "https://hub.example.com/", "headers": {"A\r\nB": "x"}}, "is no name of a header"),
-        ("s", "it is no object"),
-        (None, "it is no object"),
+        ("s", "it is not an object"),
+        (None, "it is not an object"),
     ],
 )
 def test_server_that_makes_no_catalog_says_why_and_the_others_are_read(entry: object, why: str) -> None:
@@ -239,12 +239,12 @@ def test_what_is_not_taken_is_said() -> None:
     weather, docs = read_servers(VS_CODE, PROJECT)
     assert weather.notes == (
         "the values of `WEATHER_KEY` stay in the client's file: the policy has only the names",
-        "the variables of its `envFile` are not passed on: put their names into `env`",
+        "the variables of its `envFile` do not reach the server: put their names into `env`",
     )
-    assert docs.notes == ("it says that it speaks the older SSE: it is asked by streamable HTTP, at the same address",)
+    assert docs.notes == ("it says that it speaks the older SSE; Gatewright uses streamable HTTP at the same address",)
     assert "not taken: `timeout`" in read_servers(CURSOR, AROUND)[1].notes
     [time] = [server for server in read_servers(CLAUDE_CODE, AROUND) if server.server_id == "time"]
-    assert time.notes == ("argument 2: `${LEVEL:-info}` is taken as its default",)
+    assert time.notes == ("argument 2: `${LEVEL:-info}` counts as its default",)
 
 
 def test_name_that_stands_twice_counts_as_the_last_one_and_says_so() -> None:

@@ -162,7 +162,7 @@ async def test_a_server_that_fails_again_and_again_is_left_alone_for_longer_each
     for _ in range(2):
         with pytest.raises(ServerFailed, match="exit code 3"):
             await bad.list()
-    with pytest.raises(ServerFailed, match="tried again in 1 s, or restart it yourself"):
+    with pytest.raises(ServerFailed, match="the next attempt is in 1 s, or restart it yourself"):
         await bad.list()
     with pytest.raises(ServerFailed, match="exit code 3"):
         await bad.restart()
@@ -249,7 +249,7 @@ async def test_an_answer_that_cannot_be_read_fails_what_was_asked_at_once(
     server: Start, at: str, method: str, how: str
 ) -> None:
     bad = server(f"unreadable-{at}", how)
-    with pytest.raises(ServerFailed, match=f"answered `{method}` with what is no message of the protocol"):
+    with pytest.raises(ServerFailed, match=f"answered `{method}` with something that is no message of the protocol"):
         async with patient():
             await bad.call("one", {})
 
@@ -258,7 +258,7 @@ async def test_a_server_that_asks_for_what_is_not_offered_gets_an_error_and_that
     bad = server("asks")
     assert text_of(await bad.call("one", {})) == "all refused"
     assert bad.state.notes == tuple(
-        f"it asked for `{method}`, which is not offered to it"
+        f"it asked for `{method}`, which is not on offer"
         for method in ("sampling/createMessage", "roots/list", "elicitation/create")
     )
 
@@ -345,7 +345,7 @@ def test_nothing_of_a_server_outlives_a_program_that_is_killed(number: int, tmp_
 
 async def test_a_command_that_is_not_there_is_a_plain_failure() -> None:
     server = McpServer(lambda: Command("/no/such/command"))
-    with pytest.raises(ServerFailed, match=r"`/no/such/command` cannot be started: there is no such command: install"):
+    with pytest.raises(ServerFailed, match=r"`/no/such/command` cannot be started: this command does not exist: install"):
         await server.start()
 
 

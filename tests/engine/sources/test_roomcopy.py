@@ -34,10 +34,10 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
 
 
 class Nobody:
-    def appeared(self, mounts: object, *, anew: bool) -> None:
+    def hide(self, mounts: object, *, anew: bool) -> None:
         raise AssertionError((mounts, anew))
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         raise AssertionError(why)
 
 

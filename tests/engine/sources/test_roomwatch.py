@@ -32,11 +32,11 @@ class Heard:
         self.anew = 0
         self.failures: list[str] = []
 
-    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+    def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         self.mounts += mounts
         self.anew += anew
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         self.failures.append(why)
 
     def overlays(self) -> list[str]:
@@ -269,7 +269,7 @@ def test_a_slow_or_dead_watcher_closes(top: Path, planner: RoomPlanner, monkeypa
     may_go_on = threading.Event()
 
     class Slow(Heard):
-        def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+        def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
             may_go_on.wait()
 
     watch = planner.watch(confinement, planner.plan(confinement), Slow())
@@ -283,7 +283,7 @@ def test_a_slow_or_dead_watcher_closes(top: Path, planner: RoomPlanner, monkeypa
         watch.check()
 
     class Broken(Heard):
-        def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+        def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
             raise OSError("no")
 
     monkeypatch.setattr(roomwatch, "BEHIND_S", 60.0)

@@ -38,10 +38,10 @@ FOLDERS = ("secret", "read", "log", "ask", "mine", "plain")
 
 
 class Nobody:
-    def appeared(self, mounts: object, *, anew: bool) -> None:
+    def hide(self, mounts: object, *, anew: bool) -> None:
         raise AssertionError((mounts, anew))
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         raise AssertionError(why)
 
 
