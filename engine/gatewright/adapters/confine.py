@@ -5,7 +5,7 @@ temporary folder and an own network with one port, which leads to the proxy of i
 (`seccomp`) holds from the start; `confined_init` closes the rest and becomes the program on command. A room leaves
 nothing on disk, and nothing in it outlives this program.
 
-One module, since a room, its needs and the start of a process in it belong together.
+Over 450 lines, since a room, its needs and the start of a process in it belong together.
 """
 
 from __future__ import annotations

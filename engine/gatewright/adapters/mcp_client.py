@@ -2,8 +2,8 @@
 
 Everything runs in the process's loop thread, and any loop may await any method. The client reads answers as raw JSON,
 so that one bad tool never loses the rest, and bounds all that a server sends. It offers nothing to a server: a request
-of the server (sampling, roots, elicitation) gets an error and a note. One module, since it tells the life of one
-connection.
+of the server (sampling, roots, elicitation) gets an error and a note.
+Over 450 lines, since it tells the life of one connection.
 """
 
 from __future__ import annotations

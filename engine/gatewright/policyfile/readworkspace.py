@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, TypedDict, cast
 
-from annotated_types import MinLen
 from pydantic import Field
 
 from gatewright.arguments.shell_program import EVERY, is_option_that_runs
@@ -79,7 +78,7 @@ class EndpointsTable(Table, of=Endpoints):
         False, description="The person whom the agent works for"
     )
     agent: AgentEndpoint | None = Field(None, description="Other agents")
-    groups: Mapping[str, Annotated[tuple[Name, ...], MinLen(1)]] = Field(
+    groups: Mapping[str, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(
         {}, min_length=1, alias="group", description="Groups of agents, `NAME = [agents]`"
     )
     discord: DiscordEndpoint | None = Field(None, description="Channels of Discord")

@@ -12,7 +12,6 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import BaseModel, ConfigDict
 
 from gatewright.base.amount import plain_duration
@@ -49,6 +48,7 @@ class Table(BaseModel):
 
 
 _TABLES: dict[type, type[Table]] = {}
+_LIMITS = ("ge", "le", "min_length", "max_length")
 
 
 def _same(value: object) -> object:
@@ -151,18 +151,19 @@ def plain(
 
 def _form(kind: Any, metadata: list[Any]) -> Form:
     """The form of a type; ``metadata``: its limits, or a form of its own."""
-    limits: dict[type, Any] = {type(one): one for one in metadata}
-    if Form in limits:
-        return limits[Form]
+    for one in metadata:
+        if isinstance(one, Form):
+            return one
+    limits: dict[str, Any] = {name: getattr(one, name) for one in metadata for name in _LIMITS if hasattr(one, name)}
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _form(arguments[0], [*metadata, *arguments[1:]])
+        inner = (part for one in arguments[1:] for part in getattr(one, "metadata", (one,)))  # of a `Field`: its limits
+        return _form(arguments[0], [*metadata, *inner])
     if origin in {Union, UnionType}:
         return _form(next(one for one in arguments if one is not NoneType), metadata)
-    low: Any = limits[Ge].ge if Ge in limits else None
-    high: Any = limits[Le].le if Le in limits else None
-    few: int = limits[MinLen].min_length if MinLen in limits else 0
-    many: int | None = limits[MaxLen].max_length if MaxLen in limits else None
+    low: Any = limits.get("ge")
+    high: Any = limits.get("le")
+    few, many = limits.get("min_length", 0), limits.get("max_length")
     if kind is str:
         return Form(lambda: TEXT, Row.text)
     if kind is bool:
