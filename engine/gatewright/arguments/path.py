@@ -63,10 +63,8 @@ def parse_model_path(text: str) -> ModelPath | PathRefused:
         refused = _refusal(text)
         if refused is not None:
             return refused
-    components, parts = text.split("/"), list[str]()
-    for part in components:
-        if part and part != ".":
-            parts.append(part)
+    components = text.split("/")
+    parts = [part for part in components if part and part != "."]
     if (len(text) > MAX_NAME_BYTES or not text.isascii()) and any(len(p.encode()) > MAX_NAME_BYTES for p in parts):
         return PathRefused(
             "path-too-long", f"a name in the path is longer than {MAX_NAME_BYTES} bytes", "use shorter names"

@@ -27,4 +27,5 @@ else:
     def __getattr__(name: str) -> object:
         import asyncio
 
-        return getattr(asyncio, name)
+        found = globals()[name] = getattr(asyncio, name)
+        return found

@@ -1,4 +1,4 @@
-"""JSON values: strict reading of what a model sends, canonical bytes, digests, copies.
+"""JSON values: strict reading of what a model sends, canonical bytes, digests, seals, copies.
 
 Limits keep a hostile argument from costing time or memory: bytes of text, depth, number of values, and integers of 64
 bits (the range on which JSON peers agree).
@@ -7,10 +7,11 @@ bits (the range on which JSON peers agree).
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from gatewright.base.errors import JsonRefused
@@ -200,6 +201,28 @@ def canonical_json(value: object) -> bytes:
 def digest(value: object) -> str:
     """Return the SHA-256 (FIPS 180-4) of ``canonical_json(value)``, 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+class Seal:
+    """Seals rows with one key, by HMAC-SHA-256 (RFC 2104, FIPS 180-4); the key is taken in once."""
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hmac.new(key, digestmod="sha256")
+
+    def __call__(self, row: Sequence[JsonValue], previous: str = "") -> str:
+        """The MAC of a row in hexadecimal; ``previous``: the MAC that it follows. Raises TypeError, ValueError."""
+        return self.digest(previous.encode() + canonical_json(row))
+
+    def digest(self, data: bytes) -> str:
+        """The MAC of the data. Unlike `hmac.digest` it lets no fork in while OpenSSL holds locks of its own."""
+        mac = self._keyed.copy()
+        mac.update(data)
+        return mac.hexdigest()
+
+    def is_on(self, row: Sequence[JsonValue], mac: object, previous: str = "") -> bool:
+        """Whether that is the MAC of the row. Raises TypeError, ValueError where it is no row at all."""
+        right = self(row, previous)
+        return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -171,7 +171,7 @@ class AgentSnapshot:
     ``base`` is the agent as it was compiled before, ``touched`` the tools that may differ from then. ``checks`` and
     ``checked`` are the self-check's: what it found of each tool, here or before, and of all of them here.
     ``policy``: what this was compiled from; where it differs from the one in force the agent is not concerned.
-    ``confinement``: the gate's words for how tools run that the agent has called, by name.
+    ``planned``: the tools that were asked for, by name; ``confinement``: the gate's words for how they run.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class AgentSnapshot:
         self.checked: object = None
         self.confinement: dict[str, str] = {}
         self._ground = ground
-        self._plans: dict[str, ToolPlan] = {}
+        self.planned: dict[str, ToolPlan] = {}
         self._kept_rights: _Kept[ToolRight] | None = None
         self._kept_shapes: _Kept[ToolShape | None] | None = None
         self._kept_problems: _Kept[tuple[Reason, ...]] | None = None
@@ -250,7 +250,7 @@ class AgentSnapshot:
 
     def plan(self, name: str) -> ToolPlan | None:
         """The tool of that bare name, hidden or not; None when there is none."""
-        return self._plans.get(name) or self._planned(name)
+        return self.planned.get(name) or self._compile(name)
 
     def plans(self) -> Iterator[ToolPlan]:
         """Every tool, hidden ones included."""
@@ -298,7 +298,7 @@ class AgentSnapshot:
         elif base._kept_told is not None:
             self._kept_told = base._kept_told[0].without(touched), base._kept_told[1]
         self._old_hidden = base.__dict__.get("hidden_tools")
-        self._old_plans = {**base._old_plans, **base._plans}
+        self._old_plans = {**base._old_plans, **base.planned}
         for name in touched:
             self._old_plans.pop(name, None)
         self.checks = base.checks
@@ -343,7 +343,7 @@ class AgentSnapshot:
 
         return wide_rules(self.agent, self.sources, self.rights)
 
-    def _planned(self, name: str) -> ToolPlan | None:
+    def _compile(self, name: str) -> ToolPlan | None:
         right = self.rights.get(name)
         if right is None:
             return None
@@ -354,10 +354,10 @@ class AgentSnapshot:
             plan = compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
         elif plan.hidden_tools is not self.hidden_tools:
             plan = replace(plan, hidden_tools=self.hidden_tools)
-        return self._plans.setdefault(name, plan)
+        return self.planned.setdefault(name, plan)
 
     def _shape(self, name: str) -> ToolShape | None:
-        right, plan = self.rights[name], self._plans.get(name)
+        right, plan = self.rights[name], self.planned.get(name)
         if plan is not None or not right.shown:
             return plan.shape if plan is not None else None
         tool = self._ground.tools[name, right.facts.major]

@@ -283,7 +283,7 @@ class Snapshot:
     """One policy and one revision of the registry. Everything read from it belongs together.
 
     ``facts``: of every tool, as the policy declares it. ``known``: the tools that are not new to whoever wrote the
-    policy; None: all that are there.
+    policy; None: all that are there. ``agents``: those that were asked for.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class Snapshot:
         self.known = there if known is None else known
         self._held = there - self.known if policy.defaults.new_tools == "hold" else _NO_KEY
         self._ground = Ground(policy, self._offer, self.shapes, self._held)
-        self._agents: dict[str, AgentSnapshot] = {}
+        self.agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
         self._index = OperationIndex()
         self.rows = self._index.rows
@@ -339,13 +339,13 @@ class Snapshot:
 
     def agent(self, agent_id: str) -> AgentSnapshot | None:
         """The agent, compiled at the first use; None when the policy has none of that id."""
-        found = self._agents.get(agent_id)
+        found = self.agents.get(agent_id)
         if found is not None:
             return found
         agent = self.policy.agents.get(agent_id)
         if agent is None:
             return None
-        return self._agents.setdefault(agent_id, AgentSnapshot(self._ground, agent))
+        return self.agents.setdefault(agent_id, AgentSnapshot(self._ground, agent))
 
     def operation(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
         """Whether the agent's model is shown the operation, whatever the arguments; in the time of a few look-ups."""
@@ -370,12 +370,12 @@ class Snapshot:
         fresh._digests = self._digests
         same = fresh.revision == self.revision and as_held and policy.tools == self.policy.tools
         swapped = frozenset[str]() if same else self._swapped(fresh)
-        compiled_by = {id(one.policy): one.policy for one in list(self._agents.values())}
+        compiled_by = {id(one.policy): one.policy for one in list(self.agents.values())}
         alike = {key for key, one in compiled_by.items() if same and differ_in_agents_alone(one, policy)}
-        for agent_id, compiled in list(self._agents.items()):
+        for agent_id, compiled in list(self.agents.items()):
             agent = policy.agents.get(agent_id)
             if agent is compiled.agent and id(compiled.policy) in alike:
-                fresh._agents[agent_id] = compiled
+                fresh.agents[agent_id] = compiled
                 fresh._index.take(agent_id, self._index)
                 continue
             if agent is None:
@@ -385,9 +385,9 @@ class Snapshot:
                 continue
             touched = tools | swapped
             if touched or agent != compiled.agent or policy.places_of(agent) != compiled.sources:
-                fresh._agents[agent_id] = AgentSnapshot(fresh._ground, agent, compiled, touched)
+                fresh.agents[agent_id] = AgentSnapshot(fresh._ground, agent, compiled, touched)
             elif fresh.revision == self.revision:
-                fresh._agents[agent_id] = compiled
+                fresh.agents[agent_id] = compiled
                 fresh._index.take(agent_id, self._index)
         return fresh
 

@@ -22,9 +22,10 @@ from gatewright.base.clock import Clock, SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.jsonvalue import JsonValue, Seal, canonical_json
 from gatewright.base.pieces import last_of
 from gatewright.gate.chain import (
+    ANCHOR,
     FIRST,
     START_MAC,
     Anchor,
@@ -37,10 +38,10 @@ from gatewright.gate.chain import (
     log_id_of,
     verified,
 )
-from gatewright.gate.history import INDEX, Counts, Slot, count_in
-from gatewright.gate.session import Session
-from gatewright.record.database import Connection, Database
-from gatewright.record.folder import Home, PrivateFolder, Seal
+from gatewright.gate.history import INDEX, Counts, count_in
+from gatewright.gate.session import Reservation, Session
+from gatewright.record.database import FAILURES, Connection, Database
+from gatewright.record.folder import Home, PrivateFolder
 from gatewright.record.process import renew_after_fork
 
 FILE_NAME = "audit.sqlite3"
@@ -80,7 +81,7 @@ class AuditEntry:
     tool: str = ""
     operation: str = ""
     body: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
-    slot: Slot | None = field(default=None, hash=False, compare=False)
+    slot: Reservation | None = field(default=None, hash=False, compare=False)
 
 
 class AuditLog:
@@ -119,7 +120,8 @@ class AuditLog:
         if not self._database.lock.acquire(blocking=wait):
             return False
         try:
-            return self._open().append(entries, iso_utc(self._clock.wall_s()), wait=wait)
+            writer = self._writer or self._open()
+            return writer.append(entries, iso_utc(self._clock.wall_s()), wait=wait)
         except BaseException:
             self._close()
             raise
@@ -268,18 +270,20 @@ class _Writer:
             raise _incomplete(database, ring, "anchor")
         if not any(anchor.home.is_same(one) for one in (home, moved) if one):
             raise AuditUnavailable(_misplaced(anchor))
-        self._anchor = replace(anchor, home=home)
+        self._frame = replace(anchor, home=home).frame()
         self._file = ring.anchor_file(self.log_id)
         self._known = b""
         self._counts = Counts()
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
-        with self._database.failing("written"):
+        try:
             rows = [(entry, _columns(entry)) for entry in entries]
             with self._file.hold(wait=wait) as is_held:
                 if is_held:
                     self._add(rows, time)
+        except FAILURES as error:
+            raise self._database.refusal_of("written", error) from error
         return is_held
 
     def close(self) -> None:
@@ -302,7 +306,8 @@ class _Writer:
                 connection.execute("BEGIN IMMEDIATE")
                 self._counts.clear()
                 end = self._insert_fitting(connection, self._find_end(connection, time), rows, time)
-        self._file.write(self._anchor.at(*end))
+        seq, mac = end
+        self._file.write(ANCHOR % (self._frame, seq, mac.encode()))
         self._end, self._known = end, self._file.text
 
     def _insert_fitting(
@@ -330,7 +335,7 @@ class _Writer:
         for columns in rows:
             seq += 1
             row: Unsealed = (seq, time, *columns)
-            mac = self.seal(row, mac)
+            mac = self.seal.digest(mac.encode() + canonical_json(row))
             sealed.append((*row, mac))
         connection.executemany(_INSERT, sealed)
         return seq, mac

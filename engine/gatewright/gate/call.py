@@ -31,11 +31,12 @@ from gatewright.compile.rule_test import Finding, RuleBook
 from gatewright.gate.approval import EarlierResults
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.decision import NO_FACTS
-from gatewright.gate.history import PureResults, RateBook, Slot
+from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import renew_after_fork
+from gatewright.tools.context import ToolExecutionContext
 
 if TYPE_CHECKING:
     from gatewright.gate.approval import Answer
@@ -212,7 +213,7 @@ class CallState:
     """A call on its way: what was asked, and what each stage filled in. It belongs to one run, which alone changes it.
 
     ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution;
-    ``slot``: what they say that it counts for.
+    ``slot``: what the call takes of its session.
     ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the run began: every stage
     decides by them and by nothing newer. ``rates``: the seconds that the call had to wait for every rate, by its
     key.
@@ -263,7 +264,7 @@ class CallState:
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
     pending: RowBuilder | None = None
-    slot: Slot | None = None
+    slot: Reservation | None = None
     status: Status = Status.ALLOWED
     code: str = ""
     result: JsonValue | bytes = None
@@ -334,6 +335,21 @@ class CallState:
         if self.within is not None:
             state.within = self.within
         return state
+
+    def context(self) -> ToolExecutionContext:
+        """The snapshot for the tool; ``granted`` is the action that the permission stage allowed."""
+        return ToolExecutionContext(
+            agent_id=self.agent_id,
+            session_id=self.session.session_id,
+            operation=self.operation.name if self.operation is not None else "",
+            call_id=self.call_id,
+            user_id=self.user_id,
+            source_ids=self.agent.source_ids if self.agent else (),
+            own_source_ids=self.agent.own_source_ids if self.agent else (),
+            granted=self.assessment.action if self.assessment else None,
+            ports=self.ports,
+            client=self.client,
+        )
 
     def beneath(self, call_id: str, within: Within, tool: str, arguments: Mapping[str, JsonValue]) -> CallState:
         """The call of a step of this one: by the same agent, in the same session, for the same user and client."""

@@ -70,6 +70,10 @@ class Outcome:
     side_effects: frozenset[SideEffect]
     steps: tuple[Outcome, ...] = ()
 
+    def __repr__(self) -> str:
+        """In short: `asyncio.run` prints what its task gave, though nobody reads it."""
+        return f"Outcome({self.call_id}, {self.status.value}, {self.code})"
+
     def to_json(self) -> dict[str, JsonValue]:
         """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.
 
@@ -174,7 +178,7 @@ class CallRun:
         state = passage.state
         if decision.verdict is Verdict.ASK:
             return await self._asked(state, decision)
-        return await self._settled(passage, decision, lambda log: (record.invoked(state, log),))
+        return await self._settled(passage, decision, partial(record.invoked, state))
 
     async def _asked(self, state: CallState, decision: Decision) -> Outcome:
         def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
@@ -218,7 +222,7 @@ class CallRun:
         self._first.answer = Answer(approval, request.digest, asks)
         passage = self._passage(self._first, self._on_stage)
         again = passage.decide()
-        return await self._settled(passage, again, lambda _log: (record.resolved(passage.state, approval, request),))
+        return await self._settled(passage, again, lambda _log: record.resolved(passage.state, approval, request))
 
     async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
         """The answer, None when nobody gave one; an approver that fails has not approved."""
@@ -242,12 +246,11 @@ class CallRun:
         end = record.entry(state, RowKind.TOOL_ABANDONED, {"code": "cancelled"})
         await self._try_record(state, lambda _log: (end,))
 
-    async def _settled(self, passage: Passage, decision: Decision, opening: RowBuilder) -> Outcome:
+    async def _settled(self, passage: Passage, decision: Decision, first: record.EntryMaker) -> Outcome:
         """Execute what is allowed and record its end; record and refuse the rest."""
         state = passage.state
         if decision.verdict is Verdict.ALLOW:
-            allowed = decision
-            state.pending = lambda log: (*opening(log), *record.judged(state, allowed))
+            state.pending = partial(record.opened, state, decision, first)
             state.step = partial(self._step, state)
             state.held_s = self._watched.held_s if self._watched is not None else None
             try:
@@ -258,7 +261,8 @@ class CallRun:
                 raise
         if state.execution is None:
             end = record.refused(state, decision.code)
-            await self._try_record(state, _then(opening, *record.judged(state, decision), end))
+            opening = partial(record.opened, state, decision, first)
+            await self._try_record(state, _then(opening, end))
             return self._outcome(state, decision, Status.DENIED)
         if decision.verdict is not Verdict.ALLOW:  # a stage after execution that refuses (it raised)
             text = decision.model_message or to_model(EMPTY)
@@ -325,7 +329,7 @@ class CallRun:
             state.normal if has_result else None,
             state.detail,
             state.reused,
-            state.session.should_continue,
+            not state.session.facts().ended,
             state.secrets,
             state.result if has_result else None,
             state.plan.tool.side_effects if state.has_run else frozenset(),

@@ -10,18 +10,19 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, Seal
 from gatewright.base.late import late_regex
-from gatewright.record.folder import Home, PrivateFolder, Seal, find_key, have_key
+from gatewright.record.folder import Home, PrivateFolder, find_key, have_key
 from gatewright.record.sealedtable import AnchorFile
 
 START_MAC = "0" * 64
 """What the first row of a log follows."""
+ANCHOR = b'%s%19d, "mac": "%s"}'
+"""An anchor as it is written: its frame, the number and the MAC of the row; equally long for every row."""
 _LOG_ID = late_regex(r"log-[0-9a-f]{16}")
 
 
@@ -37,9 +38,10 @@ class Anchor:
     seq: int = 0
     mac: str = START_MAC
 
-    def at(self, seq: int, mac: str) -> bytes:
-        """As it is written when the log has come to that row; equally long for every row."""
-        return b"%s%19d%s" % (_frame(self.log_id, self.home), seq, b', "mac": "%s"}' % mac.encode())
+    def frame(self) -> bytes:
+        """What is written before the number of the row."""
+        kept = json.dumps({"log": self.log_id, "folder": self.home.folder, "around": self.home.around})
+        return f'{kept[:-1]}, "seq": '.encode()
 
     @classmethod
     def from_text(cls, text: bytes) -> Anchor | None:
@@ -62,7 +64,8 @@ class KeyRing:
     def create(self, log_id: str, home: Home) -> bytes:
         """A new random key, readable by its owner only, and the anchor of a log that begins there."""
         key = have_key(self._files, _name(log_id, "key"))
-        self._files.replace(_name(log_id, "anchor"), Anchor(log_id, home).at(0, START_MAC))
+        text = ANCHOR % (Anchor(log_id, home).frame(), 0, START_MAC.encode())
+        self._files.replace(_name(log_id, "anchor"), text)
         return key
 
     def key(self, log_id: str) -> bytes | None:
@@ -86,12 +89,6 @@ class KeyRing:
         with closing(AnchorFile(self._files, name)) as file, suppress(OSError):
             return Anchor.from_text(file.read())
         return None
-
-
-@lru_cache(maxsize=8)
-def _frame(log_id: str, home: Home) -> bytes:
-    kept = json.dumps({"log": log_id, "folder": home.folder, "around": home.around})
-    return f'{kept[:-1]}, "seq": '.encode()
 
 
 def _name(log_id: str, what: str) -> str:

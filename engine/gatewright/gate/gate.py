@@ -23,7 +23,7 @@ from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Recorder, Services
 from gatewright.gate.decision import Decision, Places, nowhere
 from gatewright.gate.history import PureResults, RateBook
-from gatewright.gate.inforce import Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
+from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
 from gatewright.gate.session import OwnSessions, Session
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
@@ -89,6 +89,7 @@ class Gate:
         _refuse_unknown(policy, None, registry, services.absent)
         self._force = InForce(Snapshot(policy, registry), places, services, ProofKeys(audit))
         self._history = PolicyHistory(self._force.snapshot, file)
+        self._written: Snapshot | None = None
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
         self._sessions = OwnSessions()
@@ -362,8 +363,9 @@ class Gate:
         """The way of a call through the stages under the policy as it is now."""
         from gatewright.gate.pipeline import Passage
 
-        force = self.in_force()
-        return Passage(state.afresh(force.snapshot.agent(state.agent_id), force.services), force, on_stage)
+        force, agent_id = self.in_force(), state.agent_id
+        agent = force.snapshot.agents.get(agent_id) or force.snapshot.agent(agent_id)
+        return Passage(state.afresh(agent, force.services), force, on_stage)
 
     def _state(
         self,
@@ -378,7 +380,7 @@ class Gate:
         """The call before its first stage; ``call_id`` empty: it is only to be decided."""
         if self._is_closed:
             raise WorkspaceError("the workspace is closed")
-        agent = force.snapshot.agent(agent_id)
+        agent = force.snapshot.agents.get(agent_id) or force.snapshot.agent(agent_id)
         user = _user_of(agent, context)
         session = session or self._sessions.find(agent_id, user, keep=agent is not None and call_id != "")
         if session.agent_id and session.agent_id != agent_id:
@@ -408,9 +410,11 @@ class Gate:
         """
         if self._audit is None:
             return True
-        if not wait and not self._force.snapshot.is_digested:
+        snapshot, history = self._force.snapshot, self._history
+        if not (wait or snapshot is self._written or snapshot.is_digested):
             return False
-        first = self._history.claim(lambda: self._force.snapshot)
+        is_told = history.recorded is snapshot and not history.refused
+        first = NOTHING if is_told else history.claim(lambda: self._force.snapshot)
         written = False
         try:
             rows = build(self._audit)
@@ -419,7 +423,8 @@ class Gate:
             raise AuditUnavailable(f"a row for the audit log cannot be made: {error}") from error
         finally:
             if not written:
-                self._history.give_back(first)
+                history.give_back(first)
+        self._written = snapshot if written else None
         return written
 
 

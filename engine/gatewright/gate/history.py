@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -32,15 +32,16 @@ from gatewright.base.clock import Clock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.rule_test import Finding, Rate
+from gatewright.compile.rule_test import Rate
 from gatewright.gate.chain import RowKind, read_object
-from gatewright.gate.session import NO_USE, Session, SessionFacts, Use, keys_of
+from gatewright.gate.session import NO_USE, Reservation, Session, SessionFacts, Use, keys_of
 from gatewright.policy.rule import RateLimit
 from gatewright.policy.verdict import Verdict
 from gatewright.record.database import Connection, Database
 from gatewright.record.process import fork_safe_lock
 
-_COUNTS, _SOURCES = "counts", "sources"
+COUNTS, SOURCES = "counts", "sources"
+"""What the row of a call says of what it takes of its session: how often each operation, and the sources."""
 _KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
 INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
 """Of the few rows that may count: one for each call that asked nobody. A log of an older version gets it."""
@@ -52,33 +53,6 @@ _READ = f"""SELECT seq, time, kind, agent, tool, operation, body, (
 _MOST_SESSIONS = 1_000
 _MOST_TIMES = 2**53
 
-Test = Callable[[SessionFacts], "Finding | None"]
-
-
-class Slot:
-    """What a call takes of its session when it begins. ``test``: what the session's other calls may say against it.
-
-    ``refusal``: what they said when the rows were to be written, which then were not.
-    """
-
-    def __init__(
-        self, session: Session, operations: Mapping[str, int], sources: tuple[str, ...], test: Test | None
-    ) -> None:
-        self.session = session
-        self.operations = operations
-        self.sources = sources
-        self.test = test
-        self.refusal: Finding | None = None
-
-    def to_json(self, operation: str) -> dict[str, JsonValue]:
-        """What the row of the call says of it beside its operation: a batch, and the sources that it goes to."""
-        said: dict[str, JsonValue] = {}
-        if self.operations != {operation: 1}:
-            said[_COUNTS] = dict(self.operations)
-        if self.sources:
-            said[_SOURCES] = list(self.sources)
-        return said
-
 
 class Counts:
     """The sessions whose calls a writer of the log has counted; those that were asked for last are kept."""
@@ -86,7 +60,7 @@ class Counts:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], Counted] = OrderedDict()
 
-    def refuses(self, slot: Slot, connection: Connection) -> bool:
+    def refuses(self, slot: Reservation, connection: Connection) -> bool:
         """Whether the log, as it is in this transaction, speaks against a call that is to begin."""
         if slot.test is None:
             return False
@@ -100,7 +74,7 @@ class Counts:
         session.is_counted = session.is_counted and slot.refusal is None
         return slot.refusal is not None
 
-    def begin(self, slot: Slot, tool: str, seq: int, time: str) -> None:
+    def begin(self, slot: Reservation, tool: str, seq: int, time: str) -> None:
         """Take in the row of a call that nothing speaks against, as it is written: nobody has to read it again."""
         session = slot.session
         self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
@@ -134,7 +108,7 @@ class Counted:
             elif (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
                 self._take(tool, *_said(said, operation), _wall_s(time), 1)
 
-    def take(self, seq: int, tool: str, slot: Slot, time: str) -> None:
+    def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:
         """Take in the next row, which lets that call begin."""
         self._seq = seq
         self._take(tool, slot.operations, slot.sources, _wall_s(time), 1)
@@ -159,7 +133,7 @@ def count_in(session: Session, connection: Connection, clock: Clock) -> None:
 
 def _said(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
     """Read what a row says that its call counts for: how many times each operation, and the sources that it goes to."""
-    counts, named = said.get(_COUNTS, {operation: 1}), said.get(_SOURCES)
+    counts, named = said.get(COUNTS, {operation: 1}), said.get(SOURCES)
     times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
     return times, map(str, cast("list[object]", named)) if isinstance(named, list) else ()
 

@@ -71,12 +71,15 @@ NOTHING = Claim()
 
 
 class PolicyHistory:
-    """The rows about the policy that are still to be written; there are never many."""
+    """The rows about the policy that are still to be written; there are never many.
+
+    ``recorded``: the snapshot that the log knows of; ``refused``: the rows of policies that were not taken over.
+    """
 
     def __init__(self, snapshot: Snapshot, file: str | None) -> None:
         self._lock = fork_safe_lock()
-        self._recorded = snapshot
-        self._refused: list[AuditEntry] = []
+        self.recorded = snapshot
+        self.refused: list[AuditEntry] = []
         self.file = file
 
     def refuse(self, problems: Iterable[Problem]) -> None:
@@ -86,19 +89,17 @@ class PolicyHistory:
         words: list[JsonValue] = [clean(str(problem), _LENGTH) for problem in problems if problem.is_error]
         body: dict[str, JsonValue] = {"refused": True, "file": self.file, "problems": words[:_MOST_PROBLEMS]}
         with self._lock:
-            self._refused = [*self._refused, AuditEntry(RowKind.POLICY_CHANGED, body=body)][-_MOST_REFUSED:]
+            self.refused = [*self.refused, AuditEntry(RowKind.POLICY_CHANGED, body=body)][-_MOST_REFUSED:]
 
     def claim(self, in_force: Callable[[], Snapshot]) -> Claim:
         """The rows to be written before those of a call; whoever fails to write them gives them back.
 
-        ``in_force`` is asked again under the lock, so that of several writers none goes back to an older policy.
+        ``in_force`` is asked under the lock, so that of several writers none goes back to an older policy.
         """
-        if in_force() is self._recorded and not self._refused:
-            return NOTHING
         with self._lock:
-            before, refused, now = self._recorded, self._refused, in_force()
+            before, refused, now = self.recorded, self.refused, in_force()
             changed = now.policy is not before.policy and now.policy_digest != before.policy_digest
-            self._recorded, self._refused = now, []
+            self.recorded, self.refused = now, []
             return Claim((*refused, *((self._changed(before, now),) if changed else ())), before, tuple(refused))
 
     def give_back(self, claim: Claim) -> None:
@@ -106,8 +107,8 @@ class PolicyHistory:
         if claim.before is None:
             return
         with self._lock:
-            self._recorded = claim.before
-            self._refused = [*claim.refused, *self._refused][-_MOST_REFUSED:]
+            self.recorded = claim.before
+            self.refused = [*claim.refused, *self.refused][-_MOST_REFUSED:]
 
     def _changed(self, before: Snapshot, now: Snapshot) -> AuditEntry:
         from gatewright.gate.record import clean

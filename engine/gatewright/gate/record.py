@@ -19,15 +19,18 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision
-from gatewright.gate.history import Slot
+from gatewright.gate.history import COUNTS, SOURCES
 from gatewright.gate.scrub import bounded, scrub_text, scrub_value
-from gatewright.gate.session import log_text
+from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 from gatewright.policy.verdict import Verdict
 
 _NAME, _REASON, _TARGETS = 100, 500, 16
+
+EntryMaker = Callable[[AuditLog], AuditEntry]
+"""Makes the row that a call begins with."""
 
 
 def clean(text: str, limit: int = _NAME) -> str:
@@ -48,7 +51,9 @@ def _cleaned(text: str, limit: int) -> str:
     return kept if kept.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in kept)
 
 
-def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue], slot: Slot | None = None) -> AuditEntry:
+def entry(
+    state: CallState, kind: RowKind, body: Mapping[str, JsonValue], slot: Reservation | None = None
+) -> AuditEntry:
     """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list.
 
     What was sent in the place of a tool's name may be anything, a secret too.
@@ -91,9 +96,19 @@ def begun(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> Aud
     return entry(state, kind, {**body, **taken(state, slot)}, slot)
 
 
-def taken(state: CallState, slot: Slot) -> dict[str, JsonValue]:
-    """What a call takes of its session, as far as its row does not say it anyway."""
-    return slot.to_json(_operation(state))
+def taken(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
+    """What a call takes of its session, beside its operation: a batch, and the sources that it goes to."""
+    said: dict[str, JsonValue] = {}
+    if slot.operations != {_operation(state): 1}:
+        said[COUNTS] = dict(slot.operations)
+    if slot.sources:
+        said[SOURCES] = list(slot.sources)
+    return said
+
+
+def opened(state: CallState, decision: Decision, first: EntryMaker, log: AuditLog) -> tuple[AuditEntry, ...]:
+    """The rows of a call that is about to begin: the first, and those of the decision that allows it."""
+    return (first(log), *judged(state, decision))
 
 
 def judged(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
@@ -107,9 +122,13 @@ def capability_checked(state: CallState, decision: Decision) -> tuple[AuditEntry
 
     A call that takes a file out of one root and writes it to another has two, one for each step, under one call id.
     """
-    needed = state.operation.capabilities if state.operation is not None else frozenset[CapabilityKind]()
+    needed: frozenset[CapabilityKind] = frozenset()
+    if state.operation is not None:
+        needed = state.operation.capabilities
+    if not (needed or state.checks):
+        return ()
     stage = next((row for row in decision.trace if row.stage == CAPABILITY.name), None)
-    if stage is None or not (needed or state.checks):
+    if stage is None:
         return ()
     steps = _steps(state)
     if not steps:
@@ -155,14 +174,15 @@ def _checked(
 
 def decided(state: CallState, decision: Decision) -> AuditEntry:
     """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the blocks that are named."""
+    prover = decision.prover
     body: dict[str, JsonValue] = {
-        "verdict": str(decision.verdict),
+        "verdict": decision.verdict.value,
         "stage": decision.stage,
         "code": clean(decision.code),
         "reason": clean(decision.reason, _REASON) if decision.verdict is Verdict.ALLOW else _reason(decision.reason),
         "rule": decision.rule.rule_id if decision.rule else None,
-        "decision": decision.decision_id,
-        "policy": decision.policy_digest,
+        "decision": prover.decision_id if prover else "",
+        "policy": prover.policy_digest if prover else "",
     }
     if state.grant is not None:
         body["grant"] = state.grant.grant_id

@@ -52,11 +52,6 @@ async def apart(value: object, function: Callable[P, T], *args: P.args, **kwargs
     return await unbroken(in_own_thread(function, *args, **kwargs))
 
 
-def shown_text(value: JsonValue | bytes, normal: bytes) -> str:
-    """A text as it stands, anything else as the canonical JSON in ``normal``."""
-    return value if isinstance(value, str) else normal.decode()
-
-
 def binary_text(data: bytes, digest: str) -> str:
     """What a model is told of a result that it cannot read."""
     return f"[binary result of {len(data):,} bytes, SHA-256 {digest}; its content is not shown]"
@@ -88,7 +83,8 @@ class _Budget:
             if len(kept) >= _ITEMS or self._left <= 0:
                 self._note(where, f"{len(value) - len(kept):,} of {len(value):,} fields left out")
                 break
-            name = _valid(key[:_KEY])
+            name = key[:_KEY]
+            name = name if name.isascii() else _valid(name)
             self._left -= len(name)
             kept[name] = self._value(item, f"{where}/{name}", depth)
         return kept
@@ -150,11 +146,6 @@ _NAMED = late_regex(
 )
 
 
-def scrub_value(value: JsonValue) -> tuple[JsonValue, int]:
-    """``value`` without its secrets, and how many were taken out; ``value`` itself when there were none."""
-    return _scrubbed(value, _Key.PLAIN, 0)
-
-
 def scrub_text(text: str) -> tuple[str, int]:
     """``text`` without its secrets, and how many were taken out; halves of surrogate pairs become question marks."""
     return _text(valid(text), _Key.PLAIN, 0)
@@ -194,7 +185,11 @@ def _kind(key: str) -> int:
     return _Key.NAMED if _NAMED.search(plain) else _Key.PLAIN
 
 
-def _scrubbed(value: JsonValue, kind: int, texts: int) -> tuple[JsonValue, int]:
+def scrub_value(value: JsonValue, kind: int = _Key.PLAIN, texts: int = 0) -> tuple[JsonValue, int]:
+    """``value`` without its secrets, and how many were taken out; ``value`` itself when there were none.
+
+    ``kind``: what its key says of it; ``texts``: in how many texts of JSON it stands.
+    """
     if isinstance(value, str):
         return _text(value, kind, texts)
     if isinstance(value, dict):
@@ -215,13 +210,13 @@ def _object(value: dict[str, JsonValue], texts: int) -> tuple[JsonValue, int]:
     for key, item in value.items():
         short = len(key) <= 128
         new_key, in_key = (key, 0) if short and _is_plain(key) else _text(key, _Key.PLAIN, _NESTED_TEXTS)
-        new[new_key], inside = _scrubbed(item, named if key == "value" else _kind(key) if short else 0, texts)
+        new[new_key], inside = scrub_value(item, named if key == "value" else _kind(key) if short else 0, texts)
         count += in_key + inside
     return (new, count) if count else (value, 0)
 
 
 def _array(value: list[JsonValue], kind: int, texts: int) -> tuple[JsonValue, int]:
-    rows = [_scrubbed(item, kind, texts) for item in value]
+    rows = [scrub_value(item, kind, texts) for item in value]
     count = sum(inside for _, inside in rows)
     return ([item for item, _ in rows], count) if count else (value, 0)
 
@@ -236,14 +231,14 @@ def _text(text: str, kind: int, texts: int) -> tuple[str, int]:
         if inner is not None:
             return inner
     spans = secret_spans(text, unlabelled=kind != _Key.NAMED)
-    return _replaced(text, spans), len(spans)
+    return (_replaced(text, spans), len(spans)) if spans else (text, 0)
 
 
 def _inner(text: str, texts: int) -> tuple[str, int] | None:
     """A text that is JSON, scrubbed as JSON; None when it is none, or would not come back as it was."""
     try:
         value = cast("JsonValue", json.loads(text, object_pairs_hook=_unique))
-        scrubbed, count = _scrubbed(value, _Key.PLAIN, texts + 1)
+        scrubbed, count = scrub_value(value, _Key.PLAIN, texts + 1)
         if count == 0:
             return text, 0
         indent = 2 if "\n" in text.strip() else None
@@ -261,8 +256,6 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 def _replaced(text: str, spans: list[tuple[int, int]]) -> str:
-    if not spans:
-        return text
     parts: list[str] = []
     at = 0
     for start, end in spans:

@@ -107,7 +107,7 @@ _LOOK_BACK = 128
 
 
 @cache
-def _may_hold_any() -> Callable[[str], bool]:
+def _hints() -> Callable[[bytes], list[int]]:
     return linear_test(_HINT)
 
 
@@ -118,7 +118,10 @@ def _pattern(text: str) -> LinearPattern:
 
 def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
     """Where the secrets of ``text`` stand, in order and apart. ``unlabelled`` False: random strings alone are none."""
-    if _SHORT_WORD.fullmatch(text) or not _may_hold_any()(text):
+    if _SHORT_WORD.fullmatch(text):
+        return []
+    hints = _hints()(text.encode())
+    if hints and 0 not in hints:
         return []
     kinds = (*_KINDS, (_RUN, _random)) if unlabelled else _KINDS
     return _merged([span for pattern, judge in kinds for span in _judged(pattern, text, judge)])

@@ -21,6 +21,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
+from gatewright.compile.rule_test import Finding
 from gatewright.gate.sessiondata import FORMAT, SessionRow, read_facts, read_saved
 from gatewright.record.process import fork_safe_lock
 
@@ -142,10 +143,6 @@ class SessionFacts:
         uses = {**self.uses, tool: {**self.uses.get(tool, {}), **changed}}
         return SessionFacts(self.session_id, uses, self.ended, self.began_s)
 
-    def use(self, tool: str, key: tuple[str, str]) -> Use:
-        """The use of one operation, routed to one source."""
-        return self.uses.get(tool, {}).get(key, NO_USE)
-
     def _matching(self, tool: str, operations: frozenset[str] | None, source: str) -> list[Use]:
         return [
             use
@@ -158,19 +155,31 @@ class SessionFacts:
         return self._matching(tool, operations if operations is None else operations | _ANY, source)
 
 
-@frozen
 class Reservation:
     """A slot taken for one execution: so many uses of each operation.
 
-    ``before``: the starts that releasing it restores.
+    ``before``: the starts that releasing it restores. ``test``: what the session's other calls, those of the log too,
+    may say against it; ``refusal``: what they said when the rows were to be written, which then were not.
     """
 
-    serial: int
-    tool: str
-    operations: Mapping[str, int] = field(hash=False)
-    sources: tuple[str, ...]
-    start_s: float
-    before: Mapping[tuple[str, str], float | None] = field(hash=False)
+    def __init__(
+        self,
+        session: Session,
+        tool: str,
+        operations: Mapping[str, int],
+        sources: tuple[str, ...],
+        start_s: float,
+        serial: int,
+    ) -> None:
+        self.session = session
+        self.tool = tool
+        self.operations = operations
+        self.sources = sources
+        self.start_s = start_s
+        self.serial = serial
+        self.before: dict[tuple[str, str], float | None] = {}
+        self.test: Callable[[SessionFacts], Finding | None] | None = None
+        self.refusal: Finding | None = None
 
 
 class Session:
@@ -273,8 +282,26 @@ class Session:
     ) -> Reservation | T:
         """Take a slot unless ``test`` objects; test and taking are one step, for all of a batch."""
         with self._lock:
-            objection = test(self._facts) if test is not None else None
-            return objection if objection is not None else self._taken(tool, operations, tuple(sources), now_s)
+            facts = self._facts
+            objection = test(facts) if test is not None else None
+            if objection is not None:
+                return objection
+            serial = next(self._serials)
+            self._open.add(serial)
+            times = {operations: 1} if isinstance(operations, str) else operations
+            taken = Reservation(self, tool, times, tuple(sources), now_s, serial)
+            uses = facts.uses.get(tool, _NOTHING)
+            changed: dict[tuple[str, str], Use] = {}
+            for key in keys_of(times, taken.sources):
+                use, more = uses.get(key, NO_USE), times[key[0]]
+                taken.before[key] = use.started_s
+                started_s = now_s if use.started_s is None else max(use.started_s, now_s)
+                changed[key] = Use(use.calls + more, use.flying + more, use.successes, started_s, use.succeeded_s)
+                self._starters[tool, *key] = serial
+            self._facts = facts.having(tool, changed)
+            if self._facts.began_s is None:
+                self._facts = replace(self._facts, began_s=now_s)
+            return taken
 
     def release(self, reservation: Reservation) -> None:
         """Give a slot back because execution never began. Doing it twice changes nothing."""
@@ -282,9 +309,10 @@ class Session:
             if reservation.serial not in self._open:
                 return
             self._open.discard(reservation.serial)
+            uses = self._facts.uses.get(reservation.tool, _NOTHING)
             changed: dict[tuple[str, str], Use] = {}
             for key, before in reservation.before.items():
-                use = self._facts.use(reservation.tool, key)
+                use = uses.get(key, NO_USE)
                 is_last = self._starters.get((reservation.tool, *key)) == reservation.serial
                 started_s = before if is_last else use.started_s
                 times = reservation.operations[key[0]]
@@ -297,12 +325,11 @@ class Session:
             if reservation.serial not in self._open:
                 return
             self._open.discard(reservation.serial)
-            uses = {key: self._facts.use(reservation.tool, key) for key in reservation.before}
-            times = reservation.operations
-            landed = {
-                k: Use(u.calls, u.flying - times[k[0]], u.successes, u.started_s, u.succeeded_s)
-                for k, u in uses.items()
-            }
+            uses = self._facts.uses.get(reservation.tool, _NOTHING)
+            landed: dict[tuple[str, str], Use] = {}
+            for key in reservation.before:
+                use, ended = uses.get(key, NO_USE), reservation.operations[key[0]]
+                landed[key] = Use(use.calls, use.flying - ended, use.successes, use.started_s, use.succeeded_s)
             self._facts = self._facts.having(reservation.tool, landed)
 
     def succeeded(
@@ -310,8 +337,11 @@ class Session:
     ) -> None:
         """Record a successful call: one success of each operation."""
         with self._lock:
-            uses = {key: self._facts.use(tool, key) for key in keys_of(_times(operations), sources)}
-            changed = {k: Use(u.calls, u.flying, u.successes + 1, u.started_s, u.started_s) for k, u in uses.items()}
+            uses = self._facts.uses.get(tool, _NOTHING)
+            changed: dict[tuple[str, str], Use] = {}
+            for key in keys_of((operations,) if isinstance(operations, str) else operations, sources):
+                use = uses.get(key, NO_USE)
+                changed[key] = Use(use.calls, use.flying, use.successes + 1, use.started_s, use.started_s)
             self._facts = self._facts.having(tool, changed)
             if ends_loop:
                 self._facts = replace(self._facts, ended=True)
@@ -323,9 +353,10 @@ class Session:
         ahead_s = clock.wall_s() - now_s
         with self._lock:
             for tool, inner in uses.items():
+                known = self._facts.uses.get(tool, _NOTHING)
                 changed: dict[tuple[str, str], Use] = {}
                 for key, more in inner.items():
-                    use = self._facts.use(tool, key)
+                    use = known.get(key, NO_USE)
                     began_s = None if more.started_s is None else min(more.started_s - ahead_s, now_s)
                     starts = [start for start in (use.started_s, began_s) if start is not None]
                     started_s = max(starts, default=None)
@@ -351,23 +382,6 @@ class Session:
             "calls": _by_name((row.name, row.calls) for row in facts.rows() if not row.source),
             "successes": _by_name((row.name, row.successes) for row in facts.rows() if not row.source),
         }
-
-    def _taken(self, tool: str, operations: Operations, sources: tuple[str, ...], now_s: float) -> Reservation:
-        times = _times(operations)
-        serial = next(self._serials)
-        self._open.add(serial)
-        before: dict[tuple[str, str], float | None] = {}
-        changed: dict[tuple[str, str], Use] = {}
-        for key in keys_of(times, sources):
-            use, more = self._facts.use(tool, key), times[key[0]]
-            before[key] = use.started_s
-            started_s = now_s if use.started_s is None else max(use.started_s, now_s)
-            changed[key] = Use(use.calls + more, use.flying + more, use.successes, started_s, use.succeeded_s)
-            self._starters[tool, *key] = serial
-        self._facts = self._facts.having(tool, changed)
-        if self._facts.began_s is None:
-            self._facts = replace(self._facts, began_s=now_s)
-        return Reservation(serial, tool, times, sources, now_s, before)
 
 
 class OwnSessions:
@@ -399,14 +413,13 @@ class OwnSessions:
             return fresh
 
 
-def _times(operations: Operations) -> Mapping[str, int]:
-    return {operations: 1} if isinstance(operations, str) else operations
-
-
 def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
     """What a call counts for: each operation as such, and at each source that the call goes to."""
-    places = ["", *(source for source in dict.fromkeys(sources) if source)]
-    return [(operation, place) for operation in operations for place in places]
+    keys: list[tuple[str, str]] = []
+    for operation in operations:
+        keys.append((operation, ""))
+        keys += [(operation, source) for source in dict.fromkeys(sources) if source]
+    return keys
 
 
 def _writable(session_id: str) -> str:

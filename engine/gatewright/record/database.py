@@ -24,7 +24,7 @@ _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
 Connection = sqlite3.Connection
-_FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
+FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
 """ValueError: sqlite3 may fail to describe a fault of the file; OverflowError: a number in it exceeds sqlite3's range.
 """
 _of_parents: list[object] = []
@@ -86,8 +86,8 @@ class Database:
         with self.lock:
             try:
                 yield self._connection_for(write=False)
-            except _FAILURES as error:
-                raise self._refusal_of("read", error) from error
+            except FAILURES as error:
+                raise self.refusal_of("read", error) from error
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
@@ -104,18 +104,19 @@ class Database:
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
-            except _FAILURES as error:
-                raise self._refusal_of("written", error) from error
+            except FAILURES as error:
+                raise self.refusal_of("written", error) from error
 
     @contextmanager
     def failing(self, how: str) -> Generator[None]:
         """Turn failures of the file, or of one that belongs to it, into a refusal: it cannot be ``how``."""
         try:
             yield
-        except _FAILURES as error:
-            raise self._refusal_of(how, error) from error
+        except FAILURES as error:
+            raise self.refusal_of(how, error) from error
 
-    def _refusal_of(self, how: str, error: Exception) -> WorkspaceError:
+    def refusal_of(self, how: str, error: Exception) -> WorkspaceError:
+        """The refusal for what went wrong with the file, which is closed: it cannot be ``how``."""
         self.close()
         words = str(error)
         if isinstance(error, OSError) and error.strerror:
@@ -126,8 +127,11 @@ class Database:
         """The connection, reopened if another file lies in its place; None for a missing file that nobody writes."""
         if not self._is_file:
             return self._in_memory()
-        if self._connection is not None and self.is_current() and not (write and self._is_read_only):
-            return self._connection
+        if self._connection is not None and not (write and self._is_read_only):
+            with suppress(FileNotFoundError):
+                facts = os.lstat(self._address)  # asked at every decision; `Path.lstat` takes three times as long
+                if (facts.st_dev, facts.st_ino) == self.identity:
+                    return self._connection
         require_whole()
         with _opening():
             self.close()
@@ -139,14 +143,6 @@ class Database:
                 self._create()
             self._connection = self._open(write=write)
         return self._connection
-
-    def is_current(self) -> bool:
-        """Tell whether the open file still has its name."""
-        try:
-            facts = os.lstat(self._address)  # asked at every decision; `Path.lstat` takes three times as long
-        except FileNotFoundError:
-            return False
-        return (facts.st_dev, facts.st_ino) == self.identity
 
     def mark(self) -> tuple[int, ...]:
         """A value that changes exactly when a new change becomes readable, whoever made it; () for no file.

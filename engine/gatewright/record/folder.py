@@ -6,9 +6,9 @@ itself included), files with a second name elsewhere, and pipes, devices or fold
 nothing through them. The path above the folder is the user's and may contain links: a folder that somebody named is
 resolved; the one beside a policy is used as it stands.
 
-A row's seal is HMAC-SHA-256 (RFC 2104, FIPS 180-4). The seal of a memory store binds the file, not its rows, to its
-state folder and to the user's keys: it exposes a store that came with somebody's workspace or was copied from another.
-A person who can write into an own store needs no other.
+The seal of a store of memory binds the file, not its rows, to its
+state folder and to the keys of its user: a store that came with somebody's workspace, or was copied from another one,
+is told from an own one. Whoever can write into an own one needs no other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import secrets
 import stat
 import struct
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ import platformdirs
 
 from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.jsonvalue import Seal
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -219,28 +219,6 @@ def _refusal(path: Path, why: str) -> OSError:
 KEY_BYTES = 32
 SHARED_KEY = "approvals.key"
 """The name of the key that seals approvals and sessions."""
-
-
-class Seal:
-    """Seals rows with one key."""
-
-    def __init__(self, key: bytes) -> None:
-        self._keyed = hmac.new(key, digestmod="sha256")
-
-    def __call__(self, row: Sequence[JsonValue], previous: str = "") -> str:
-        """The MAC of a row in hexadecimal; ``previous``: the preceding MAC. Raises TypeError, ValueError."""
-        return self.digest(previous.encode() + canonical_json(row))
-
-    def digest(self, data: bytes) -> str:
-        """The MAC of the data. Unlike `hmac.digest` it keeps forks out while OpenSSL holds locks of its own."""
-        mac = self._keyed.copy()
-        mac.update(data)
-        return mac.hexdigest()
-
-    def is_on(self, row: Sequence[JsonValue], mac: object, previous: str = "") -> bool:
-        """Tell whether the MAC belongs to the row. Raises TypeError, ValueError for a malformed row."""
-        right = self(row, previous)
-        return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
 
 
 def find_key(keys: PrivateFolder, name: str) -> bytes | None:

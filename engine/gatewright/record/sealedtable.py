@@ -24,9 +24,9 @@ from typing import cast
 
 from gatewright.base.file import MOMENT_S, lock, unlock
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, Seal
 from gatewright.record.database import Connection, Database
-from gatewright.record.folder import KEY_BYTES, SHARED_KEY, PrivateFolder, Seal, find_key, have_key
+from gatewright.record.folder import KEY_BYTES, SHARED_KEY, PrivateFolder, find_key, have_key
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 
 _PATIENCE_S = 2.0

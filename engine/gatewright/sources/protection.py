@@ -102,7 +102,7 @@ class Protection:
             except OSError:
                 continue
             identities.append((status.st_dev, status.st_ino))
-        bases = dict[tuple[int, int], tuple[str, ...]]()
+        bases: dict[Identity, tuple[str, ...]] = {}
         for folder in self._folders:
             if (found := folder.known_identity) is not None:
                 bases[found] = (*bases.get(found, ()), folder.path)

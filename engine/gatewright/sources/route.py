@@ -93,10 +93,8 @@ class Route:
         )
 
     def _sources(self, source_id: str | None, allowed: Sequence[str]) -> list[FileSource] | Refusal:
-        running, sources = self.places.running, list[FileSource]()
-        for name in allowed:
-            if name in running and (source_id is None or source_id == name):
-                sources.append(running[name])
+        running = self.places.running
+        sources = [running[name] for name in allowed if name in running and source_id in {None, name}]
         if sources:
             return sources
         if source_id is None:

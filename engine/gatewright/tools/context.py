@@ -153,10 +153,7 @@ Without arguments the step does not apply, which is only told.
 class StopSignal:
     """Whether a call was asked to stop; it may be looked at from any thread."""
 
-    __slots__ = ("_stopped",)
-
-    def __init__(self) -> None:
-        self._stopped = False
+    _stopped = False
 
     def set(self) -> None:
         """Ask for the stop."""

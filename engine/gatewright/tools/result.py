@@ -80,7 +80,9 @@ class ResultReader:
             if self.plain_only and kind is not bytes and kind is not bytearray:
                 raise ForeignResult
             data = b"".join((cast("bytes", value),))
-            self._count(len(data))
+            self._size += len(data)
+            if self._size > MAX_RESULT_BYTES:
+                raise _too_large()
             return data
         read = self.read(value, 1)
         if normalization is Normalization.BINARY:
@@ -98,7 +100,11 @@ class ResultReader:
         if value is None or kind is bool:
             return cast("bool | None", value)
         if issubclass(kind, str):
-            return self._text(cast("str", value))
+            text = str.__str__(cast("str", value))
+            self._size += len(text)
+            if self._size > MAX_RESULT_BYTES:
+                raise _too_large()
+            return text if text.isascii() else _whole(text)
         if issubclass(kind, (int, float)):
             return _number(cast("float", value))
         if kind is list or kind is tuple:
@@ -125,27 +131,24 @@ class ResultReader:
         return [self.read(item, depth + 1) for item in items]
 
     def _object(self, pairs: Mapping[object, object], depth: int) -> JsonValue:
-        return {self._key(key): self.read(item, depth + 1) for key, item in pairs.items()}
+        made: dict[str, JsonValue] = {}
+        for key, item in pairs.items():
+            if not issubclass(type(key), str):
+                raise _refused("an object key that is not text")
+            name = str.__str__(cast("str", key))
+            self._size += len(name)
+            if self._size > MAX_RESULT_BYTES:
+                raise _too_large()
+            made[name if name.isascii() else _whole(name)] = self.read(item, depth + 1)
+        return made
 
-    def _key(self, key: object) -> str:
-        if not issubclass(type(key), str):
-            raise _refused("an object key that is not text")
-        return self._text(cast("str", key))
 
-    def _count(self, size: int) -> None:
-        self._size += size
-        if self._size > MAX_RESULT_BYTES:
-            raise _too_large()
-
-    def _text(self, value: str) -> str:
-        text = str.__str__(value)
-        self._count(len(text))
-        if not text.isascii():
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError:
-                raise _refused("a text with half of a surrogate pair") from None
-        return text
+def _whole(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _refused("a text with half of a surrogate pair") from None
+    return text
 
 
 def _number(value: float) -> int | float:

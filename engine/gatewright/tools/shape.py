@@ -172,7 +172,7 @@ class PlainShape:
         """Call the function."""
         if operation != PLAIN:
             raise WeMustFix(f"a tool without operations was asked for `{operation}`")
-        return await self.binding.run(arguments, context)
+        return await _call(self.binding, arguments, context)
 
 
 @frozen
@@ -222,8 +222,32 @@ class MethodShape:
         binding = self.bindings.get(operation)
         if binding is None:
             raise WeMustFix(f"no operation `{operation}`")
-        given = {name: value for name, value in arguments.items() if name != self.operation_field}
-        return await binding.run(given, context, owner)
+        given = dict(arguments)
+        given.pop(self.operation_field, None)
+        return await _call(binding, given, context, owner)
+
+
+async def _call(
+    binding: Binding, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object
+) -> object:
+    """Call the function, a method of ``owner``, with ``arguments`` in its own types.
+
+    Raises ToolFailure when one does not fit.
+    """
+    values: dict[str, object] = {}
+    for name, value in arguments.items():
+        adapter = binding.adapters.get(name)
+        if adapter is None:
+            raise ToolFailure(f"`{name}` is not taken here", code="bad-argument")
+        try:
+            values[name] = adapter.validate_python(value)
+        except ValidationError as error:
+            from gatewright.tools.signature import first_message
+
+            raise ToolFailure(f"`{name}`: {first_message(error)}", code="bad-argument") from None
+    if binding.context_name is not None:
+        values[binding.context_name] = context
+    return await binding.function(*owner, **values)
 
 
 def _issues_of(

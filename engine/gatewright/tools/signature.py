@@ -22,7 +22,7 @@ from typing import (
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
+from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
@@ -95,24 +95,6 @@ class Binding:
     adapters: Mapping[str, TypeAdapter[Any]] = field(hash=False)
     context_name: str | None
     returns: Any = field(hash=False)
-
-    async def run(self, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object) -> object:
-        """Call the function, a method of ``owner``, with ``arguments`` in its own types.
-
-        Raises ToolFailure when one does not fit.
-        """
-        values: dict[str, object] = {}
-        for name, value in arguments.items():
-            adapter = self.adapters.get(name)
-            if adapter is None:
-                raise ToolFailure(f"`{name}` is not taken here", code="bad-argument")
-            try:
-                values[name] = adapter.validate_python(value)
-            except ValidationError as error:
-                raise ToolFailure(f"`{name}`: {first_message(error)}", code="bad-argument") from None
-        if self.context_name is not None:
-            values[self.context_name] = context
-        return await self.function(*owner, **values)
 
 
 def returned(function: Function, where: str) -> Any:

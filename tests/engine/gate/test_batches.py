@@ -313,7 +313,7 @@ async def test_success_is_recorded_for_each_distinct_operation_and_not_by_an_emp
 
     assert await call(gate, batch("read", "read", "write"), session) is Status.ALLOWED
     facts = session.facts()
-    assert facts.use("files", ("read", "")).successes == 1
+    assert facts.uses["files"]["read", ""].successes == 1
     assert session.has_succeeded("files", frozenset({"write"}))
     assert not session.has_succeeded("files", frozenset({"delete"}))
 

@@ -100,7 +100,7 @@ def test_batch_gives_back_all_its_uses_once_and_lands_as_a_whole() -> None:
     session.settle(kept)
     session.settle(kept)
     session.succeeded("t", {"a": 3})
-    assert session.facts().use("t", ("a", ""))[:3] == (3, 0, 1)
+    assert session.facts().uses["t"]["a", ""][:3] == (3, 0, 1)
 
 
 def test_call_of_nobody_knows_which_operation_counts_for_limits_and_fulfils_nothing() -> None:
@@ -132,7 +132,7 @@ def test_slot_is_released_once_however_often_one_asks() -> None:
     session.settle(slot)
 
     assert session.calls("t") == 1
-    assert session.facts().use("t", ("", "")).flying == 1
+    assert session.facts().uses["t"]["", ""].flying == 1
 
 
 def test_slot_of_an_ended_execution_cannot_be_given_back() -> None:

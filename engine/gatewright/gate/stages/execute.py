@@ -2,8 +2,8 @@
 
 A tool that does not stop when asked is left behind: its result is discarded, and the call ends as abandoned. So does a
 call whose caller gives up, whether the tool stops or not. Of a tool's bounds this stage enforces the time; a tool whose
-adapter enforces the others is told them in its context. `finished` records the end, after the result went through the
-stages that follow.
+adapter enforces the others is told them in its context, which is built from the state, never from what the model sent.
+`finish` records the end, after the result went through the stages that follow.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from gatewright.base import aio
@@ -23,15 +25,15 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBui
 from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
-from gatewright.gate.history import KeptResult, Key, PureResults
-from gatewright.gate.scope import running_context
-from gatewright.gate.scrub import valid
+from gatewright.gate.history import KeptResult, Key
+from gatewright.gate.scope import bounds_of
+from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import release, reserve, succeeded
-from gatewright.tools.context import StopSignal, ToolExecutionContext
-from gatewright.tools.declaration import Determinism
+from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
+from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.mark import replaced
 
 GRACE_S = 1.0
@@ -56,8 +58,8 @@ async def _run(state: CallState) -> StageResult:
     if objection is not None:
         return objection
     state.execution = Execution(taken, time.monotonic())
-    results = _results_of(state)
-    kept = results.find(state.session, _result_key(state)) if results is not None else None
+    is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
+    kept = results.find(state.session, _result_key(state)) if is_pure and results is not None else None
     if kept is not None:  # what an equal call of a pure tool gave in this session
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
@@ -65,11 +67,6 @@ async def _run(state: CallState) -> StageResult:
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
     return StageResult(note="; ".join(filter(None, (state.detail or "executed", state.ran_under))))
-
-
-def _results_of(state: CallState) -> PureResults | None:
-    """Where results of the tool are kept; None where they are not."""
-    return state.services.results if state.plan.tool.determinism is Determinism.PURE else None
 
 
 def _result_key(state: CallState) -> Key:
@@ -80,7 +77,7 @@ def _result_key(state: CallState) -> Key:
 async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
     """Spend the approval and record the call; what is not recorded is not made, and its slot is given back."""
     try:
-        refusal = await spend(state)
+        refusal = await spend(state) if state.grant is not None else None
     except aio.CancelledError:
         release(state, taken)
         await _close_cancelled(state, {"started": False}, state.pending)
@@ -119,7 +116,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
 async def _execute(state: CallState) -> None:
     stop, loop = StopSignal(), aio.get_running_loop()
     ended = loop.create_future()
-    task = loop.create_task(_invoke(state, running_context(state, stop), ended))
+    task = loop.create_task(_invoke(state, _running_context(state, stop), ended))
     try:
         is_done = await _is_done(task, ended, state.plan.timeout_s, state.held_s)
         if not is_done:
@@ -136,14 +133,75 @@ async def _execute(state: CallState) -> None:
         raise
 
 
+_MOST_WORDS = 2_000
+
+
+@lru_cache(maxsize=256)
+def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
+    return replace(bounds, timeout_s=timeout_s)
+
+
+def _running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
+    """The snapshot for a tool that begins now: with its deadline, the signal to stop, and its bounds.
+
+    These are the smaller of what the tool declares and what the agent is granted, with the time that the policy gives.
+    """
+    plan, agent, needs = state.plan, state.agent.agent if state.agent else None, state.chosen.capabilities
+    bounds = plan.tool.resource_bounds
+    if bounds.timeout_s != plan.timeout_s:
+        bounds = _within(bounds, plan.timeout_s)
+    if agent is not None and needs:
+        bounds = bounds_of(bounds, needs, agent)
+    is_approved = state.grant is not None and state.grant.approved
+    if state.answer is not None:
+        is_approved = state.answer.approval.approved is True
+    return replace(
+        state.context(),
+        bounds=bounds,
+        capabilities=agent.capabilities if agent is not None else (),
+        deadline_s=time.monotonic() + plan.timeout_s,
+        stop=stop,
+        again=state.again,
+        step=state.step,
+        approved_change=state.assessment.change if state.assessment and state.answer else None,
+        agreed=state.assessment is not None and state.assessment.ask is not None,
+        approved=is_approved,
+        progress=None if state.progress is None else partial(_tell_progress, state.progress, plan.scrub),
+        note=partial(setattr, state, "ran_under"),
+        on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
+    )
+
+
+def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | None, words: str | None) -> None:
+    """Say how far the call is; of words that are too long the beginning."""
+    if words is not None:
+        words = words[:_MOST_WORDS]
+        words = scrub_text(words)[0] if scrub else words
+    tell(amount, whole, words)
+
+
+def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:
+    """Show a piece of a stream to whoever watches; a watcher that fails stops no call.
+
+    A large one, which would hold up the loop, is seen in the whole result alone.
+    """
+    if stop.is_set() or is_large(piece):
+        return
+    try:
+        tell(scrub_text(piece)[0] if scrub else piece)
+    except Exception:  # noqa: BLE001 the watcher is the host's code
+        _log.exception("a watcher of pieces failed")
+
+
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Future[None]) -> JsonValue | bytes:
     try:
-        if state.services.in_copy and state.plan.tool.actor.leaves_copy:
+        if state.services.in_copy and state.plan.actor.leaves_copy:
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
         # what a tool changes in its arguments is neither recorded nor kept with its result
-        given = copy_value(cast("dict[str, JsonValue]", replaced(state.arguments, state.moved)))
-        return await state.plan.tool.actor.execute(state.chosen.name, given, context)
+        moved = replaced(state.arguments, state.moved) if state.moved else state.arguments
+        given = copy_value(cast("dict[str, JsonValue]", moved))
+        return await state.plan.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
         raise Exited from error
     finally:
@@ -170,7 +228,7 @@ async def _is_done(
             _wake(ended)
 
     timer = loop.call_later(timeout_s, time_up)
-    task.add_done_callback(lambda _: _wake(ended))
+    task.add_done_callback(partial(_wake, ended))
     try:
         await ended
     finally:
@@ -178,7 +236,7 @@ async def _is_done(
     return task.done()
 
 
-def _wake(ended: aio.Future[None]) -> None:
+def _wake(ended: aio.Future[None], _: object = None) -> None:
     if not ended.done():
         ended.set_result(None)
 
@@ -230,7 +288,8 @@ async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> 
 
 async def give_up(state: CallState) -> None:
     """Record a call that was executed and whose caller does not want the result any more."""
-    _settle(state)
+    if state.execution is not None:
+        state.session.settle(state.execution.taken)
     await _close_cancelled(state, {"stopped": state.stopped})
 
 
@@ -246,20 +305,18 @@ async def finish(state: CallState) -> None:
     else:
         data = (state.output or "").encode()
         state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
-    _settle(state)
+    if state.execution is not None:
+        state.session.settle(state.execution.taken)
     if not await _close(state, {}):
         fail(state, "audit-unavailable", Message.RESULT_UNRECORDED, "the end could not be recorded")
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
-    elif state.status is Status.ALLOWED and not state.reused and (results := _results_of(state)) is not None:
+        return
+    is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
+    if is_pure and results is not None and state.status is Status.ALLOWED and not state.reused:
         raw = copy_value(state.result)  # the program may change its own
         kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes, raw)
         results.keep(state.session, _result_key(state), kept)
-
-
-def _settle(state: CallState) -> None:
-    if state.execution is not None:
-        state.session.settle(state.execution.taken)
 
 
 async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:

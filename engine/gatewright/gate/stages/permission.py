@@ -22,7 +22,7 @@ from gatewright.base.problem import Address
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import Message
-from gatewright.gate.scope import context_of, covers_name, granted, hosts_of, names_of, prefixes_of
+from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.reach import granted_kinds
@@ -282,7 +282,7 @@ def _assessed(state: CallState) -> Assessment:
     tool, chosen = state.plan.actor, state.chosen
     if chosen.assessment is not None:
         return chosen.assessment
-    context = context_of(state)
+    context = state.context()
     if not chosen.parts:
         return tool.assess(chosen.name, state.arguments, context)
     found = [one.assessment or tool.assess(one.name, state.arguments, context) for one in chosen.parts]

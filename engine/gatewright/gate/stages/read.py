@@ -84,7 +84,7 @@ def _look_up(state: CallState) -> StageResult:
         return denied("unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
     if state.user_id is not None and not is_text(state.user_id):
         return denied("bad-user", "the user id holds half of a surrogate pair", Message.NO_SUCH_TOOL)
-    plan = state.agent.plan(state.tool_name)
+    plan = state.agent.planned.get(state.tool_name) or state.agent.plan(state.tool_name)
     absent = state.services.absent.get(state.tool_name) if plan is None else None
     if absent is not None:
         return denied("not-available", absent, Message.NO_SUCH_TOOL)

@@ -29,8 +29,9 @@ from gatewright.compile.plan import ToolPlan
 from gatewright.gate import record
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Status
 from gatewright.gate.decision import Message, to_model
-from gatewright.gate.scrub import LARGE, apart, binary_text, scrub_text, scrub_value, shown_text, valid
+from gatewright.gate.scrub import LARGE, apart, binary_text, scrub_text, scrub_value, valid
 from gatewright.policy.document import OutputCheck
+from gatewright.schema.check import SchemaChecker
 from gatewright.tools.declaration import Normalization
 from gatewright.tools.result import kind_problem, unread
 from gatewright.tools.tool import Tool
@@ -144,12 +145,13 @@ async def _check_output(state: CallState) -> StageResult:
         return StageResult(note="reused")
     tool, check = state.plan.tool, state.plan.output
     problem = kind_problem(state.result, tool.result_type)
-    if problem is None and tool.output_checker_of(state.chosen.name) is None:
+    checker = tool.output_checker_of(state.chosen.name)
+    if problem is None and checker is None:
         return StageResult(note="no output schema")
     if problem is None and check is OutputCheck.OFF:
         return StageResult(note="not checked: output is off")
-    if problem is None:
-        problem = await apart(state.result, _problem, tool, state.chosen.name, state.result)
+    if problem is None and checker is not None:
+        problem = await apart(state.result, _problem, tool, checker, state.result)
         if problem is not None and check is OutputCheck.WARN:
             state.misfit = problem
             return StageResult(note=f"taken as it is: {problem}")
@@ -159,10 +161,9 @@ async def _check_output(state: CallState) -> StageResult:
     return StageResult(note=state.detail)
 
 
-def _problem(tool: Tool, operation: str, result: JsonValue | bytes) -> str | None:
+def _problem(tool: Tool, checker: SchemaChecker, result: JsonValue | bytes) -> str | None:
     """What is wrong with the result, or None."""
-    checker = tool.output_checker_of(operation)
-    if checker is None or isinstance(result, bytes):
+    if isinstance(result, bytes):
         return None
     part = tool.output_part(result)
     if checker.is_valid(part):
@@ -212,7 +213,10 @@ async def _normalise(state: CallState) -> StageResult:
         return StageResult()
     state.output, state.normal, state.secrets = done.output, done.normal, done.secrets
     state.output_hash, state.output_bytes = done.output_hash, done.output_bytes
-    return StageResult(note=_note(done))
+    note = f"{len(done.normal):,} bytes, SHA-256 {done.output_hash[:12]}"
+    if done.secrets:
+        note += f"; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} taken out"
+    return StageResult(note=note)
 
 
 class _Broken(Exception):
@@ -237,41 +241,31 @@ async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
     return work.result()
 
 
-def _note(done: _Normal) -> str:
-    what = f"{len(done.normal):,} bytes, SHA-256 {done.output_hash[:12]}"
-    if not done.secrets:
-        return what
-    return f"{what}; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} taken out"
-
-
 def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
-    value, secrets = _scrubbed(plan, result) if plan.scrub else (result, 0)
+    value, secrets = result, 0
+    if plan.scrub:
+        is_binary = isinstance(result, bytes)
+        value, secrets = _scrubbed(result) if is_binary else plan.tool.scrubbed(result, scrub_value)
     try:
-        normal = plan.tool.actor.normalize(value)
+        normal = plan.actor.normalize(value)
     except Exception as error:  # noqa: BLE001 a tool's own method may raise anything
         raise _Broken(error) from None
     if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
         raise _Broken(ToolFailure("its `normalize` did not give bytes", code="bad-result"))
     digest = hashlib.sha256(normal).hexdigest()
-    text = _text(plan, value, normal)
+    text = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
+    if text is None and plan.tool.normalization is Normalization.JSON:
+        text = value if isinstance(value, str) else normal.decode()
+    elif text is None:
+        text = plain_text(normal)
     size = len(normal) if text is None else len(text.encode())
     return _Normal(binary_text(normal, digest) if text is None else text, normal, digest, size, secrets)
 
 
-def _scrubbed(plan: ToolPlan, result: JsonValue | bytes) -> tuple[JsonValue | bytes, int]:
-    if not isinstance(result, bytes):
-        return plan.tool.scrubbed(result, scrub_value)
+def _scrubbed(result: bytes) -> tuple[bytes, int]:
     text = plain_text(result)
     scrubbed, secrets = scrub_text(text) if text is not None else ("", 0)
     return (scrubbed.encode(), secrets) if secrets else (result, 0)
-
-
-def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None:
-    """The text for the model; None where there is none, because the result is binary."""
-    told = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
-    if told is not None:
-        return told
-    return shown_text(value, normal) if plan.tool.normalization is Normalization.JSON else plain_text(normal)
 
 
 NORMALISE = EffectStage("normalise", _normalise)

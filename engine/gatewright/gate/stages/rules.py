@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from gatewright.compile.plan import ToolShape
 from gatewright.compile.rule_test import BoundRule, CallsTest, Finding, RateTest, RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.history import RateBook, RatesUnavailable, Slot
+from gatewright.gate.history import RateBook, RatesUnavailable
 from gatewright.gate.rulewords import SAID, Found, broken_fields, finding_of, rate_finding, said
-from gatewright.gate.session import Operations, Reservation, SessionFacts
+from gatewright.gate.session import Reservation, SessionFacts
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
@@ -84,7 +85,7 @@ def _check_rules(state: CallState) -> StageResult:
     book, sources = state.book, state.sources
     if not (constraints or book.tests or book.rates or book.requirements or book.consents):
         return _NO_RULE
-    found = _session(state, state.facts or state.session.facts(), state.now_s)
+    found = _broken(state, book, state.facts or state.session.facts(), state.now_s)
     if book.rates:
         found += _rates(state)
     for one in constraints:
@@ -101,36 +102,31 @@ def reserve(state: CallState) -> Reservation | Finding:
 
     The finding is the denial of a call that another one forestalled since it was decided.
     """
-    now_s = state.services.clock.monotonic_s()
-
-    def test(facts: SessionFacts) -> Finding | None:
-        found = _session(state, facts, now_s)
-        return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
-
-    sources = sorted(state.sources)
-    taken = state.session.reserve(state.tool_name, _used(state), now_s, sources=sources, test=test)
+    now_s, book = state.services.clock.monotonic_s(), state.book
+    test = partial(_first_broken, state, book, now_s) if book.tests or book.requirements else None
+    used, sources = state.chosen.name if state.uses is None else state.uses, sorted(state.sources)
+    taken = state.session.reserve(state.tool_name, used, now_s, sources=sources, test=test)
     if isinstance(taken, Finding):
         return taken
-    short = _take(state)
-    if short is None:
-        state.slot = Slot(state.session, taken.operations, taken.sources, _test_of_log(state))
-        return taken
-    state.session.release(taken)
-    return short
+    short = _take(state) if book.rates else None
+    if short is not None:
+        state.session.release(taken)
+        return short
+    if book.tests:
+        taken.test = _test_of_log(state)
+    state.slot = taken
+    return taken
+
+
+def _first_broken(state: CallState, book: RuleBook, now_s: float, facts: SessionFacts) -> Finding | None:
+    found = _broken(state, book, facts, now_s)
+    return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
 
 
 def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] | None:
     """The limits that calls of other processes, or of ones that were killed, may have used up; None: there is none."""
     counting = tuple(test for test in state.book.tests if isinstance(test, CallsTest))
-    if not counting:
-        return None
-    book = RuleBook(counting)
-
-    def test(facts: SessionFacts) -> Finding | None:
-        found = _broken(state, book, facts, 0.0)
-        return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
-
-    return test
+    return partial(_first_broken, state, RuleBook(counting), 0.0) if counting else None
 
 
 def release(state: CallState, slot: Reservation) -> None:
@@ -146,18 +142,14 @@ def release(state: CallState, slot: Reservation) -> None:
 
 def succeeded(state: CallState) -> None:
     """Record the success; where the call ends the loop, the session ends."""
-    ends = state.book.ends_loop(state.sources)
-    state.session.succeeded(state.tool_name, _used(state), ends_loop=ends, sources=sorted(state.sources))
-
-
-def _used(state: CallState) -> Operations:
-    """What the session counts the call as."""
-    return state.chosen.name if state.uses is None else state.uses
+    ends = bool(state.book.exits) and state.book.ends_loop(state.sources)
+    used = state.chosen.name if state.uses is None else state.uses
+    state.session.succeeded(state.tool_name, used, ends_loop=ends, sources=sorted(state.sources))
 
 
 def _routed(state: CallState) -> frozenset[str]:
     """The sources that the call goes to: those of its places, and one that it names."""
-    found = set[str]()
+    found: set[str] = set()
     for place in state.places:
         found.add(place.source_id)
     for parameter in state.chosen.roles:
@@ -166,10 +158,6 @@ def _routed(state: CallState) -> frozenset[str]:
             if isinstance(name, str):
                 found.add(name)
     return frozenset(found) if found else _NOWHERE
-
-
-def _session(state: CallState, facts: SessionFacts, now_s: float) -> list[Found]:
-    return _broken(state, state.book, facts, now_s)
 
 
 def _broken(state: CallState, book: RuleBook, facts: SessionFacts, now_s: float) -> list[Found]:
