@@ -1,11 +1,11 @@
-"""The endpoints that messages of agents go to (Discord, Bluesky), one for each target that the policy names.
+"""The endpoints for agents' messages (Discord, Bluesky), one for each target that the policy names.
 
-No secret is in any word that comes of it: what the server says is taken without those that it was sent.
+Error texts hold no secret: the server's words lose every secret that we sent it.
 
 The protocol: https://atproto.com/specs/xrpc, com.atproto.server.createSession, com.atproto.identity.resolveHandle,
 com.atproto.repo.createRecord, app.bsky.feed.post and app.bsky.richtext.facet.
 
-Endpoints that connect do so only once the operator trusted their exact definition, and to checked addresses alone.
+Endpoints connect only after the operator trusted their exact definition, and only to checked addresses.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 
 LONGEST_WAIT_S = 5.0
-"""A service that wants to be asked again sooner than that is waited for, once."""
+"""Limit of a service's requested wait, in s: below it we wait, once."""
 _MARGIN_S = 2.0
 _LEAST_WORD = 6
-"""The characters of the shortest word of what a service was given that is taken out of what it says."""
+"""Shortest secret, in characters, that we remove from a service's words."""
 SAID = 200
-"""How much is shown of what a service says, in characters."""
+"""Limit of a service's words that we show, in characters."""
 _UNREADABLE = "answered in a way that could not be read; the message may have been sent all the same"
 
 
 @frozen
 class Refused:
-    """A service's no: the status, its own code for it, and what it says, without secrets."""
+    """A service's refusal: the status, its own code, and its words without secrets."""
 
     status: int
     code: str
@@ -62,11 +62,11 @@ class Refused:
 
 
 class Service:
-    """One service at ``url``; ``name`` in words. ``network`` makes what connections are made by.
+    """One service at ``url``; ``name`` in words. ``network`` makes the connecting network.
 
     Its secret is the value of ``variable`` among ``variables``.
 
-    The operator named its address and trusts it, so it may be on a private network.
+    The operator named and trusted its address, so it may lie on a private network.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Service:
         self._variable, self._variables = variable, variables
 
     def secret(self) -> str:
-        """What it is asked with. Raises ToolFailure where the variable is not set, or its value could not be sent."""
+        """Return the secret. Raises ToolFailure if the variable is not set, or its value could not be sent."""
         value = self._set()
         if not value or not value.isascii() or not value.isprintable():
             how = "is not set" if not value else "holds what no header can"
@@ -102,9 +102,9 @@ class Service:
         authorization: str = "",
         body: Mapping[str, object] | None = None,
     ) -> dict[str, str] | Refused:
-        """The texts of the JSON object that it answers, or its refusal; told to come back soon it is asked once more.
+        """Ask the service and return the texts of its JSON answer, or its refusal; ask again, once, after a short wait.
 
-        Raises ToolFailure where there is no such answer.
+        Raises ToolFailure without such an answer.
         """
         target = parse_url(f"{self._url}/{path}", allow_private=True)
         if not isinstance(target, UrlTarget):
@@ -133,17 +133,17 @@ class Service:
             given = None
         data = cast("dict[str, object]", given) if isinstance(given, dict) else None
         texts = {key: secrets.out_of(str(said)) for key, said in (data or {}).items() if isinstance(said, str | int)}
-        told = {key: printable(" ".join(text.split())) for key, text in texts.items()}
+        clean = {key: printable(" ".join(text.split())) for key, text in texts.items()}
         if 200 <= answer.status < 300 and data is not None and not answer.is_cut:
-            return told
+            return clean
         if 200 <= answer.status < 300:
             raise ToolFailure(f"{self.name} {_UNREADABLE}", code="bad-answer")
-        code = told.get("error") or told.get("code", "")
-        return Refused(answer.status, code[:SAID], told.get("message", "")[:SAID])
+        code = clean.get("error") or clean.get("code", "")
+        return Refused(answer.status, code[:SAID], clean.get("message", "")[:SAID])
 
 
 def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailure:
-    """What a refusal is to the model (``words`` by status) and, in all detail, to the operator."""
+    """Describe a refusal to the model (``words`` by status) and, with all details, to the operator."""
     text = words.get(refused.status, f"did not take the message (status {refused.status})")
     if refused.status >= 500:
         text = "cannot take messages now; try again later"
@@ -153,7 +153,7 @@ def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailur
 
 
 def _wait_of(answer: Answer) -> float:
-    """How long it wants to be left alone, in seconds; where it does not say, longer than is waited."""
+    """Return the requested wait in seconds; without one, longer than we ever wait."""
     try:
         wait_s = float(answer.header("retry-after"))
     except ValueError:
@@ -173,7 +173,7 @@ _DISCORD_WORDS = {
 
 
 class Discord:
-    """A bot. ``variables``: where its token is found."""
+    """A bot. ``variables``: the environment with its token."""
 
     def __init__(
         self, settings: DiscordEndpoint, network: Callable[[], CheckedNetwork] | None, variables: Mapping[str, str]
@@ -181,14 +181,14 @@ class Discord:
         self._service = Service(_DISCORD, settings.url, network, settings.token_env, variables)
 
     def fault(self, message: Message) -> str:
-        """Whether it is too long."""
+        """Reject a message that is too long."""
         count = len(message.content)
         if count <= MAX_CHARS:
             return ""
         return f"a message on Discord has at most {MAX_CHARS:,} characters, and this has {count:,}: shorten it"
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Post it. Whatever stands in it, nobody is pinged; the same call never posts twice."""
+        """Post it, without a ping to anybody; the same call never posts twice."""
         token = self._service.secret()
         body: dict[str, object] = {
             "content": message.content,
@@ -213,16 +213,16 @@ _BLUESKY_WORDS = {401: "is not set up right here; go on without it", 404: "has n
 
 @frozen
 class _Session:
-    """What the server gives for the password: a token for some hours, and the account's own id."""
+    """The server's answer to the password: a token for some hours, and the account's own id."""
 
     token: str
     did: str
 
 
 class Bluesky:
-    """One account. ``variables``: where its app password is found.
+    """One account. ``variables``: the environment with its app password.
 
-    The session is kept for as long as the server takes it, since few may be made in a day.
+    It uses a session as long as the server accepts it, since the server allows few a day.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Bluesky:
         self._session: _Session | None = None
 
     def fault(self, message: Message) -> str:
-        """Whether it is too long with the mention in front."""
+        """Reject a message that is too long with the mention in front."""
         text, _ = self._text(message)
         count = sum(1 for _ in _GRAPHEME.finditer(text))
         if count <= MAX_GRAPHEMES and len(text.encode()) <= MAX_BYTES:
@@ -244,8 +244,8 @@ class Bluesky:
         )
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Post it, with the account mentioned so that it is notified; to the own account a post without mention."""
-        session = await self._signed_in(context)
+        """Post it and mention the account, which notifies it; a post to the own account has no mention."""
+        session = await self._sign_in(context)
         text, mention = self._text(message)
         record: dict[str, object] = {"$type": _POST, "text": text, "createdAt": _now()}
         if mention:
@@ -258,20 +258,20 @@ class Bluesky:
         answer = await self._create(record, session, context)
         if isinstance(answer, Refused) and answer.code in _EXPIRED:
             self._session = None
-            answer = await self._create(record, await self._signed_in(context), context)
+            answer = await self._create(record, await self._sign_in(context), context)
         if isinstance(answer, Refused):
             raise failure(_BLUESKY, answer, _BLUESKY_WORDS)
         return {"uri": answer.get("uri", "")[:SAID]}
 
     def _text(self, message: Message) -> tuple[str, str]:
-        """The text of the post, and the mention that it begins with, if it has one."""
+        """Return the text of the post, and the mention that it begins with."""
         handle = message.recipient
         if handle.lower() == self._settings.handle.lower():
             return message.content, ""
         mention = f"@{handle}"
         return f"{mention} {message.content}", mention
 
-    async def _signed_in(self, context: ToolExecutionContext) -> _Session:
+    async def _sign_in(self, context: ToolExecutionContext) -> _Session:
         if self._session is None:
             body = {"identifier": self._settings.handle, "password": self._service.secret()}
             answer = await self._ask("com.atproto.server.createSession", context, body=body)
@@ -306,29 +306,29 @@ _log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """Takes a message to the user. One that raises has not taken it."""
+    """A receiver of messages to the user; one that raises has not taken the message."""
 
     def __call__(self, message: Received, /) -> object:
-        """Show it to the user, or see to it."""
+        """Show it to the user, or handle it."""
         ...
 
 
 class Outside(Protocol):
-    """What sends messages to another service. ``fault``: why one could never be sent, in words for the model."""
+    """A sender to another service."""
 
     def fault(self, message: Message) -> str:
-        """Why it could never be sent; empty for nothing."""
+        """Explain why the message can never be sent; empty if it can."""
         ...
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Send it; what is worth telling of it. Raises ToolFailure."""
+        """Send it and return facts for the model. Raises ToolFailure."""
         ...
 
 
 class Messages:
-    """The endpoints of one workspace. ``policy``: as it is now; ``trusts``: whether an endpoint's definition is.
+    """The endpoints of one workspace. ``policy`` returns the present one; ``trusts`` judges an endpoint's definition.
 
-    ``network`` makes what connections are made by; ``variables``: where secrets are found by their names.
+    ``network`` makes the connecting network; ``variables``: the environment with the secrets.
     """
 
     def __init__(
@@ -348,11 +348,11 @@ class Messages:
 
     @property
     def port(self) -> MessagePort:
-        """What the tool sends by."""
+        """The port of the tool."""
         return MessagePort(self.send, self.fault)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Give messages to the user to ``listener`` from now on, in the loop of the call; the answer ends it."""
+        """Pass messages to the user on to ``listener``, in the loop of the call; the result ends it."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -363,14 +363,14 @@ class Messages:
         return leave
 
     def fault(self, message: Message) -> str:
-        """Why a message could never be sent; empty for nothing."""
+        """Explain why a message can never be sent; empty if it can."""
         outside = self._outside(message.target)
         return "" if outside is None else outside.fault(message)
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Hand a message to its endpoint; what became of it. Raises ToolFailure.
+        """Hand a message to its endpoint and return the result. Raises ToolFailure.
 
-        One to the user goes to whoever listens; where nobody does, or takes it, into the inbox of the program.
+        A message to the user goes to the listeners; if none takes it, into the inbox of the program.
         """
         policy = self._policy()
         endpoints = policy.endpoints
@@ -378,12 +378,12 @@ class Messages:
         if message.target not in endpoints.targets or (limit is not None and message.recipient not in limit):
             raise ToolFailure(_GONE, code="no-endpoint")
         if message.target == "user":
-            told, is_taken = self._received(message, context), False
+            received, is_taken = self._message_of(message, context), False
             for listener in self._listeners:
                 try:
-                    listener(told)
+                    listener(received)
                     is_taken = True
-                except Exception:  # noqa: BLE001 somebody else's function; the message is kept instead
+                except Exception:  # noqa: BLE001 somebody else's function; the inbox gets the message
                     _log.exception("a listener for messages raised")
             return {"delivered": True} if is_taken else await self._put(("",), message, context)
         if message.target in {"agent", "group"}:
@@ -400,17 +400,17 @@ class Messages:
     async def _put(
         self, owners: Sequence[str], message: Message, context: ToolExecutionContext
     ) -> dict[str, JsonValue]:
-        told = self._received(message, context)
-        await asyncio.to_thread(deliver, self._store, owners, told, is_wanted=lambda: not context.cancelled)
+        received = self._message_of(message, context)
+        await asyncio.to_thread(deliver, self._store, owners, received, is_wanted=lambda: not context.cancelled)
         return {"waiting": True, **({"inboxes": len(owners)} if len(owners) > 1 else {})}
 
-    def _received(self, message: Message, context: ToolExecutionContext) -> Received:
+    def _message_of(self, message: Message, context: ToolExecutionContext) -> Received:
         group = message.recipient if message.target == "group" else ""
         now, user_id = self._store.clock.wall_s(), context.user_id or ""
         return Received(new_id("mem"), context.agent_id, message.content, message.metadata, now, user_id, group)
 
     def _outside(self, target: str) -> Outside | None:
-        """What sends to that target as the policy is now; one for as long as its definition stays."""
+        """Return the sender for a target of the present policy, the same one until its definition changes."""
         endpoints = self._policy().endpoints
         settings = {"discord": endpoints.discord, "bluesky": endpoints.bluesky}.get(target)
         if settings is None:

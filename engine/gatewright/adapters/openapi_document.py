@@ -1,9 +1,9 @@
-"""An OpenAPI document (3.0 or 3.1, JSON or YAML) as it is read: bounded, its schemas made to stand alone.
+"""An OpenAPI document (3.0 or 3.1, JSON or YAML), read within bounds; each of its schemas becomes self-contained.
 
-References are followed inside the document alone. What is wrong with a part of it is a `Fault` with its JSON pointer;
-only a document that cannot be read at all is an error.
+It follows references inside the document only. A faulty part becomes a `Fault` with its JSON pointer; only an
+unreadable document raises an error.
 
-Where a schema comes back to itself, or is larger than a model could use, its inside is left open: the server checks it.
+A schema that repeats itself, or is too large for a model, stays open inside: the server checks the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CORE_TAGS = (
     ("int", r"^[-+]?[0-9]{1,40}$", list("-+0123456789")),
     ("float", r"^[-+]?(?:\.[0-9]{1,40}|[0-9]{1,40}\.[0-9]{0,40})(?:[eE][-+]?[0-9]{1,3})?$", list("-+0123456789.")),
 )
-"""The words that YAML 1.2 takes for more than a text: no dates, no `on` and `no`."""
+"""Values of YAML 1.2 that are not texts: no dates, no `on` and `no`."""
 
 
 @frozen
@@ -44,7 +44,7 @@ class Fault:
 
 
 class Faulty(Exception):
-    """A part of the document that cannot be used."""
+    """A part of the document is unusable."""
 
     def __init__(self, pointer: str, message: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Faulty(Exception):
 
 
 class Document:
-    """A document that was read. ``minor``: 0 or 1, of version 3."""
+    """A parsed document. ``minor``: 0 or 1, of version 3."""
 
     def __init__(self, root: Schema, minor: int) -> None:
         self.root, self.minor = root, minor
@@ -61,12 +61,12 @@ class Document:
 
     @property
     def title(self) -> str:
-        """The name that the document gives itself."""
+        """The document's own name."""
         title = (as_object(self.root.get("info")) or {}).get("title")
         return title if isinstance(title, str) else ""
 
-    def resolved(self, value: object, pointer: str) -> tuple[Schema, str]:
-        """The object at a place, or what its `$ref` names, with the place of that. Raises Faulty."""
+    def resolve(self, value: object, pointer: str) -> tuple[Schema, str]:
+        """Return the object at a place, or the target of its `$ref`, with its place. Raises Faulty."""
         for _ in range(MAX_HOPS):
             table = as_object(value)
             if table is None:
@@ -81,7 +81,7 @@ class Document:
         raise Faulty(pointer, "its references lead to each other, or through too many others")
 
     def check(self, value: object, pointer: str, kind: str) -> None:
-        """Raises Faulty where a value is no such object of the specification (`Operation`, `Schema`, ...)."""
+        """Raises Faulty for a value that is no such object of the specification (`Operation`, `Schema`, ...)."""
         key = (pointer, kind)
         if key not in self._checked:
             self._checked[key] = self._fault(value, pointer, kind)
@@ -114,7 +114,7 @@ class Document:
 
 
 def read_document(content: bytes) -> Document:
-    """The document. Raises WorkspaceError for what is none, or larger than any API has it."""
+    """Read a document. Raises WorkspaceError for anything else, and for one larger than any API needs."""
     if len(content) > MAX_BYTES:
         raise WorkspaceError(f"an OpenAPI document has at most {MAX_BYTES // 1024 // 1024} MiB")
     try:
@@ -130,12 +130,12 @@ def read_document(content: bytes) -> Document:
 
 
 def step(name: str | int) -> str:
-    """One step of a JSON pointer."""
+    """Return one step of a JSON pointer."""
     return f"/{str(name).replace('~', '~0').replace('/', '~1')}"
 
 
 def _pointer(pointer: str, value: object, location: tuple[int | str, ...]) -> str:
-    """The place that an error of a model speaks of: the steps that the value has, without the names of models."""
+    """Return the place of a model's error: the steps that exist in the value, without the names of models."""
     for name in location:
         table, rows = as_object(value), as_list(value)
         if table is not None and name in table:
@@ -151,14 +151,14 @@ def _pointer(pointer: str, value: object, location: tuple[int | str, ...]) -> st
 def _json(text: str) -> object:
     try:
         value: object = json.loads(text)
-        return _bounded(value)
+        return _bound(value)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:_SAID]
-        raise WorkspaceError(f"the document is no JSON: {why}") from None
+        raise WorkspaceError(f"the document is not JSON: {why}") from None
 
 
 def _yaml(text: str) -> object:
-    """By PyYAML's safe loader, after its events were counted: nothing nested deeply or repeated is built."""
+    """Parse with PyYAML's safe loader, after a count of its events: nothing deep or repeated is built."""
     yaml: Any = import_module("yaml")
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
@@ -171,16 +171,16 @@ def _yaml(text: str) -> object:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH or count > MAX_VALUES:
                 raise WorkspaceError("the document is nested too deeply, or has too many values")
-        return _bounded(yaml.load(text, Loader=loader))
+        return _bound(yaml.load(text, Loader=loader))
     except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         why = " ".join(str(error).split())[:_SAID]
-        raise WorkspaceError(f"the document is no YAML: {why}") from None
+        raise WorkspaceError(f"the document is not YAML: {why}") from None
 
 
-def _bounded(root: object) -> object:
-    """The value with names of keys as texts, as JSON has them. What stands behind an alias counts wherever it stands.
+def _bound(root: object) -> object:
+    """Return the value with texts as keys, like JSON. The target of an alias counts at each of its places.
 
-    Raises WorkspaceError where it is too large.
+    Raises WorkspaceError for a value that is too large.
     """
     count = 0
     stack: list[Iterator[object]] = [iter((root,))]
@@ -209,7 +209,7 @@ def _bounded(root: object) -> object:
 
 
 MAX_NODES = 1_500
-"""A bound for the arguments of one operation."""
+"""Limit of schemas for the arguments of one operation."""
 MAX_SCHEMA_DEPTH = 12
 MAX_TEXT = 400
 MAX_CHOICES = 300
@@ -222,9 +222,9 @@ _LISTS = ("anyOf", "oneOf", "allOf")
 
 
 class Schemas:
-    """Converts the schemas of one operation; together they may have ``nodes`` schemas.
+    """The conversion of one operation's schemas, at most ``nodes`` together.
 
-    ``answers``: they describe what a server sends, else what it is sent.
+    ``answers``: they describe answers of the server, else requests.
     """
 
     def __init__(self, document: Document, nodes: int = MAX_NODES, *, answers: bool = False) -> None:
@@ -235,29 +235,29 @@ class Schemas:
 
     @property
     def used(self) -> int:
-        """The number of schemas converted so far."""
+        """The number of converted schemas."""
         return self._nodes - self._left
 
     def of(self, value: object, pointer: str) -> Schema:
-        """The schema at a place. Raises Faulty."""
+        """Convert the schema at a place. Raises Faulty."""
         if isinstance(value, bool):
             return {} if value else {"not": {}}
         given = as_object(value)
         if given is not None and "$ref" not in given:
-            return self._converted(given, pointer)
-        found, place = self._document.resolved(value, pointer)
+            return self._convert(given, pointer)
+        found, place = self._document.resolve(value, pointer)
         if place in self._open:
             return self._outline(found)
         self._document.check(found, place, "Schema")
         self._open.append(place)
         try:
-            return self._converted(found, place)
+            return self._convert(found, place)
         finally:
             self._open.pop()
 
     def members(self, value: object, pointer: str) -> tuple[dict[str, Schema], frozenset[str]] | None:
-        """The properties of an object that can be given one by one, and those it needs; None: only as a whole."""
-        found, place = self._document.resolved(value, pointer)
+        """Return an object's properties and the required ones if each can be an argument; None: only the whole can."""
+        found, place = self._document.resolve(value, pointer)
         self._document.check(found, place, "Schema")
         properties, required = as_object(found.get("properties")), _names(found.get("required"))
         if not properties or found.get("type", "object") != "object" or any(key in found for key in _LISTS):
@@ -269,14 +269,14 @@ class Schemas:
         return read, frozenset(required) & read.keys()
 
     def _is_other(self, value: object, pointer: str) -> bool:
-        """Tell whether a property stands in answers alone; of an answer, in requests alone."""
+        """Tell whether a property occurs in answers only; for answers, in requests only."""
         try:
-            return self._document.resolved(value, pointer)[0].get("writeOnly" if self._answers else "readOnly") is True
+            return self._document.resolve(value, pointer)[0].get("writeOnly" if self._answers else "readOnly") is True
         except Faulty:
             return False
 
     def _outline(self, given: Schema) -> Schema:
-        """The kind of value alone."""
+        """Return the type of the value only."""
         self._cuts += 1
         kind = given.get("type")
         rows = as_list(kind)
@@ -284,7 +284,7 @@ class Schemas:
             return {"type": [kind, "null"]}
         return {"type": kind} if isinstance(kind, str) or (rows and all(isinstance(row, str) for row in rows)) else {}
 
-    def _converted(self, given: Schema, pointer: str) -> Schema:
+    def _convert(self, given: Schema, pointer: str) -> Schema:
         self._left -= 1
         if self._left < 0 or len(self._open) > MAX_SCHEMA_DEPTH or pointer.count("/") > 100:
             return self._outline(given)
@@ -313,7 +313,7 @@ class Schemas:
         for key in _LISTS:
             if rows := as_list(given.get(key)):
                 made[key] = [self.of(one, f"{pointer}/{key}/{index}") for index, one in enumerate(rows)]
-        if self._cuts > before:  # of what is left open nobody can say that only one fits, or none
+        if self._cuts > before:  # an open part may fit several, so neither `oneOf` nor `not` can judge it
             made.pop("not", None)
         if "oneOf" in made and (self._answers or self._cuts > before):
             alike = made.pop("oneOf")
@@ -322,13 +322,13 @@ class Schemas:
 
 
 def short(value: object) -> str:
-    """The first paragraph of a text, cut where it is long."""
+    """Return the first paragraph of a text, cut if long."""
     text = " ".join(value.strip().partition("\n\n")[0].split()) if isinstance(value, str) else ""
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
 
 
 def _as_json_schema(made: Schema, given: Schema) -> Schema:
-    """Spell as JSON Schema 2020-12 what OpenAPI 3.0 spells otherwise; 3.1 spells it so."""
+    """Turn the spelling of OpenAPI 3.0 into JSON Schema 2020-12; 3.1 uses it already."""
     for limit, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         said = given.get(limit)
         if said is True and bound in made:

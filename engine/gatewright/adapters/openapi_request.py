@@ -1,4 +1,4 @@
-"""The request of one operation of an OpenAPI document and the answers to it: arguments, places, keys."""
+"""The request and the answers of one operation in an OpenAPI document: arguments, places, keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = re.compile(
     r"text/.*|.*[+/](?:xml|yaml|x-yaml|toml|javascript|sql|graphql|jsonl|jsonlines|(?:x-)?ndjson|json-seq)\b.*"
 )
 _IGNORED = frozenset({"accept", "content-type", "authorization"})
-"""Headers that a document may not describe as parameters; there they mean nothing."""
+"""Headers that a document may not declare as parameters, where they mean nothing."""
 _STYLES = {
     ("form", True): "repeat",
     ("form", False): "comma",
@@ -36,10 +36,10 @@ _OPERATORS = {"simple": "", "label": ".", "matrix": ";"}
 
 
 class Arguments:
-    """The arguments of one operation, and the places in its request that they fill.
+    """The arguments of one operation, and their places in its request.
 
-    ``faults``: what of the document was left out without harm to the rest. ``keys``: the headers, fields of a query and
-    cookies that say who asks, which no argument fills.
+    ``faults``: omitted parts of the document that do no harm to the rest. ``keys``: the headers, query fields and
+    cookies that identify the caller, which no argument fills.
     """
 
     def __init__(self, document: Document, schemas: Schemas, keys: frozenset[tuple[str, str]]) -> None:
@@ -53,11 +53,11 @@ class Arguments:
         self._body: Schema | None = None
 
     def take_parameters(self, path: str, item: Schema, item_pointer: str, given: Schema, pointer: str) -> None:
-        """Those of the path's item and of the operation, whose own come before. Raises Faulty."""
+        """Take the parameters of the path's item and of the operation, which come first. Raises Faulty."""
         found: dict[tuple[str, str], tuple[Schema, str]] = {}
         for held, place in ((item, item_pointer), (given, pointer)):
             for index, row in enumerate(as_list(held.get("parameters")) or ()):
-                one, where = self._document.resolved(row, f"{place}/parameters/{index}")
+                one, where = self._document.resolve(row, f"{place}/parameters/{index}")
                 self._document.check(one, where, "Parameter")
                 found[str(one.get("in")), str(one.get("name"))] = one, where
         if len(found) > MAX_PARAMETERS:
@@ -83,7 +83,7 @@ class Arguments:
         if place == "header":
             self._take_header(name, schema, one, where, is_required=is_required)
             return
-        argument = self._argument(name, place, {**schema, **_described(one, schema)}, is_required=is_required)
+        argument = self._argument(name, place, {**schema, **_description(one, schema)}, is_required=is_required)
         is_object, style = (
             schema.get("type") == "object",
             str(one.get("style", "simple" if place == "path" else "form")),
@@ -99,7 +99,7 @@ class Arguments:
         self._fields["cookies" if place == "cookie" else "query"][name] = argument if len(field) == 1 else field
 
     def _take_header(self, name: str, schema: Schema, one: Schema, where: str, *, is_required: bool) -> None:
-        """A header that has one value is fixed; any other is an argument."""
+        """Fix a header that has one value; turn any other into an argument."""
         why = header_fault(name) or ("a cookie is a parameter of its own kind" if name.lower() == "cookie" else None)
         if why is not None:
             if is_required:
@@ -111,11 +111,11 @@ class Arguments:
         if is_required and isinstance(fixed, str) and fixed.isascii() and fixed.isprintable():
             self._headers[name] = fixed
             return
-        argument = self._argument(name, "header", {**schema, **_described(one, schema)}, is_required=is_required)
+        argument = self._argument(name, "header", {**schema, **_description(one, schema)}, is_required=is_required)
         self._headers[name] = {"argument": argument, **({"explode": True} if one.get("explode") is True else {})}
 
     def _slot(self, name: str, argument: str, one: Schema, where: str, style: str, *, explode: bool) -> str:
-        """A parameter of the path as RFC 6570 has it; one that the document says spans several parts, with `+`."""
+        """Return a path parameter in the form of RFC 6570; with `+` if the document lets it span several parts."""
         if one.get("x-multi-segment") is True and style == "simple":
             return f"+{argument}"
         operator = _OPERATORS.get(style, "")
@@ -124,10 +124,10 @@ class Arguments:
         return f"{operator}{argument}{'*' if explode else ''}"
 
     def take_body(self, given: Schema, pointer: str, *, is_read: bool) -> None:
-        """The body of the request. Raises Faulty."""
+        """Take the body of the request. Raises Faulty."""
         if "requestBody" not in given:
             return
-        body, place = self._document.resolved(given["requestBody"], f"{pointer}/requestBody")
+        body, place = self._document.resolve(given["requestBody"], f"{pointer}/requestBody")
         self._document.check(body, place, "RequestBody")
         content = as_object(body.get("content")) or {}
         needed = body.get("required") is True
@@ -149,7 +149,7 @@ class Arguments:
         self._body = made if needed else {**made, "optional": True}
 
     def _kind(self, media_type: str, value: object, place: str) -> tuple[int, str]:
-        """The form of a body by its type, the most useful one first."""
+        """Return the form of a body by its type, with a rank for the most useful one."""
         lowered = media_type.lower().strip()
         for rank, (found, name) in enumerate(
             (
@@ -164,7 +164,7 @@ class Arguments:
         if "*" not in lowered:
             return 6, "bytes"
         schema = (as_object(value) or {}).get("schema")
-        found_schema = self._document.resolved(schema, f"{place}/content")[0] if schema else {}
+        found_schema = self._document.resolve(schema, f"{place}/content")[0] if schema else {}
         if not found_schema or self._is_file(found_schema):
             return 5, "bytes"
         return 4, "text" if lowered == "text/*" or found_schema.get("type") == "string" else "json"
@@ -182,7 +182,7 @@ class Arguments:
                 whole = {"type": "object", "allOf": [whole]} if whole else {"type": "object"}
             return {kind: self._argument("body", "body", whole, is_required=needed)}
         encoding, fields = as_object(media.get("encoding")) or {}, Schema()
-        found, where = self._document.resolved(schema, place)
+        found, where = self._document.resolve(schema, place)
         given = as_object(found.get("properties")) or {}
         for name, one in members[0].items():
             how = as_object(encoding.get(name)) or {}
@@ -194,10 +194,10 @@ class Arguments:
         return {kind: fields}
 
     def _file_in(self, value: object, place: str, how: Schema) -> tuple[bool, bool]:
-        """Tell whether a field of a form is a file, and whether it is a list of them."""
-        found = self._document.resolved(value, place)[0] if as_object(value) is not None else {}
+        """Tell whether a field of a form is a file, and whether it is a list of files."""
+        found = self._document.resolve(value, place)[0] if as_object(value) is not None else {}
         if found.get("type") == "array" and (items := as_object(found.get("items"))) is not None:
-            return self._is_file(self._document.resolved(items, f"{place}/items")[0]), True
+            return self._is_file(self._document.resolve(items, f"{place}/items")[0]), True
         said = how.get("contentType")
         is_open = not found.keys() - {"description", "example", "examples", "title"} and isinstance(said, str)
         return self._is_file(found) or (is_open and not JSON.fullmatch(str(said))), False
@@ -211,7 +211,7 @@ class Arguments:
         return is_text and (schema.get("format") == "binary" or is_raw)
 
     def request(self, method: str, path: str, pointer: str) -> Schema:
-        """The request as a definition describes it. Raises Faulty."""
+        """Return the request in the form of a definition. Raises Faulty."""
         named = SLOT.findall(path)
         spans = {name for name in named if name not in self._path and name[-1:] in {"+", "*"}}
         found = {name: self._path.get(name.rstrip("+*") if name in spans else name) for name in named}
@@ -219,7 +219,7 @@ class Arguments:
             raise Faulty(pointer, f"the path names `{unknown[0][:64]}`, which is no parameter of it")
         parts = [self._component(component, found, spans) for component in path.split("/")]
         kept, spanning = list[str](), False
-        for part in parts:  # one value may span, the first
+        for part in parts:  # only the first value may span
             kept.append(part.replace("{+", "{") if spanning else part)
             spanning |= "{+" in part
         made: Schema = {"method": method, "path": "/".join(kept)}
@@ -243,7 +243,7 @@ class Arguments:
         return self._schemas.of(media.get("schema", {}), f"{where}/content{step(kind)}/schema")
 
     def _argument(self, name: str, place: str, schema: Schema, *, is_required: bool) -> str:
-        """The name under which a model gives it: its own, unless it is another's or cannot be written."""
+        """Return the argument's name for the model: its own, unless it is taken or cannot be written."""
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_.")[:60] or place
         chosen = plain if plain not in self.properties and plain != "operation" else f"{place}_{plain}"[:60]
         start, count = chosen, 2
@@ -256,7 +256,7 @@ class Arguments:
 
 
 def _field(argument: str, how: Schema, schema: Schema, *, is_file: bool, kind: str) -> Schema | str:
-    """A field of a form, as its encoding says."""
+    """Return a field of a form in its encoding."""
     said, style = how.get("contentType"), how.get("style")
     types = [one.strip() for one in said.split(",")] if isinstance(said, str) else []
     media_type = next((one for one in types if is_media_type(one)), "")
@@ -274,22 +274,22 @@ def _field(argument: str, how: Schema, schema: Schema, *, is_file: bool, kind: s
     return made if len(made) > 1 else argument
 
 
-def _described(one: Schema, schema: Schema) -> Schema:
+def _description(one: Schema, schema: Schema) -> Schema:
     text = short(one.get("description"))
     return {"description": text} if text and "description" not in schema else {}
 
 
 MAX_NODES = 40
-"""Schemas of the answers of one operation; what is deeper is left open."""
+"""Limit of schemas for the answers of one operation; deeper ones stay open."""
 MAX_ALTERNATIVES = 50
 _EMPTY: Schema = {"type": "object", "properties": {"status": {"type": "integer"}}, "required": ["status"]}
-"""The result of an answer without a body."""
+"""Result of an answer without a body."""
 
 
 class Answers:
-    """The answer of an operation that succeeds. ``schema``: of the result; None where the document does not tell.
+    """The successful answer of an operation. ``schema``: of the result; None if the document leaves it open.
 
-    ``accept``: the types that have to be asked for; empty where JSON, or anything, is right.
+    ``accept``: the types that the request has to ask for; empty if JSON, or anything, is right.
     """
 
     def __init__(self, document: Document, given: Schema, pointer: str) -> None:
@@ -302,7 +302,7 @@ class Answers:
         is_known = bool(rows)
         for code, value in rows.items():
             try:
-                one, place = document.resolved(value, f"{pointer}/responses{step(code)}")
+                one, place = document.resolve(value, f"{pointer}/responses{step(code)}")
                 content = as_object(one.get("content")) or {}
                 types += [kind for kind in content if is_media_type(kind)]
                 schemas = list(self._schemas_of(content, f"{place}/content"))
@@ -319,7 +319,7 @@ class Answers:
             self.schema = None if result_schema_fault(made) else made
 
     def _schemas_of(self, content: Schema, pointer: str) -> Iterator[Schema | None]:
-        """The result made of the bodies that an answer may have; None of one that may be anything."""
+        """Yield the results for the bodies that an answer may have; None for one that may be anything."""
         if not content:
             yield _EMPTY
         json = [kind for kind in content if JSON.fullmatch(kind.lower())]
@@ -333,9 +333,9 @@ class Answers:
 
 @frozen
 class Keys:
-    """The headers and the fields of a query that hold keys, each with the scheme that asks for it.
+    """The headers and query fields that hold keys, each with its scheme.
 
-    ``names``: every place where some scheme of the document has a key, whether it is used or not.
+    ``names``: every place of a key in any scheme of the document, used or unused.
     """
 
     headers: Mapping[str, str] = field(hash=False)
@@ -344,14 +344,14 @@ class Keys:
 
 
 def read_security(document: Document, faults: list[Fault]) -> Keys:
-    """The keys of the first alternative that can be had: of the document, else of its operations, else any scheme."""
+    """Return the keys of the first usable alternative: the document's, else its operations', else any scheme's."""
     components = as_object(document.root.get("components")) or {}
     schemes = as_object(components.get("securitySchemes")) or {}
     places, odd = dict[str, tuple[str, str]](), dict[str, Fault]()
     for name, value in schemes.items():
         pointer = f"/components/securitySchemes{step(name)}"
         try:
-            scheme, place = document.resolved(value, pointer)
+            scheme, place = document.resolve(value, pointer)
             document.check(scheme, place, "SecurityScheme")
             places[name] = _place_of(scheme, place)
         except Faulty as reason:
@@ -360,7 +360,7 @@ def read_security(document: Document, faults: list[Fault]) -> Keys:
     chosen = next((row for row in wanted if places.keys() >= set(row)), None)
     if chosen is None and wanted:
         faults += [
-            odd.get(name) or Fault("/security", f"there is no scheme `{name[:64]}`")
+            odd.get(name) or Fault("/security", f"the scheme `{name[:64]}` does not exist")
             for name in wanted[0]
             if name not in places
         ]
@@ -376,7 +376,7 @@ def read_security(document: Document, faults: list[Fault]) -> Keys:
 
 
 def _place_of(scheme: Schema, place: str) -> tuple[str, str]:
-    """The place of a scheme's key: in a header, which a cookie is too, or in the query. Raises Faulty."""
+    """Return the place of a scheme's key: a header, cookies included, or the query. Raises Faulty."""
     kind, where, name = scheme.get("type"), scheme.get("in"), str(scheme.get("name"))
     if kind == "apiKey" and where == "query":
         return "query", name
@@ -392,10 +392,10 @@ def _place_of(scheme: Schema, place: str) -> tuple[str, str]:
 
 
 def _cookies(document: Document, schemes: Schema) -> Iterator[tuple[str, str]]:
-    """The cookies that hold keys, as parameters would name them."""
+    """Yield the cookies that hold keys, named like parameters."""
     for name, value in schemes.items():
         try:
-            scheme, _ = document.resolved(value, f"/components/securitySchemes{step(name)}")
+            scheme, _ = document.resolve(value, f"/components/securitySchemes{step(name)}")
         except Faulty:
             continue
         if scheme.get("type") == "apiKey" and scheme.get("in") == "cookie":
@@ -403,7 +403,7 @@ def _cookies(document: Document, schemes: Schema) -> Iterator[tuple[str, str]]:
 
 
 def _alternatives(document: Document, schemes: Schema) -> Iterator[tuple[str, ...]]:
-    """The schemes that are asked for together, in the order in which they are to be tried."""
+    """Yield the schemes of each alternative, in the order to try them."""
     rows = as_list(document.root.get("security"))
     if not rows:
         for item in (as_object(document.root.get("paths")) or {}).values():

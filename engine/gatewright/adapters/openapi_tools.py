@@ -1,6 +1,6 @@
-"""The HTTP tools of an OpenAPI document, as a manifest: one for each resource, its operations by path and method.
+"""The HTTP tools of an OpenAPI document as a manifest: one for each resource, its operations by path and method.
 
-An operation that cannot be imported is left out, and said why; whatever else the document has goes on.
+The import omits an unusable operation and says why; the rest goes on.
 """
 
 from __future__ import annotations
@@ -28,30 +28,29 @@ from gatewright.tools.http_request import MAX_EXCEPT, READING, base_address, met
 MAX_OPERATIONS = 5_000
 MAX_FAULTS = 500
 MAX_OF_TOOL = 120
-"""Operations of one tool; a resource with more becomes several."""
+"""Limit of operations in one tool; a larger resource becomes several tools."""
 MAX_CHARACTERS = 400_000
 MAX_SERVERS = 50
 MAX_VALUES = 15_000
-"""Characters and values of one tool; a definition may have more."""
+"""Limits of characters and values in one tool; a definition may have more."""
 MAX_NODES = 600_000
-"""Schemas of all operations together."""
+"""Limit of schemas in all operations together."""
 MAX_PAIRS = 2_000_000
-"""Paths that are compared with each other."""
+"""Limit of comparisons between paths."""
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 _OTHERS = ("options", "trace")
 _VERBS = {"get": "get", "head": "head", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
 _VERSION = re.compile(r"v?\d[\d.]*|api|rest")
 _SLOT = re.compile(r"\{([^{}/]+)\}")
-_TOO_MANY = f"the document has more than {MAX_OPERATIONS:,} operations; those behind are left out"
+_TOO_MANY = f"the document has more than {MAX_OPERATIONS:,} operations; the import omits the rest"
 
 
 @frozen
 class Imported:
-    """The import of a document: the manifest's tools, where its requests go, with which headers, and what is left out.
+    """The import of a document: the manifest's tools, the address and headers of its requests, and the omitted parts.
 
-    ``url``: empty where the document says none. ``headers``, ``query``: the headers and the fields of queries that hold
-    keys, each with the scheme that asks for it. ``operations``: how many there are; ``left_out``: how many faults there
-    were in all.
+    ``url``: empty if the document names none. ``headers``, ``query``: the headers and query fields that hold keys, each
+    with its scheme. ``operations``: their number; ``left_out``: the number of all faults.
     """
 
     tools: tuple[Schema, ...] = field(hash=False)
@@ -78,12 +77,12 @@ class _Operation:
 
 
 def import_document(document: Document) -> Imported:
-    """The tools of a document."""
+    """Import the tools of a document."""
     faults, found = list[Fault](), list[_Operation]()
     url, keys = _server(document.root, "", faults), read_security(document, faults)
     left = MAX_NODES
     paths, apart = _Paths(), list[_Operation]()
-    for pointer, path, method, item, given in _listed(document, faults):
+    for pointer, path, method, item, given in _operations_of(document, faults):
         if len(found) >= MAX_OPERATIONS:
             faults.append(Fault(pointer, _TOO_MANY))
             break
@@ -109,7 +108,7 @@ def import_document(document: Document) -> Imported:
 
 
 class _Paths:
-    """The paths of a document by method and first component, so that each request is kept apart from the others."""
+    """The paths of a document by method and first component, which keep the requests apart."""
 
     def __init__(self) -> None:
         self._open: dict[str, list[PathTemplate]] = {}
@@ -117,7 +116,7 @@ class _Paths:
         self._left = MAX_PAIRS
 
     def add(self, method: str, path: str) -> None:
-        """Know a path; what is none is nobody's."""
+        """Add a path; ignore an invalid one."""
         with suppress(RegistrationError):
             read, kind = read_path(path, ""), method_class(method)
             if read.first is None:
@@ -126,7 +125,7 @@ class _Paths:
                 self._by_first.setdefault((kind, read.first), []).append(read)
 
     def tell_apart(self, one: _Operation) -> None:
-        """Name in the request the paths that its values may not make of it. Raises Faulty where they are too many."""
+        """List in the request the other paths that its values may not form. Raises Faulty if there are too many."""
         own, method = read_path(one.request["path"], one.pointer), method_class(one.request["method"])
         if not own.has_slots:
             return
@@ -149,14 +148,14 @@ class _Paths:
 
 
 def server_addresses(document: Document) -> tuple[str, ...]:
-    """The whole addresses of the servers that a document names, the usual one first."""
+    """List the full addresses of the document's servers, the usual one first."""
     rows = (as_list(document.root.get("servers")) or [])[:MAX_SERVERS]
     found = (_server({"servers": [row]}, "", []) for row in rows)
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _listed(document: Document, faults: list[Fault]) -> Iterator[tuple[str, str, str, Schema, Schema]]:
-    """Every operation: its place, path, method, the item that it stands in, and itself."""
+def _operations_of(document: Document, faults: list[Fault]) -> Iterator[tuple[str, str, str, Schema, Schema]]:
+    """Yield every operation: its place, path, method, item, and itself."""
     paths = as_object(document.root.get("paths", {}))
     if paths is None:
         faults.append(Fault("/paths", "an object should stand here"))
@@ -165,7 +164,7 @@ def _listed(document: Document, faults: list[Fault]) -> Iterator[tuple[str, str,
             continue
         pointer = f"/paths{step(path)}"
         try:
-            item, place = document.resolved(value, pointer)
+            item, place = document.resolve(value, pointer)
         except Faulty as reason:
             faults.append(reason.fault)
             continue
@@ -191,7 +190,7 @@ def _operation(
     url: str,
     arguments: Arguments,
 ) -> _Operation:
-    """One operation with its request. Raises Faulty."""
+    """Read one operation with its request. Raises Faulty."""
     checked = {key: value for key, value in given.items() if key not in {"responses", "callbacks"}}
     document.check({**checked, "responses": {}}, pointer, "Operation")
     _require_same_server(given, item, pointer, url)
@@ -222,7 +221,7 @@ def _operation(
 
 
 def _is_large(value: object) -> bool:
-    """Tell whether a schema alone is more than half of what a tool may be."""
+    """Tell whether a schema alone takes more than half of a tool's size."""
     return _values(value) > MAX_VALUES // 2 or len(str(value)) > MAX_CHARACTERS // 2
 
 
@@ -233,7 +232,7 @@ def _tier(method: str, name: str) -> SafetyTier:
 
 
 def _names_of(path: str, method: str, given: Schema) -> tuple[str, str, str]:
-    """The operation's name, its resource, and a smaller one within that."""
+    """Return the operation's name, its resource, and a smaller one within that."""
     steps = [one for one in path.split("/") if one]
     words = [_slug(one) for one in steps if not _SLOT.search(one) and not _VERSION.fullmatch(one.lower())]
     tags = as_list(given.get("tags")) or ()
@@ -265,13 +264,13 @@ def _tools(found: list[_Operation]) -> Iterator[Schema]:
         for index, part in enumerate(parts):
             name = resource if len(parts) == 1 else f"{resource}_{index + 1}"
             while len(parts) > 1 and name in taken:
-                name = f"{name}_of_{resource}"[:80]  # a resource may be called like a part of another one
+                name = f"{name}_of_{resource}"[:80]  # a resource may have the name of another one's part
             taken.add(name)
             yield _tool(name, part)
 
 
 def _parts(rows: list[_Operation]) -> list[list[_Operation]]:
-    """The operations of a resource, in as many tools as they need."""
+    """Split the operations of a resource into as many tools as they need."""
     parts: list[list[_Operation]] = [[]]
     size = values = 0
     for one in sorted(rows, key=lambda row: row.sub) if len(rows) > MAX_OF_TOOL else rows:
@@ -287,7 +286,7 @@ def _parts(rows: list[_Operation]) -> list[list[_Operation]]:
 
 
 def _values(value: object) -> int:
-    """The number of values in a value, names of keys too."""
+    """Count the values in a value, keys included."""
     if isinstance(value, Mapping):
         table = cast("Mapping[str, object]", value)
         return 1 + len(table) + sum(map(_values, table.values()))
@@ -296,7 +295,7 @@ def _values(value: object) -> int:
 
 
 def _tool(name: str, rows: list[_Operation]) -> Schema:
-    """The definition of one tool: a branch of its schema for each operation."""
+    """Define one tool: a branch of its schema for each operation."""
     branches, requests, tiers, outputs = list[Schema](), Schema(), Schema(), Schema()
     for one in rows:
         own = one.name
@@ -334,7 +333,7 @@ def _tool(name: str, rows: list[_Operation]) -> Schema:
 
 
 def _server(holder: Schema, pointer: str, faults: list[Fault]) -> str:
-    """The address of the first server, its variables filled with their defaults; empty where there is none to use."""
+    """Return the address of the first server, with its variables' defaults; empty without a usable one."""
     rows = as_list(holder.get("servers"))
     if not rows:
         return ""
@@ -355,7 +354,7 @@ def _server(holder: Schema, pointer: str, faults: list[Fault]) -> str:
 
 
 def _require_same_server(given: Schema, item: Schema, pointer: str, url: str) -> None:
-    """Raises Faulty for an operation that has servers of its own, unless the document's is among them."""
+    """Raises Faulty for an operation with its own servers, unless the document's is among them."""
     for holder, place in ((given, pointer), (item, pointer.rpartition("/")[0])):
         rows = as_list(holder.get("servers"))
         if rows:

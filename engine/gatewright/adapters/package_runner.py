@@ -1,6 +1,6 @@
-"""Commands that fetch a package and run it, such as ``npx`` and ``uvx``: read as the package that they mean.
+"""Commands such as ``npx`` and ``uvx`` that fetch a package and run it: read as the package that they mean.
 
-Nobody runs them: what they would run is whatever a registry has at that moment. `adapters.server_install` installs the
+Nobody runs them, since they would run whatever a registry has at that moment. `adapters.server_install` installs the
 package once, in one version, and starts that.
 """
 
@@ -18,7 +18,7 @@ from gatewright.base.word import Word
 
 
 class Registry(Word):
-    """The registry that has a package."""
+    """The registry of a package."""
 
     NPM = "npm"
     PYPI = "pypi"
@@ -26,10 +26,10 @@ class Registry(Word):
 
 @frozen
 class Package:
-    """A package of a registry that a runner is told to run, with one of its programs and what that gets.
+    """A package that a runner should run, with one of its programs and the program's arguments.
 
-    ``wanted``: the version as written, a range or tag too; empty for the newest. ``program``: empty for the one that
-    the package is known for. ``extras``: more packages that are installed with it. ``python``: which one it is for.
+    ``wanted``: the version as written, a range or tag too; empty for the newest. ``program``: empty for the usual one.
+    ``extras``: further packages to install. ``python``: the Python to use.
     """
 
     registry: Registry
@@ -42,24 +42,24 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """The package as written, for people and to tell one wish from another."""
+        """The package as written, for people and to distinguish wishes."""
         glue = "@" if self.registry is Registry.NPM and self.wanted else ""
         more = f" with {', '.join(self.extras)}" if self.extras else ""
         return f"{self.name}{glue}{self.wanted}{more}" + (f" for Python {self.python}" if self.python else "")
 
     @property
     def version(self) -> str:
-        """The one version that is wanted; empty where that is for the registry to say."""
+        """The exact version; empty if the registry has to choose."""
         exact = _EXACT[self.registry].fullmatch(self.wanted)
         return exact[1] if exact is not None else ""
 
     def at(self, version: str) -> Package:
-        """The same in exactly this version."""
+        """Return the same package in exactly this version."""
         return replace(self, wanted=version if self.registry is Registry.NPM else f"=={version}")
 
 
 def read_runner(command: str, arguments: Sequence[str]) -> Package | None:
-    """The package that a command means; None for one that fetches nothing. Raises ServerFailed for what is not read."""
+    """Return the package that a command means; None for a command that fetches nothing. Raises ServerFailed."""
     words = [command, *arguments]
     shell = _stem(command)
     if shell in _SHELLS:
@@ -79,10 +79,10 @@ def read_runner(command: str, arguments: Sequence[str]) -> Package | None:
 
 @frozen
 class _Runner:
-    """Reads the options of a runner. ``words``: how many of its words are its name.
+    """The options of a runner. ``words``: the number of words in its name.
 
-    ``flags`` change nothing that counts here; ``given`` have a value that changes nothing; ``package``: the option
-    before what is installed, where that is not called like the program; ``extra``: before what is installed besides.
+    ``flags`` are irrelevant here; ``given`` take an irrelevant value; ``package``: the option for the package if its
+    program has another name; ``extra``: the option for further packages.
     """
 
     words: int
@@ -95,7 +95,7 @@ class _Runner:
     is_npm_exec: bool = False
 
     def read(self, words: Sequence[str], command: str) -> Package:
-        """The package that the words after the runner's name mean. Raises ServerFailed."""
+        """Read the words after the runner's name as a package. Raises ServerFailed."""
         rest, packages, extras, python, is_over = [*words], list[str](), list[str](), "", False
         while rest and rest[0].startswith("-"):
             option = rest.pop(0)
@@ -122,9 +122,9 @@ class _Runner:
         elif self.is_npm_exec and not is_over and any(word.startswith("-") for word in rest[1:]):
             raise ServerFailed(f"npm would read the options behind `{printable(rest[0])}` itself", "write `--` before")
         if not rest:
-            raise ServerFailed(f"`{printable(command)}` is told no package to run", _WRITE)
+            raise ServerFailed(f"`{printable(command)}` names no package to run", _WRITE)
         if len(packages) > 1:
-            raise ServerFailed(f"`{printable(command)}` is told to install several packages", "name one, that has it")
+            raise ServerFailed(f"`{printable(command)}` installs several packages", "name one, that has it")
         said = packages[0] if packages else rest[0]
         name, wanted = _SPELLINGS[self.registry](said)
         more = tuple("".join(_SPELLINGS[self.registry](extra)) for extra in extras)
@@ -248,7 +248,7 @@ _SPELLINGS: Mapping[Registry, Callable[[str], tuple[str, str]]] = {Registry.NPM:
 
 
 def _runner(words: Sequence[str]) -> _Runner | None:
-    """The runner that these words begin with. Raises ServerFailed for options before its step (``npm -s exec``)."""
+    """Return the runner that these words begin with. Raises ServerFailed for options before it (``npm -s exec``)."""
     if not words:
         return None
     name = _stem(words[0])
@@ -262,7 +262,7 @@ def _runner(words: Sequence[str]) -> _Runner | None:
 
 
 def _stem(word: str) -> str:
-    """The name of a program, whatever folder and ending it is written with."""
+    """Return the name of a program, without folder and ending."""
     name = PurePath(word.replace("\\", "/")).name.casefold()
     return name.removesuffix(".cmd").removesuffix(".exe").removesuffix(".ps1")
 

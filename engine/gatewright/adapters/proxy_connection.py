@@ -1,8 +1,8 @@
-"""One connection of a confined process to its proxy: what it asks for, and what comes of that.
+"""One connection of a confined process to its proxy: its request, and the answer.
 
-It speaks HTTP (a whole URL in the request), CONNECT and SOCKS5, told apart by the first byte. Through a tunnel to port
-443, and through any that begins as TLS, goes only a ClientHello that asks for the host that was judged; what is said
-within TLS, or within a tunnel that is not TLS, nobody reads. HTTP is written anew, one request for each connection.
+The first byte tells HTTP (a whole URL in the request), CONNECT and SOCKS5 apart. A tunnel to port 443, and any tunnel
+that begins like TLS, passes only a ClientHello for the judged host; nobody reads the contents of TLS, or of a tunnel
+without TLS. The proxy writes HTTP anew, one request for each connection.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CHUNK = 64 * 1024
 _LINGER_S = 2.0
 _HTTP_PORT, _TLS_PORT = 80, 443
 _ALERT = b"\x15\x03\x01\x00\x02\x02\x31"
-"""access_denied, fatal: what a TLS client is told before its connection is closed."""
+"""access_denied, fatal: the last words to a TLS client."""
 _SOCKS, _CONNECT, _NO_LOGIN, _NONE_FITS = 5, 1, 0, 0xFF
 _SOCKS_CODES = {403: 2, 501: 7, 502: 4}
 _TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -60,8 +60,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @frozen
 class ProxyBounds:
-    """Of a proxy: connections and look-ups of names at once; how long the beginning of a connection may take, making
-    one, and silence.
+    """Limits of a proxy: connections and look-ups of names at once; seconds for the beginning of a connection, for
+    making one, and of silence.
     """
 
     connections: int = 128
@@ -73,7 +73,7 @@ class ProxyBounds:
 
 @frozen
 class Outlet:
-    """The hosts that one room may reach, as patterns, and what resolves names, judges their addresses and dials."""
+    """The hosts that one room may reach, as patterns, and the network that resolves, judges and dials."""
 
     hosts: tuple[str, ...]
     allow_private: bool
@@ -82,7 +82,7 @@ class Outlet:
 
 
 class Refused(Exception):
-    """A connection that is not made: an HTTP status and words for the program, ``why`` for the operator."""
+    """A connection that the proxy refuses: an HTTP status and words for the program, ``why`` for the operator."""
 
     def __init__(self, status: int, code: str, said: str, why: str = "") -> None:
         super().__init__(said)
@@ -90,16 +90,16 @@ class Refused(Exception):
 
 
 class ProxyConnection:
-    """A connection of a program to a proxy; ``told`` hears of it when it is over, unless nothing was asked."""
+    """A connection of a program to a proxy; ``report`` gets it at its end, unless it asked for nothing."""
 
     def __init__(
         self,
         outlet: Outlet,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        told: Callable[[Connection], None],
+        report: Callable[[Connection], None],
     ) -> None:
-        self._outlet, self._reader, self._writer, self._told = outlet, reader, writer, told
+        self._outlet, self._reader, self._writer, self._told = outlet, reader, writer, report
         self._bounds = outlet.bounds
         self._asked: tuple[str, int, Way] | None = None
         self._reply: Callable[[Refused], bytes] = lambda _: b""
@@ -108,7 +108,7 @@ class ProxyConnection:
         self._address = ""
 
     async def serve(self, refused: Refused | None = None) -> None:
-        """Serve it to its end; it raises only when it is cancelled. ``refused``: it is served nothing but that."""
+        """Serve it to its end; only a cancellation raises. ``refused``: answer with this refusal only."""
         began, code, why = time.monotonic(), "ended", "the process or this program ended"
         try:
             code, why = await self._outcome(refused)
@@ -120,7 +120,7 @@ class ProxyConnection:
                 self._told(Connection(host, port, way, self._is_allowed, code, why, self._address, *sizes, took_ms))
 
     async def _outcome(self, refused: Refused | None) -> tuple[str, str]:
-        """Why it ended before its time, as a code and in words; empty where it did not."""
+        """Return the reason of an early end, as a code and in words; empty for a normal end."""
         code, why, reply = "", "", b""
         try:
             async with asyncio.timeout(None) as self._limit:
@@ -128,7 +128,7 @@ class ProxyConnection:
                 await self._serve(refused)
         except TimeoutError:
             return "too-slow", "nothing moved for too long"
-        except Exception as error:  # noqa: BLE001 whatever a program sends ends no more than its connection
+        except Exception as error:  # noqa: BLE001 a program's bytes end its own connection only
             refusal = _refusal(error)
             code, why, reply = refusal.code, refusal.why, self._reply(refusal)
             self._is_allowed &= refusal.status != 403
@@ -136,12 +136,12 @@ class ProxyConnection:
         return code, why
 
     def _allow(self, seconds: float) -> None:
-        """From now on it may take so long until something moves."""
+        """Allow so much time until something moves."""
         if not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _finish(self, content: bytes) -> None:
-        """Send the last thing, and close once the program has closed too: before, it might not get all of it."""
+        """Send the last bytes, and close after the program has: an earlier close could lose some of them."""
         with suppress(OSError, RuntimeError):
             try:
                 async with asyncio.timeout(min(self._bounds.head_s, _LINGER_S)):
@@ -178,7 +178,7 @@ class ProxyConnection:
             await self._serve_http(http, request)
 
     def _judge(self, text: str, port: int, way: Way) -> Host:
-        """The host that the program names, where it may reach it. Raises Refused."""
+        """Return the host that the program names, if it may reach it. Raises Refused."""
         self._asked = (text, port, way)
         host = read_host(f"[{text}]" if ":" in text and not text.startswith("[") else text)
         if not isinstance(host, Host) or not 0 < port < 65536:
@@ -192,7 +192,7 @@ class ProxyConnection:
         return host
 
     async def _dial(self, host: Host, port: int) -> AsyncNetworkStream:
-        """A connection to a host that was judged, whose addresses are judged here."""
+        """Dial a judged host, whose addresses are judged here."""
         self._is_allowed = True
         self._allow(self._bounds.connect_s)
         stream = await self._outlet.network.connect_tcp(host.text, port, CONNECT_S)
@@ -239,14 +239,14 @@ class ProxyConnection:
         try:
             self._writer.write(accepted)
             self._reply = lambda refusal: _ALERT if refusal.code == "tls-name" else b""
-            with suppress(OSError):  # the program left; only what httpcore raises is of the host
+            with suppress(OSError):  # the program left; only errors of httpcore concern the host
                 begin = await self._first_bytes(host, port) if port == _TLS_PORT else None
                 await _both(self._send(stream, host, port, begin), self._receive(stream))
         finally:
             await _close(stream)
 
     async def _send(self, stream: AsyncNetworkStream, host: Host, port: int, begin: bytes | None) -> None:
-        """Pass on what the program sends, and that it sends no more."""
+        """Pass on the program's bytes, and the end of them."""
         data = await self._first_bytes(host, port) if begin is None else begin
         while data:
             self._allow(self._bounds.idle_s)
@@ -255,14 +255,14 @@ class ProxyConnection:
             except NetworkError:
                 if not self._has_host_ended:
                     raise
-                return  # TLS says farewell to a host that is gone
+                return  # TLS says goodbye to a host that is gone
             self._sent += len(data)
             data = await self._reader.read(_CHUNK)
         with suppress(OSError):
             stream.get_extra_info("socket").shutdown(socket.SHUT_WR)
 
     async def _receive(self, stream: AsyncNetworkStream) -> None:
-        """Pass on what the host sends, and that it sends no more."""
+        """Pass on the host's bytes, and the end of them."""
         while data := await stream.read(_CHUNK):
             self._allow(self._bounds.idle_s)
             self._writer.write(data)
@@ -272,8 +272,8 @@ class ProxyConnection:
         self._writer.write_eof()
 
     async def _first_bytes(self, host: Host, port: int) -> bytes:
-        """Read the first bytes of the program, none where it sends none. Raises Refused where they are TLS to another
-        host, or not TLS where nothing else is spoken.
+        """Read the first bytes of the program, if any. Raises Refused for TLS to another host, and for other bytes
+        where only TLS is allowed.
         """
         begin = await self._reader.read(1)
         if begin and (port == _TLS_PORT or begins_as_tls(begin)):
@@ -282,7 +282,7 @@ class ProxyConnection:
             if begins_as_tls(begin):
                 return await self._hello(begin, host)
             if port == _TLS_PORT:
-                raise Refused(403, "tls-name", _NOT_FOR_YOU, "what was sent to port 443 is not TLS")
+                raise Refused(403, "tls-name", _NOT_FOR_YOU, "the bytes for port 443 are not TLS")
             self._allow(self._bounds.idle_s)
         return begin
 
@@ -354,7 +354,7 @@ class ProxyConnection:
         self._writer.write(http.send(event) or b"")
 
     async def _body(self, http: h11.Connection) -> AsyncGenerator[bytes]:
-        """The body of the request that the program sends."""
+        """Yield the body of the program's request."""
         if http.they_are_waiting_for_100_continue:
             self._pass_on(http, h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
@@ -367,7 +367,7 @@ class ProxyConnection:
 
 
 def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers that are not about one connection alone."""
+    """Drop the headers about a single connection."""
     named = {
         word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")
     }
@@ -375,7 +375,7 @@ def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _refusal(error: Exception) -> Refused:
-    """The refusal that tells a program of whatever went wrong."""
+    """Turn an error into a refusal for the program."""
     match error:
         case Refused():
             return error
@@ -414,7 +414,7 @@ async def _close(stream: AsyncNetworkStream) -> None:
 
 
 async def _both(one: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> None:
-    """Do both until they end or one of them fails."""
+    """Run both until they end or one of them fails."""
     tasks = [asyncio.create_task(work) for work in (one, other)]
     try:
         await asyncio.gather(*tasks)

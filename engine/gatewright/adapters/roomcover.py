@@ -1,4 +1,4 @@
-"""Hiding in a room that stands: the process that does it, `confined_cover`, and how it is told what to hide."""
+"""Hiding in a running room: the process that does it, `confined_cover`, and its orders."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HIDE_S = 10.0
 
 
 class Covers:
-    """Hides things in the mounts of a running room; ``namespace``, an open file, is then its own.
+    """The hiding of files in the mounts of a running room; it owns ``namespace``, an open file.
 
-    A process that stays in the room's mounts begins with the first path.
+    The first path starts a process that stays in the room's mounts.
     """
 
     def __init__(self, namespace: int) -> None:
@@ -28,9 +28,9 @@ class Covers:
         self._is_closed = False
 
     def hide(self, mounts: tuple[Mount, ...]) -> None:
-        """Hide what stands there; waits for it. Raises OSError where it cannot be done."""
+        """Hide the mounts and wait for it. Raises OSError if that fails."""
         with self._lock:
-            if self._is_closed:  # the room is over
+            if self._is_closed:  # the room has ended
                 return
             if self._process is None:
                 self._process = self._begin()
@@ -39,7 +39,7 @@ class Covers:
             self._ask(self._process, os.fsencode("".join(asked)), len(mounts))
 
     def close(self) -> None:
-        """Let go of the mounts."""
+        """Release the mounts."""
         with self._lock:
             self._is_closed = True
             if self._process is not None:

@@ -1,9 +1,9 @@
-"""A `Confinement` as a profile of macOS's Seatbelt, the text for ``sandbox-exec -p``. Nothing of it was tried on a Mac.
+"""A `Confinement` as a profile of macOS's Seatbelt, the text for ``sandbox-exec -p``; nobody has tried it on a Mac yet.
 
-No process is started by it: on macOS what is to be confined is denied. Later lines win over earlier ones: first what
-the places grant, from the outer to the inner, then what levels, closed and fixed paths take away, which nothing gives
-back. Levels are patterns here, so a name that appears later is closed from its first moment; where Seatbelt cannot say
-what a pattern says, more is taken away.
+On macOS the program still denies what it would have to confine. Later lines win over earlier ones: first the grants of
+the places, from the outer to the inner, then the denials by levels, closed and fixed paths, which nothing lifts. Levels
+are patterns here, so a new name is closed from its first moment; where Seatbelt cannot express a pattern, it denies
+more.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _HIDDEN = {MountKind.HIDE_FILE: "literal", MountKind.HIDE_FOLDER: "subpath"}
 
 
 def seatbelt_profile(confinement: Confinement, plan: RoomPlan, *, proxy_port: int | None = None, own: str = "") -> str:
-    """The profile of a process. ``proxy_port``: where its `HostProxy` answers, all that it may connect to.
+    """Write the profile of a process. ``proxy_port``: the port of its `HostProxy`, its only connection.
 
-    ``own``: a private folder of its own, for what is temporary. Of the plan counts what it hides beside the levels.
+    ``own``: its private temporary folder. The plan matters only for what it hides beside the levels.
     """
     lines = [_HEAD]
     programs = [_filter("subpath", path) for path in confinement.programs]
@@ -70,7 +70,7 @@ def seatbelt_profile(confinement: Confinement, plan: RoomPlan, *, proxy_port: in
 
 
 def _lines_of(tree: Tree) -> Iterator[str]:
-    """The lines for what the levels of a source take away: of two rules that match the first one counts."""
+    """Yield the denials by a source's levels: the first matching rule counts."""
     views = [view_of(rule.permission) for rule in tree.rules]
     for view, operations in ((View.ABSENT, _GONE), (View.READ, "file-write*")):
         found: list[str] = []
@@ -84,7 +84,7 @@ def _lines_of(tree: Tree) -> Iterator[str]:
 
 
 def _laxer(tree: Tree, views: Sequence[View], view: View) -> list[str]:
-    """The paths of the rules before one that close less than ``view``."""
+    """List the paths of earlier rules that close less than ``view``."""
     rules = zip(tree.rules, views, strict=False)
     found = (_regex(tree.base, rule.pattern, widely=False) for rule, own in rules if own not in {View.ABSENT, view})
     return [one for one in found if one]
@@ -96,13 +96,13 @@ def _but(taken: str, exceptions: Iterable[str]) -> str:
 
 
 def _filter(kind: str, path: str) -> str:
-    return f"({kind} {_quoted(path)})"
+    return f"({kind} {_quote(path)})"
 
 
 def _regex(base: str, pattern: str, *, widely: bool) -> str:
-    """The filter of what a pattern covers in a source; where none fits, of more (``widely``) or less, perhaps nothing.
+    """Filter the paths that a pattern covers in a source; if none fits, more (``widely``) or less, perhaps nothing.
 
-    A pattern for folders alone covers a file of the name, too, or its folder not itself: nobody can tell them apart.
+    A pattern for folders also covers a file of that name, or not the folder itself: Seatbelt cannot tell them apart.
     """
     parts = parse_git_pattern(pattern)
     if parts.tokens is None:
@@ -116,11 +116,11 @@ def _regex(base: str, pattern: str, *, widely: bool) -> str:
     end = "/.*" if parts.folders_only and not widely else "(/.*)?"
     above = "".join(_plain(code) for code in as_bytes(base.rstrip("/")))
     text = f"^{above}/{''.join(words)}{end}$".encode("latin-1").decode("utf-8", "surrogateescape")
-    return f"(regex {_quoted(text)})"
+    return f"(regex {_quote(text)})"
 
 
 def _word(token: Token, *, widely: bool) -> str:
-    """A token as Seatbelt's regular expressions have it, of bytes; empty where less than it is nothing."""
+    """Return a token as Seatbelt's regular expressions on bytes; empty if it cannot cover less."""
     match token:
         case Wild.STAR:
             return "[^/]*"
@@ -138,7 +138,7 @@ def _set(members: frozenset[int], *, widely: bool) -> str:
     can_be_said = members and max(members) < 128 and not members & _IN_BRACKET
     if can_be_said:
         return f"[{''.join(map(chr, sorted(members)))}]"
-    if widely or len(members) == 254:  # all but NUL and the slash
+    if widely or len(members) == 254:  # all except NUL and the slash
         return "[^/]"
     return ""
 
@@ -147,6 +147,6 @@ def _plain(code: int) -> str:
     return f"\\{chr(code)}" if code in _IN_REGEX else chr(code)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

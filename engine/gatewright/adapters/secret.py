@@ -1,4 +1,4 @@
-"""The values that servers of others were given, to show who asks above all, taken out of whatever they say."""
+"""The values given to foreign servers, above all credentials, removed from everything that they say."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.scrub import MARKER
 
 LEAST_SECRET = 8
-"""Values of fewer characters stand in too many texts by chance."""
+"""Shortest value to remove: shorter ones occur in too many texts by chance."""
 
 
 class Secrets:
-    """The values that one server was given in all its lives. It may repeat them as they are, in JSON or in a URL.
+    """The values that one server got in all its lives. It may repeat them plainly, in JSON or in a URL.
 
-    ``least``: the characters of the shortest that is taken out.
+    ``least``: the characters of the shortest value to remove.
     """
 
     def __init__(self, values: Iterable[str] = (), *, least: int = LEAST_SECRET) -> None:
@@ -27,7 +27,7 @@ class Secrets:
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
-        """Know these too, and what of them stands behind a word such as `Bearer`."""
+        """Add values, and the part of each behind a word such as `Bearer`."""
         found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
         for part in found:
             if len(part) >= self._least:
@@ -37,11 +37,11 @@ class Secrets:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def out_of(self, text: str) -> str:
-        """``text`` without them."""
+        """Return ``text`` without the values."""
         return text if self._pattern is None else self._pattern.sub(MARKER, text)
 
     def out_of_value(self, value: JsonValue) -> JsonValue:
-        """The same for every text and number in a value."""
+        """Return a value without them in any of its texts and numbers."""
         if isinstance(value, str):
             return self.out_of(value)
         if isinstance(value, list):

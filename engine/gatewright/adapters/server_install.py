@@ -1,7 +1,7 @@
-"""Servers out of packages, installed in one version into a folder of ours and started from there.
+"""Servers from packages, installed in one version into a folder of ours and started from there.
 
-Nothing of a package runs while it is installed, unless that was allowed: no install script of npm, no build of a source
-distribution. What is started later is the file that was found then, by its digest.
+Installing runs no code of a package without permission: no install script of npm, no build of a source distribution. A
+later start runs the file found then, verified by its digest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gatewright.base.thread import in_own_thread
 from gatewright.record.folder import PrivateFolder
 
 FOLDER = "servers"
-"""Below the state folder."""
+"""Folder below the state folder."""
 _MARK = "installed.json"
 _MOST_BYTES = 64 * 1024 * 1024
 _ENVIRONMENT = re.compile(
@@ -40,7 +40,7 @@ _ENVIRONMENT = re.compile(
     r"|(npm_config|pip|uv)_\w+|(http|https|all|no)_proxy)",
     re.IGNORECASE,
 )
-"""The variables that say where packages are and how they are reached."""
+"""Variables about the places of packages and the way to them."""
 _LAUNCHER = """\
 import sys
 from {module} import {name}
@@ -59,15 +59,15 @@ print(json.dumps({e.name: e.value for e in distribution(NAME).entry_points if e.
 
 
 _Work = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""The version, the words that start it, the files whose digests count, and whose install scripts were left out."""
+"""The version, the words that start it, the files with digests, and the packages with omitted install scripts."""
 
 
 @frozen
 class Installed:
-    """A package that is there, in ``folder``: ``command`` starts its program. ``reads``: what else that needs to read,
+    """An installed package in ``folder``: ``command`` starts its program. ``reads``: further folders that it reads,
     besides the system's own.
 
-    ``scripts``: the packages whose install scripts were left out. ``is_new``: it was installed a moment ago.
+    ``scripts``: the packages with omitted install scripts. ``is_new``: this call installed it.
     """
 
     package: Package
@@ -79,7 +79,7 @@ class Installed:
     is_new: bool = field(default=False, compare=False)
 
     def at(self, folder: str) -> tuple[str, ...]:
-        """The command that starts it where its folder is called otherwise."""
+        """Return the command that starts it if its folder has another path."""
         return tuple(
             f"{folder}{word.removeprefix(self.folder)}" if word.startswith(f"{self.folder}/") else word
             for word in self.command
@@ -87,7 +87,7 @@ class Installed:
 
 
 class ScriptsNeeded(ServerFailed):
-    """Nothing was installed, since ``packages`` would run code of their own for that, which nobody allowed."""
+    """Nothing was installed, since nobody allowed the code that ``packages`` would run."""
 
     def __init__(self, reason: str, advice: str, packages: tuple[str, ...] = ()) -> None:
         super().__init__(reason, advice)
@@ -95,7 +95,7 @@ class ScriptsNeeded(ServerFailed):
 
 
 def scripts_advice(packages: Iterable[str]) -> str:
-    """Advice where the install scripts of packages did not run and something fails."""
+    """Advise on a failure that omitted install scripts may explain."""
     named = ", ".join(f"`{printable(name)}`" for name in [*packages][:8])
     return (
         f"the install scripts of {named} did not run: it may need them. Start it again in the window to allow them, or"
@@ -104,9 +104,9 @@ def scripts_advice(packages: Iterable[str]) -> str:
 
 
 class ServerInstaller:
-    """Installs below ``state``, the state folder of a workspace; any thread and any loop may use it.
+    """The installer below ``state``, the state folder of a workspace; any thread and any loop may use it.
 
-    ``environment``: where programs are looked for, and how registries are reached.
+    ``environment``: the search path for programs, and the settings of registries.
     """
 
     def __init__(self, state: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -123,11 +123,11 @@ class ServerInstaller:
         scripts: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> Installed:
-        """The package as it is there, else installed now, which ``tell`` is told. Raises ServerFailed.
+        """Return the installed package, or install it and report that to ``tell``. Raises ServerFailed.
 
-        ``version``: what was installed for this wish before, where the wish leaves it open. ``confiner`` has what
-        runs for that reach the registries and no more; None: it runs as whoever started us. ``scripts``: install
-        scripts run. Whoever cancels it leaves nothing behind.
+        ``version``: the version installed for this wish before, if the wish leaves it open. ``confiner`` restricts the
+        installing programs to the registries; None: they run with our starter's rights. ``scripts``: install scripts
+        run. A cancelled installation leaves nothing behind.
         """
         return await loop_thread().run(self._install(package, package.version or version, confiner, scripts, tell))
 
@@ -137,7 +137,7 @@ class ServerInstaller:
         lock = self._locks.setdefault(package.requirement, asyncio.Lock())
         try:
             async with lock:
-                found = await in_own_thread(self._found, package, version) if version else None
+                found = await in_own_thread(self._find, package, version) if version else None
                 if found is not None and not (scripts and found.scripts):
                     return found
                 if confiner is not None:
@@ -156,8 +156,8 @@ class ServerInstaller:
             said = (error.strerror if isinstance(error, OSError) else None) or error
             raise ServerFailed(f"`{printable(package.requirement)}` cannot be installed: {said}") from None
 
-    def _found(self, package: Package, version: str) -> Installed | None:
-        """The installation that is there of this version. Raises ServerFailed where it is not as it was installed."""
+    def _find(self, package: Package, version: str) -> Installed | None:
+        """Find the installation of this version. Raises ServerFailed if it has changed since."""
         folder = self._folder(package.registry).folder(_slug(package, version))
         try:
             mark = json.loads(folder.read(_MARK, _MOST_BYTES))
@@ -166,16 +166,16 @@ class ServerInstaller:
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise _damaged(package, folder.path) from None
+            raise _damage(package, folder.path) from None
         if any(_digest(folder.path / name) != digest for name, digest in digests.items()):
-            raise _damaged(package, folder.path)
+            raise _damage(package, folder.path)
         is_node = words[0] == "node"
         first = os.path.realpath(self._program("node", _NODE)) if is_node else str(folder.path / words[0])
         command = (first, *(str(folder.path / word) for word in words[1:]))
         return Installed(package, version, str(folder.path), command, outside(first, folder.path), scripts)
 
     async def _new(self, package: Package, confiner: Confiner | None, scripts: bool) -> Installed:
-        """Install it beside its place and move it there."""
+        """Install it beside its place, then move it there."""
         above = self._folder(package.registry)
         above.make()
         made = Path(os.path.realpath(above.path)) / f".new-{secrets.token_hex(8)}"
@@ -191,9 +191,9 @@ class ServerInstaller:
             (made / _MARK).chmod(0o600)
             target = above.path / _slug(package, version)
             await in_own_thread(_move, made, target, anew=scripts)
-            found = self._found(package, version)
+            found = self._find(package, version)
             if found is None:
-                raise _damaged(package, target)
+                raise _damage(package, target)
             return found
         finally:
             await in_own_thread(shutil.rmtree, made, ignore_errors=True)
@@ -268,7 +268,7 @@ class ServerInstaller:
     def _program(self, name: str, advice: str) -> str:
         found = shutil.which(name, path=self.environment.get("PATH"))
         if found is None:
-            raise ServerFailed(f"`{name}` is not there to install it with", advice)
+            raise ServerFailed(f"`{name}` is missing, which would install it", advice)
         return found
 
     def _python(self, package: Package) -> str:
@@ -285,13 +285,13 @@ _NODE = "install Node.js, which brings npm, and see that both are on the PATH"
 _PYTHON = "install that Python, with its venv, and see that it is on the PATH"
 
 
-def _damaged(package: Package, folder: Path) -> ServerFailed:
-    named = f"`{printable(package.requirement)}` is not as it was installed"
+def _damage(package: Package, folder: Path) -> ServerFailed:
+    named = f"`{printable(package.requirement)}` has changed since its installation"
     return ServerFailed(named, f"remove `{folder}`, so that it is installed anew")
 
 
 def _program_of(package: Package, programs: Mapping[str, str]) -> tuple[str, str]:
-    """The program that is meant, with what stands behind it. Raises ServerFailed, with those that there are."""
+    """Choose the program and its file. Raises ServerFailed, which names the existing ones."""
     own = package.name.rpartition("/")[2].partition("[")[0]
     same = {_normal(name): name for name in programs}
     name = package.program or (next(iter(programs)) if len(set(programs.values())) == 1 else same.get(_normal(own), ""))
@@ -307,14 +307,14 @@ def _program_of(package: Package, programs: Mapping[str, str]) -> tuple[str, str
 
 
 def _slug(package: Package, version: str) -> str:
-    """The folder of a package in one version, and with what else was wished."""
+    """Name the folder of a package by version and other wishes."""
     wish = [*sorted(package.extras), package.python, package.name.partition("[")[2], package.program]
     tail = f"-{hashlib.sha256(json.dumps(wish).encode()).hexdigest()[:8]}" if any(wish) else ""
     return f"{package.name.partition('[')[0].replace('/', '+')}@{version}{tail}"
 
 
 def _move(made: Path, target: Path, *, anew: bool) -> None:
-    """Give it its name; what is there already, complete by its mark, stays unless it is made ``anew``."""
+    """Move it to its name; a complete one there stays, unless made ``anew``."""
     if anew or not (target / _MARK).is_file():
         with suppress(FileNotFoundError):
             shutil.rmtree(target)
@@ -323,7 +323,7 @@ def _move(made: Path, target: Path, *, anew: bool) -> None:
 
 
 async def _without_wheel(steps: Steps, pip: Way, said: str) -> tuple[str, ...]:
-    """The package that pip has versions of, but found none without its code; by what it said then."""
+    """Find the package with versions but without a wheel, from pip's words."""
     missing, known = _MISSING.search(said), _VERSIONS.search(said)
     if missing is None:
         return ()
@@ -337,14 +337,14 @@ async def _without_wheel(steps: Steps, pip: Way, said: str) -> tuple[str, ...]:
 
 
 def _module(venv: Path, name: str) -> Iterable[Path]:
-    """The file of a module in a venv."""
+    """Yield the file of a module in a venv."""
     for site in venv.glob("lib/python*/site-packages"):
         base = site.joinpath(*name.split("."))
         yield from (file for file in (base / "__init__.py", base.with_suffix(".py")) if file.is_file())
 
 
 def _pins(rows: Iterable[Mapping[str, Mapping[str, object]]]) -> Iterable[str]:
-    """The packages of pip's report, each in its version with its digest."""
+    """Yield the packages of pip's report, each with version and digest."""
     for row in rows:
         archive = cast("Mapping[str, Mapping[str, str]]", row["download_info"].get("archive_info", {}))
         digest = archive.get("hashes", {}).get("sha256", "")

@@ -1,8 +1,8 @@
 """The process of a server that speaks line by line on its standard streams.
 
-It runs in a session of its own with the environment that it is given and nothing else. What it writes is bounded, and
-nothing of its process group outlives this program, however this program ends: a guard, a shell that waits for the end
-of a pipe that only we hold, kills the group.
+It runs in its own session with the given environment and nothing else. Its output is bounded, and nothing of its
+process group outlives this program, however this one ends: a guard, a shell that waits for the end of a pipe which only
+we hold, kills the group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatewright.base.thread import in_own_thread, unbroken
 MAX_LINE_BYTES = 16 * 1024 * 1024
 STDERR_BYTES = 64 * 1024
 LEAVE_S = 1.0
-"""How long a server may take to leave when its input ends, and again when it is asked by a signal."""
+"""Time in s for a server to leave after its input ends, and again after a signal."""
 _CHUNK = 64 * 1024
 _PROCESSES = Path("/proc")
 _GUARD = 'trap "" HUP INT TERM; while read -r _; do :; done; kill -s KILL -- "-$1" 2>/dev/null'
@@ -36,9 +36,9 @@ class LineTooLong(Exception):
 
 @frozen
 class Command:
-    """What is started. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program.
+    """A program to start. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program.
 
-    ``secrets``: the values in it that are taken out where the process repeats them in what it says of a failure.
+    ``secrets``: values in it to remove where the process repeats them in its words about a failure.
     """
 
     command: str
@@ -75,7 +75,7 @@ class ServerProcess:
         try:
             self._process = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # it may run and have started others, of which asyncio would end none
+            # it may have started others, which asyncio would not end
             starting.add_done_callback(_kill_started)
             raise
         pid = self._process.pid
@@ -96,7 +96,7 @@ class ServerProcess:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Let it leave, ask it, then kill what is left of its group; a cancellation waits for that."""
+        """Let it leave, ask it, then kill the rest of its group; a cancellation waits for that."""
         await unbroken(asyncio.ensure_future(self._end()))
 
     async def _end(self) -> None:
@@ -107,7 +107,7 @@ class ServerProcess:
             await self._leaves()
         _signal_group(pid, signal.SIGKILL)
         await self._leaves()
-        for _tries in range(100):  # those that it started are not our children: nobody tells us of their end
+        for _tries in range(100):  # its children are not ours, so nobody reports their end
             if not _signal_group(pid, 0) or not is_alive(pid):
                 break
             await asyncio.sleep(0.01)
@@ -122,7 +122,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The id of the process, which is that of its group."""
+        """The id of the process and of its group."""
         return self._process.pid
 
     @property
@@ -132,25 +132,25 @@ class ServerProcess:
 
     @property
     def why_ended(self) -> str:
-        """The reason for which we ended it while it was wanted; empty where we did not."""
+        """The reason why we ended it early; empty if we did not."""
         return ""
 
     def end_input(self) -> None:
-        """Say that nothing more will be sent."""
+        """Close its input."""
         self._stdin.close()
 
     def kill_group(self) -> None:
-        """Kill it and all that it started in its group, at once."""
+        """Kill it and its whole group at once."""
         _signal_group(self.pid, signal.SIGKILL)
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """What it writes, until it and all that it started close their output."""
+        """Yield its output, until it and its descendants close it."""
         stdout = self._process.stdout
         while stdout is not None and (chunk := await stdout.read(_CHUNK)):
             yield chunk
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """What it writes, line by line, until it closes its output. Raises LineTooLong."""
+        """Yield its output line by line, until it closes it. Raises LineTooLong."""
         line = bytearray()
         async for chunk in self.chunks():
             *whole, rest = chunk.split(b"\n")
@@ -163,13 +163,13 @@ class ServerProcess:
                 raise LineTooLong
 
     async def write(self, line: bytes) -> None:
-        """Send a line; waits while the process reads nothing. Raises OSError where it does not listen any more."""
+        """Send a line; wait while the process reads nothing. Raises OSError once it stops listening."""
         self._stdin.write(line)
         self._stdin.write(b"\n")
         await self._stdin.drain()
 
     async def how_it_ended(self) -> str:
-        """Words for how it ended, or that it closed its output and is still there."""
+        """Describe how it ended, or that it closed its output and still runs."""
         await self._leaves()
         code = self._process.returncode
         if code is None:
@@ -191,7 +191,7 @@ class ServerProcess:
         return self.has_ended.is_set()
 
     async def _watch(self) -> None:
-        """Notice the end of the process itself: others that it started may hold its output open."""
+        """Notice the end of the process itself, since its descendants may hold its output open."""
         with suppress(ChildProcessError):
             await in_own_thread(os.waitid, os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         while self._process.returncode is None:
@@ -202,13 +202,13 @@ class ServerProcess:
         stderr = self._process.stderr
         while stderr is not None and (chunk := await stderr.read(_CHUNK)):
             self._stderr += chunk
-            if len(self._stderr) > STDERR_BYTES:  # whole lines: who takes a secret out of them does not know half of it
+            if len(self._stderr) > STDERR_BYTES:  # whole lines, since half a secret could not be found and removed
                 end = self._stderr.find(b"\n", -STDERR_BYTES - 1, -1)
                 del self._stderr[: end + 1 if end >= 0 else -STDERR_BYTES]
 
 
 def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
-    """Kill what was started for somebody who waits no more, with all that it started."""
+    """Kill a process and its descendants that nobody waits for any more."""
     if not starting.cancelled() and starting.exception() is None:
         process = starting.result()
         _signal_group(process.pid, signal.SIGKILL)
@@ -216,7 +216,7 @@ def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 def is_alive(group: int) -> bool:
-    """Say if something of a process group runs; what ended stays in it until its parent takes note of that."""
+    """Tell whether something of a process group runs; an ended one stays in it until its parent reads its status."""
     if not _PROCESSES.is_dir():
         return True
     for one in _PROCESSES.glob("[0-9]*/stat"):
@@ -228,7 +228,7 @@ def is_alive(group: int) -> bool:
 
 
 def _signal_group(pid: int, number: int) -> bool:
-    """Send a signal to a process group; whether there is anybody in it."""
+    """Send a signal to a process group; false for an empty group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
         return True

@@ -1,8 +1,8 @@
-"""What executes shell commands: a shell for each, or a sidecar that keeps folder and environment for one session.
+"""The execution of shell commands: by a new shell for each, or by a sidecar that keeps folder and environment.
 
-Either is a process with a session of its own, an environment of a few fixed variables and bounded output; nothing of
-its process group outlives the command, the session or this program. It runs in a room of its agent (`confine`), where
-nothing exists but what the agent is granted, unless the policy says that nothing is confined.
+Either is a process with its own session, an environment of a few fixed variables and bounded output; nothing of its
+process group outlives the command, the session or this program. It runs in its agent's room (`confine`) with the
+granted things only, unless the policy turns confinement off.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_OUTPUT_BYTES = 256 * 1024
 MAX_SIDECARS = 16
 _DRAIN_S = 1.0
 _TAKEN = "enable -n printf test '['"
-"""These would evaluate what an argument holds (`-v`); the programs of these names do not."""
+"""Builtins that would evaluate an argument (`-v`); the programs of these names do not."""
 _LOOP = f"""exec 2>&1; {_TAKEN}
 while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
   builtin eval "$GATEWRIGHT" </dev/null 3>&-
@@ -53,12 +53,12 @@ while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
   IFS= builtin read -r -d '' -u 3 GATEWRIGHT; builtin echo -n "$GATEWRIGHT"
 done"""
 _SOCKET = 3
-"""The stream of a sidecar that its end of the socket is."""
+"""Stream of a sidecar that is its end of the socket."""
 
 
 @frozen
 class _Launch:
-    """The start of a shell: its room, or None without one, the place where it begins, and the limits it sets itself."""
+    """The start of a shell: its room, or None, its first folder, and the limits that it sets itself."""
 
     room: Room | None
     folder: str
@@ -75,9 +75,9 @@ class _Launch:
 
 
 class Shells:
-    """The shells of one workspace, whose policy ``policy`` gives; any thread and any loop may use it.
+    """The shells of one workspace, under the policy that ``policy`` returns; any thread and any loop may use it.
 
-    ``confinement``: what holds for the commands of an agent, None for nothing; ``confiner`` makes rooms of it.
+    ``confinement``: the restrictions of an agent's commands, None for none; ``confiner`` makes rooms of them.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Shells:
         self._rooms = KeptRooms(confiner)
 
     async def run(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Execute a command that was judged: ``exit_code``, ``output`` (standard error in it).
+        """Execute a judged command: ``exit_code``, ``output`` (with standard error).
 
-        Raises ToolFailure where no shell can be started. Whoever cancels it ends the shell with all that it started.
+        Raises ToolFailure if no shell can start. A cancellation ends the shell with all its processes.
         """
         start = context.require_roots().find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
         if isinstance(start, Refusal):
@@ -114,13 +114,13 @@ class Shells:
         return await _once(command, launch)
 
     def close(self) -> None:
-        """End every sidecar and every room; it waits for a few seconds at most."""
+        """End every sidecar and every room; wait a few seconds at most."""
         if self._sidecars or self._rooms.rooms:
             with suppress(TimeoutError):
                 loop_thread().wait(self._end(), 5.0)
 
     async def end_session(self, session_id: str) -> None:
-        """End the sidecars of a session that is over."""
+        """End the sidecars of an ended session."""
         await loop_thread().run(self._end_where(lambda key: key[1] == session_id))
 
     async def _end(self) -> None:
@@ -146,7 +146,7 @@ class Shells:
 
 
 def _limits(bounds: ResourceBounds) -> str:
-    """The commands that set the bounds of a shell that is in no room."""
+    """Return the commands that set the limits of a shell without a room."""
     limits = ""
     if bounds.cpu_s is not None:
         limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
@@ -156,27 +156,27 @@ def _limits(bounds: ResourceBounds) -> str:
 
 
 def isolation_words(confine: Confine) -> str:
-    """How far shells are kept apart from the rest of the system, in plain words."""
+    """Describe in plain words how far shells are separated from the rest of the system."""
     if confine is Confine.NONE:
         return "not confined, as the policy says: programs may reach all that the user may"
     return "confined: of files and hosts only what the agent is granted exists for it"
 
 
 def shell_obstacle(confine: Confine) -> str:
-    """The reason why no command may be executed on this system, and what to do; empty where it may."""
+    """Explain why no command may run on this system, and what to do; empty if one may."""
     why = Confiner.why_not() if confine is Confine.POLICY else ""
     return f"commands cannot be confined on this system: {why}" if why else ""
 
 
 async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:
-    """One command in a shell of its own."""
+    """Run one command in its own shell."""
     output = _Output()
     async with launch.process(f"exec 2>&1; {_TAKEN}; {command}") as process:
         process.end_input()
         reading = asyncio.create_task(output.read(process))
         try:
             await process.has_ended.wait()
-            process.kill_group()  # what it left in the background holds the output open
+            process.kill_group()  # its background processes hold the output open
             with suppress(TimeoutError):
                 await asyncio.wait_for(reading, _DRAIN_S)
         finally:
@@ -186,14 +186,14 @@ async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:
 
 
 class _Output:
-    """The beginning of what a process writes, and how much more there was; ``marker`` ends it."""
+    """The beginning of a process's output, and the amount of the rest; ``marker`` ends it."""
 
     def __init__(self, marker: bytes = b"") -> None:
         self._kept, self._last, self._count = bytearray(), b"", 0
         self._marker, self.has_marker = marker, asyncio.Event()
 
     async def read(self, process: ServerProcess) -> None:
-        """Read until it closes its output."""
+        """Read until the process closes its output."""
         async for chunk in process.chunks():
             self.take(chunk)
 
@@ -206,13 +206,13 @@ class _Output:
             self.has_marker.set()
 
     def expect(self, marker: bytes) -> None:
-        """Look for what the shell writes when a command is over."""
+        """Look for the marker that the shell writes at the end of a command."""
         self._marker = marker
         self.take(b"")
 
     @property
     def data(self) -> dict[str, JsonValue]:
-        """What is told of it."""
+        """The output in the form of the answer."""
         kept, count = bytes(self._kept), self._count
         if self._marker and self.has_marker.is_set():
             kept, count = kept.partition(self._marker)[0], count - len(self._marker)
@@ -222,7 +222,7 @@ class _Output:
 
 
 class _Sidecar:
-    """A shell that lives as long as a session. Commands come and answers go over a Unix socket that only it has."""
+    """A shell that lives as long as a session. Commands and answers go over a Unix socket that only it has."""
 
     def __init__(self, launch: _Launch) -> None:
         self.launch = launch
@@ -233,7 +233,7 @@ class _Sidecar:
         self._output = _Output()
 
     async def run(self, command: str) -> dict[str, JsonValue]:
-        """Execute a command after those that were given before. Cancelled, it ends the shell."""
+        """Execute a command after the earlier ones. A cancellation ends the shell."""
         async with self._turn:
             self.used_s = time.monotonic()
             began = {} if self._process is not None else {"session": "begins with this command"}
@@ -249,7 +249,7 @@ class _Sidecar:
                 output.expect(marker)
                 await output.has_marker.wait()
             except (asyncio.IncompleteReadError, ConnectionError):
-                return await self._ended()
+                return await self._result_of_end()
             except BaseException:
                 self.is_over = True
                 if self._process is not None:
@@ -261,7 +261,7 @@ class _Sidecar:
         return {"exit_code": int(status), **output.data, "folder": folder, **began}
 
     async def end(self) -> None:
-        """Kill it with all that it started."""
+        """Kill it with all its processes."""
         self.is_over = True
         process, self._process = self._process, None
         if process is not None:
@@ -290,8 +290,8 @@ class _Sidecar:
         async for chunk in process.chunks():
             self._output.take(chunk)
 
-    async def _ended(self) -> dict[str, JsonValue]:
-        """What came of a command that ended its shell."""
+    async def _result_of_end(self) -> dict[str, JsonValue]:
+        """Return the result of a command that ended its shell."""
         process, output = self._process, self._output
         code: JsonValue = None
         if process is not None:

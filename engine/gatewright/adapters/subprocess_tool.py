@@ -1,9 +1,9 @@
-"""Tools that are a process for each call: JSON on its standard input, JSON on its standard output.
+"""Tools that start a process for each call, with JSON on standard input and output.
 
 The process gets `{"tool": NAME, "arguments": {...}}` and the end of its input, and answers with one JSON value; a
-stream with one on each line, a binary result as it is. It runs in a session of its own, with no variable but those that
-its catalog names, in a room of its agent (`confine`) unless the catalog says otherwise. What it may use up is bounded,
-and nothing of it outlives the call.
+stream with one on each line, a binary result with raw bytes. It runs in its own session, with the variables that its
+catalog names and no others, in its agent's room (`confine`) unless the catalog opts out. Its use of resources is
+bounded, and nothing of it outlives the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import Command, ServerProcess
-from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
+from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
@@ -33,7 +33,7 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.definition import ToolDefinition
 
 IDLE_S = 1800.0
-"""The time that a thing which nobody uses is kept; its room stays twice as long, until nothing is in it any more."""
+"""Time in s until an unused thing goes; its room stays twice as long, until it is empty."""
 
 
 class KeptRooms:
@@ -46,11 +46,11 @@ class KeptRooms:
 
     @property
     def rooms(self) -> tuple[Room, ...]:
-        """The rooms that are kept."""
+        """The open rooms."""
         return tuple(room for room, _ in self._kept.values())
 
     async def room(self, key: Hashable, confinement: Confinement) -> Room:
-        """The room of ``key``, made anew when something else is to hold; what runs in the former one ends with it."""
+        """Return the room of ``key``, a new one if the confinement changed; processes in the old one end with it."""
         async with self._turn.setdefault(key, asyncio.Lock()):
             now = time.monotonic()
             for one, (room, used_s) in [*self._kept.items()]:
@@ -62,7 +62,7 @@ class KeptRooms:
             return room
 
     async def close(self) -> None:
-        """End every room with all that runs in it."""
+        """End every room with all its processes."""
         while self._kept:
             await self._kept.popitem()[1][0].close()
 
@@ -74,10 +74,10 @@ _LIMITED = '{limits}exec "$@"'
 
 
 class SubprocessTools:
-    """Those of one workspace, whose policy lies in ``folder``.
+    """The tools of one workspace, with its policy in ``folder``.
 
-    ``confinement``: what holds for the process of a catalog that serves an agent, None for nothing; ``confiner`` makes
-    rooms of it. ``variables``: those that a catalog names, with their values.
+    ``confinement``: the restrictions of a catalog's process for an agent, None for none; ``confiner`` makes rooms of
+    them. ``variables``: the values of a catalog's variables.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class SubprocessTools:
         self._rooms = KeptRooms(confiner)
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """``run`` may hold ``args``: words behind those of the catalog."""
+        """Accept ``args`` in ``run``: words behind the catalog's own."""
         own_words(definition, _WHO)
         if definition.conduct.bounds.network_bytes is not None:
-            raise RegistrationError(f"tool `{definition.name}`: `network_bytes` cannot be held for a process")
+            raise RegistrationError(f"tool `{definition.name}`: `network_bytes` cannot be limited for a process")
 
     async def run(
         self,
@@ -104,20 +104,20 @@ class SubprocessTools:
         context: ToolExecutionContext,
         /,
     ) -> object:
-        """Execute one call, as `ToolAdapter` says."""
+        """Execute one call as `ToolAdapter` does."""
         call = _Call(catalog, definition, arguments, context, self._variables(catalog))
         return await answer(definition.conduct.result_type, partial(self._exchange, call))
 
     def close(self) -> None:
-        """End every room; it waits for a few seconds at most."""
+        """End every room; wait a few seconds at most."""
         if self._rooms.rooms:
             with suppress(TimeoutError):
                 loop_thread().wait(self._rooms.close(), 5.0)
 
     async def _exchange(self, call: _Call, take: Take, said: Callable[[], bytes]) -> None:
-        """Start a process, give it the call and take what it writes; ``said``: all that it wrote, where that is kept.
+        """Start a process, send the call and take its output; ``said``: the whole output, if stored.
 
-        Raises ToolFailure where it fails.
+        Raises ToolFailure if the call fails.
         """
         stderr = bytearray()
         try:
@@ -128,9 +128,9 @@ class SubprocessTools:
                 try:
                     await asyncio.wait({ended, reading}, return_when=asyncio.FIRST_COMPLETED)
                     if reading.done():
-                        await reading  # its failure ends the process
+                        await reading  # a failure of it ends the process
                     await ended
-                    process.kill_group()  # what it left behind holds its output open
+                    process.kill_group()  # leftover processes hold its output open
                     with suppress(TimeoutError):
                         await asyncio.wait_for(reading, _DRAIN_S)
                 finally:
@@ -148,7 +148,7 @@ class SubprocessTools:
 
     @asynccontextmanager
     async def _process(self, call: _Call, stderr: bytearray) -> AsyncGenerator[ServerProcess]:
-        """The process of a call, in a room unless nothing is confined. Raises ToolFailure, OSError, ValueError."""
+        """Start the process of a call, in a room unless confinement is off. Raises ToolFailure, OSError, ValueError."""
         catalog, agent_id = call.catalog, call.context.agent_id
         confinement = self._confinement(agent_id, catalog.catalog_id)
         if confinement is None:
@@ -181,7 +181,7 @@ class SubprocessTools:
 
 
 class _Call:
-    """One call of a tool: what is started for it, what it is given, and what it may use up."""
+    """One call of a tool: the process to start, its input, and its limits."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _Call:
     ) -> None:
         self.catalog, self.definition, self.context, self.variables = catalog, definition, context, variables
         self.words = (catalog.command or "", *catalog.args, *own_words(definition, _WHO))
-        self.given = given_text(definition, arguments)
+        self.given = call_text(definition, arguments)
         self.secrets = Secrets(variables.values())
         granted_cpu_s, granted_bytes = exec_limits(context.capabilities)
         cpu_s = _least(context.bounds.cpu_s, granted_cpu_s)
@@ -201,7 +201,7 @@ class _Call:
         self.bounds = ProcessBounds(cpu_s, None if memory is None else int(memory))
 
     def tell(self, words: str) -> None:
-        """Say in the trace what holds for its process."""
+        """Note in the trace the limits of its process."""
         cpu_s, memory = self.bounds.cpu_s, self.bounds.memory_bytes
         limits = [f"{cpu_s:g} s of a processor"] if cpu_s is not None else []
         limits += [f"{memory:,} bytes of memory for each process"] if memory is not None else []
@@ -229,7 +229,7 @@ def _least(*limits: float | None) -> float | None:
 
 
 def _ulimits(bounds: ProcessBounds) -> str:
-    """The commands that set the limits of a process in no room; how many processes there are is the user's business."""
+    """Return the commands that set the limits of a process without a room; the user decides how many processes run."""
     limits = f"ulimit -n {bounds.files} || exit 126; " if bounds.files is not None else ""
     if bounds.cpu_s is not None:
         limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "

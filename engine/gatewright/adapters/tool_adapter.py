@@ -1,9 +1,9 @@
-"""The contract of whatever executes tools by their definitions, and the answers that these write to an output.
+"""The contract of adapters, which execute tools by their definitions, and the reading of the tools' output.
 
-An adapter is told the definition that was accepted and the catalog as the policy has it now, which is trusted; who may
-call with which arguments was decided before.
+An adapter gets the accepted definition and the present, trusted catalog; the gate has already decided who may call with
+which arguments.
 
-Whatever is written is read within bounds, whoever writes it: a process, or a module.
+It reads output within bounds, from a process or a module alike.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from gatewright.tools.result import MAX_RESULT_BYTES
 
 
 class ToolAdapter(Protocol):
-    """Executes the tools of the catalogs of one type, in any thread and any loop."""
+    """An executor of the tools in catalogs of one type, in any thread and any loop."""
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """Raises RegistrationError for a definition whose ``run`` it does not understand."""
+        """Raises RegistrationError for a definition with an unknown ``run``."""
         ...
 
     async def run(
@@ -40,42 +40,42 @@ class ToolAdapter(Protocol):
         context: ToolExecutionContext,
         /,
     ) -> object:
-        """Execute one call: a JSON value, bytes, or (of a stream) what yields its pieces. Raises ToolFailure.
+        """Execute one call: a JSON value, bytes, or (for a stream) an iterator of its pieces. Raises ToolFailure.
 
-        Whoever cancels it ends all that it started. Raises WorkspaceError where what it needs is not there.
+        A cancellation ends everything that it started. Raises WorkspaceError if something that it needs is missing.
         """
         ...
 
     def close(self) -> None:
-        """End what still runs; it waits for a few seconds at most."""
+        """End all running calls; wait a few seconds at most."""
         ...
 
 
 T = TypeVar("T")
 Take = Callable[[bytes], Awaitable[None]]
-"""Takes what a tool wrote, piece by piece."""
+"""A taker of a tool's output, piece by piece."""
 Exchange = Callable[[Take, Callable[[], bytes]], Coroutine[Any, Any, None]]
-"""Executes one call, and gives what it writes to the first argument; the second: all that it
-wrote, where that is kept. Raises ToolFailure where it fails."""
+"""An executor of one call that gives its output to the first argument; the second returns the whole output,
+if stored. Raises ToolFailure if the call fails."""
 SAID_CHARS = 2_000
-"""The most that is kept of what a tool says of its failure."""
+"""Limit of a tool's words about its failure, in characters."""
 FAILED = "the tool failed; do not make this call again as it is"
 _MOST_WORDS = 100
 _LARGE = 64 * 1024
-"""Longer answers are read as JSON in a thread."""
+"""Limit in bytes above which a thread parses the JSON."""
 _MOST_WAITING = 16
 _NOT_STARTED = "the tool could not be started; try again later or go on without it"
 _FLOOD = "the tool ran, but answered more than anybody can read; do not make this call again"
-_NO_RESULT = "the tool ran, but what it answered is no JSON; do not make this call again"
+_NO_RESULT = "the tool ran, but its answer is not JSON; do not make this call again"
 
 
-def given_text(definition: ToolDefinition, arguments: Mapping[str, JsonValue]) -> bytes:
-    """The call as a tool reads it from its standard input."""
+def call_text(definition: ToolDefinition, arguments: Mapping[str, JsonValue]) -> bytes:
+    """Return the call in the form for a tool's standard input."""
     return json.dumps({"tool": definition.name, "arguments": arguments}, ensure_ascii=False).encode()
 
 
 def own_words(definition: ToolDefinition, who: str, *others: str) -> tuple[str, ...]:
-    """The words that a definition adds to its command, under `args` of `run`, which has the keys ``others`` besides.
+    """Return the words that a definition adds to its command, from `args` of `run`; ``others``: its other keys.
 
     Raises RegistrationError.
     """
@@ -94,10 +94,10 @@ def own_words(definition: ToolDefinition, who: str, *others: str) -> tuple[str, 
 
 
 async def answer(kind: ResultType, exchange: Exchange, *, apart: bool = True) -> object:
-    """The result of one call: a JSON value, bytes, or (of a stream) what yields its pieces. Raises ToolFailure.
+    """Execute one call and return a JSON value, bytes, or (for a stream) an iterator. Raises ToolFailure.
 
-    Whoever cancels it goes on once the exchange has ended. ``apart``: the exchange runs in the loop of the thread, as
-    processes want to; else in the caller's.
+    A cancelled waiter goes on once the exchange has ended. ``apart``: the exchange runs in the loop of the thread, as
+    processes need it; else in the caller's.
     """
     there = loop_thread() if apart else _Here()
     if kind is ResultType.STREAM:
@@ -114,7 +114,7 @@ async def answer(kind: ResultType, exchange: Exchange, *, apart: bool = True) ->
 
 
 def own_failure(data: bytes) -> str:
-    """The reason that a tool wrote for the model, as `{"error": TEXT}`; empty where it wrote none."""
+    """Return the reason that a tool wrote for the model, as `{"error": TEXT}`; empty without one."""
     try:
         said = (as_object(json.loads(data)) or {}).get("error") if len(data) <= _LARGE else None
     except (ValueError, RecursionError):
@@ -123,18 +123,18 @@ def own_failure(data: bytes) -> str:
 
 
 class _Here:
-    """Awaits work in the loop of whoever asks, as `LoopThread` does in its own."""
+    """A runner that awaits work in the caller's loop, as `LoopThread` does in its own."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what ``work`` gives, raise what it raises."""
+        """Await ``work`` and return its result."""
         return await work
 
     run_out = run
 
 
 async def _lines(exchange: Exchange, there: LoopThread | _Here) -> AsyncGenerator[JsonValue]:
-    """The values of a stream, one for each line; whoever closes it ends the exchange."""
-    lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # of the loop there
+    """Yield the values of a stream, one for each line; closing the generator ends the exchange."""
+    lines: asyncio.Queue[list[bytes] | None] = asyncio.Queue(_MOST_WAITING)  # it belongs to the loop there
     line = bytearray()
 
     async def take(chunk: bytes) -> None:
@@ -173,7 +173,7 @@ async def _lines(exchange: Exchange, there: LoopThread | _Here) -> AsyncGenerato
 
 
 async def _value(data: bytes) -> JsonValue:
-    """The JSON value that a tool wrote. Raises ToolFailure."""
+    """Parse the JSON value of a tool. Raises ToolFailure."""
     try:
         return await in_own_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
     except (ValueError, RecursionError) as error:

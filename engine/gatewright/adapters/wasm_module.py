@@ -1,7 +1,7 @@
-"""WASM modules that are WASI commands: compiled once for each content, and run in the thread of whoever asks.
+"""WASM modules that are WASI commands: compiled once for each content, and run in the caller's thread.
 
-A run reads its standard input, hands what it writes to us, and reaches the folders that it is given, and nothing else:
-no network, no variables, no descriptor of ours. Fuel and memory are bounded by its store, its time by `WasmRun.stop`.
+A run reads its standard input, hands its output to us, and reaches its given folders only: no network, no variables, no
+descriptor of ours. Its store bounds fuel and memory, `WasmRun.stop` its time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gatewright.record.process import fork_safe_lock
 
 _MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
 _KEPT = 16
-"""The most modules that are kept compiled."""
+"""Limit of compiled modules in memory."""
 _MOST_TABLE = 1_000_000
 _MOST_WORDS = 300
 _SUBSCRIPTION, _EVENT = 48, struct.Struct("<QHB5xQH6x")
@@ -55,7 +55,7 @@ _INVALID, _FAULT, _INTERRUPTED = 28, 21, 27
 
 @frozen
 class Folder:
-    """A folder that a run is given to be read or written, under ``name``."""
+    """A folder for a run to read or write, under ``name``."""
 
     path: str
     name: str
@@ -64,27 +64,27 @@ class Folder:
 
 @cache
 def _process() -> int:
-    """The process whose threads the runtime has."""
+    """Return the process that owns the runtime's threads."""
     return os.getpid()
 
 
 class WasmModules:
-    """The compiled modules by the digest of what they were compiled of; the last ones are kept.
+    """The compiled modules by the digest of their content; the last ones stay.
 
-    ``fuel``: what is compiled counts it, which makes it slower.
+    ``fuel``: compiled code counts it, which makes it slower.
     """
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self._kept: dict[tuple[str, bool], CompiledModule] = {}
 
-    def kept(self, digest: str, *, fuel: bool) -> CompiledModule | None:
-        """The module with this digest, where it is compiled."""
+    def find(self, digest: str, *, fuel: bool) -> CompiledModule | None:
+        """Return the compiled module with this digest, or None."""
         with self._lock:
             return self._kept.get((digest, fuel)) if _process() == os.getpid() else None
 
-    def compiled(self, digest: str, content: bytes, *, fuel: bool) -> CompiledModule:
-        """The module of a content whose digest this is. Raises WorkspaceError for one that is no WASI command."""
+    def compile(self, digest: str, content: bytes, *, fuel: bool) -> CompiledModule:
+        """Compile the content with this digest, or return the module. Raises WorkspaceError for no WASI command."""
         if _process() != os.getpid():
             raise WorkspaceError("a module cannot be run in a fork of a process that ran one")
         with self._lock:
@@ -95,21 +95,21 @@ class WasmModules:
         return module
 
     def close(self) -> None:
-        """Forget all of them."""
+        """Drop all modules."""
         with self._lock:
-            kept, self._kept = self._kept, {}
-        for module in kept.values():
+            modules, self._kept = self._kept, {}
+        for module in modules.values():
             module.retire()
 
 
 class CompiledModule:
-    """One module, with an engine for each run that there is at once: what ends a run ends all of its engine."""
+    """One module, with an engine for each simultaneous run, since ending a run ends all of its engine."""
 
     def __init__(self, content: bytes, *, fuel: bool) -> None:
         self._counts_fuel = fuel
         if not content.startswith(_MAGIC):
             is_component = content.startswith(_COMPONENT)
-            raise WorkspaceError("it is a component, no WASI command" if is_component else "it is no WASM module")
+            raise WorkspaceError("it is a component, not a WASI command" if is_component else "it is not a WASM module")
         try:
             engine = _new_engine(fuel=fuel)
             module = Module(engine, content)
@@ -117,12 +117,12 @@ class CompiledModule:
             _require_command(module)
             self._idle = [_Ready(engine, module)]
         except WasmtimeError as error:
-            raise WorkspaceError(f"it is no WASM module that can be run: {_short(str(error))}") from None
+            raise WorkspaceError(f"this WASM module cannot run: {_short(str(error))}") from None
         self._lock = fork_safe_lock()
         self._is_over = False
 
     def take(self) -> _Ready:
-        """An engine with the module that nobody else runs."""
+        """Take an engine with the module, for one user."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -130,7 +130,7 @@ class CompiledModule:
         return _Ready(engine, Module.deserialize(engine, self._code))
 
     def give(self, ready: _Ready) -> None:
-        """Have it for the next run."""
+        """Return an engine for the next run."""
         with self._lock:
             if not self._is_over:
                 self._idle.append(ready)
@@ -138,7 +138,7 @@ class CompiledModule:
         ready.close()
 
     def retire(self) -> None:
-        """Close what is idle now, and whatever is given back."""
+        """Close the idle engines now, and the others on return."""
         with self._lock:
             idle, self._idle, self._is_over = self._idle, [], True
         for ready in idle:
@@ -146,10 +146,10 @@ class CompiledModule:
 
 
 class WasmRun:
-    """One run of a module: `run` goes through with it, in a thread that may wait, and `stop` ends it from any other.
+    """One run of a module: `run` executes it in a thread that may wait, and `stop` ends it from any other.
 
-    ``words``: its name and arguments. ``given``: its standard input. ``output`` and ``errors`` take what it writes, in
-    the thread of the run; one that raises refuses it. ``fuel``: None for no bound; else the module counts it.
+    ``words``: its name and arguments. ``given``: its standard input. ``output`` and ``errors`` take its output in the
+    run's thread; one that raises refuses it. ``fuel``: None for no limit; else the module counts it.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class WasmRun:
         self._why = ""
 
     def stop(self, why: str = "it was ended") -> None:
-        """End it at once, wherever it is; one that has ended already stays as it is."""
+        """End it at once, at any point; an ended run stays the same."""
         with self._lock:
             self._why = self._why or why
             self._stopped.set()
@@ -178,7 +178,7 @@ class WasmRun:
                 self._ready.engine.increment_epoch()
 
     def run(self, module: CompiledModule, folders: Sequence[Folder]) -> str:
-        """Run a module to its end; why it failed, or nothing. Raises OSError where its input or folders do not open."""
+        """Run a module to its end; return why it failed, or "". Raises OSError if its input or folders do not open."""
         ready = module.take()
         try:
             return self._outcome(ready, folders)
@@ -207,7 +207,7 @@ class WasmRun:
                 start = instance.exports(store)["_start"]
                 if isinstance(start, Func):
                     start(store)
-                return self._why if self._stopped.is_set() else ""  # what waited may have come to its end for that
+                return self._why if self._stopped.is_set() else ""  # the stop may have ended a wait
             except ExitTrap as error:
                 return f"exit code {error.code}" if error.code else ""
             except (Trap, WasmtimeError) as error:
@@ -228,13 +228,13 @@ class WasmRun:
         return config
 
     def _taking(self, take: Callable[[bytes], None]) -> Callable[[bytes], int]:
-        """Give what is written to ``take``; where that raises, the module is refused it and the run ends."""
+        """Give output to ``take``; if that raises, refuse the output and end the run."""
 
         def write(data: bytes) -> int:
             try:
                 take(data)
-            except BaseException:  # noqa: BLE001 the runtime would print it; whoever takes it knows what it raised
-                self.stop("nobody takes what it writes")
+            except BaseException:  # noqa: BLE001 the runtime would print it; the taker knows its own error
+                self.stop("nobody takes its output")
                 return -errno.EPIPE
             return len(data)
 
@@ -250,17 +250,17 @@ class WasmRun:
 
 
 class _Ready:
-    """An engine with the module compiled for it, and all that the module may import."""
+    """An engine with the compiled module and all its imports."""
 
     def __init__(self, engine: Engine, module: Module) -> None:
         self.engine, self.module = engine, module
         self._stopped, self._began_ns = threading.Event(), 0
         self._linker = self._new_linker()
-        self._linker.instantiate_pre(module)  # raises where it imports what is not there
+        self._linker.instantiate_pre(module)  # raises for a missing import
         self._counting: tuple[Linker, Module, Linker, Module] | None = None
 
     def instance(self, store: Store, *, counts: bool) -> Instance:
-        """The module as it is to run; ``counts``: what it opens, makes and writes is counted, where it can."""
+        """Make the module for a run; ``counts``: count what it opens, makes and writes, if it can."""
         if not counts:
             return self._linker.instantiate(store, self.module)
         if self._counting is None:
@@ -272,7 +272,7 @@ class _Ready:
             linker.define(store, WASI, name, own[name])
         instance = linker.instantiate(store, self.module)
         memory = instance.exports(store).get("memory")
-        if isinstance(memory, Memory):  # without one it opens nothing
+        if isinstance(memory, Memory):  # without a memory it opens nothing
             inner.define(store, "run", "functions", own["functions"])
             inner.define(store, "run", "memory", memory)
             inner.instantiate(store, count)
@@ -280,7 +280,7 @@ class _Ready:
 
     def _new_linker(self) -> Linker:
         i32 = ValType.i32()
-        waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own waits as long as it is asked to
+        waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own one cannot be interrupted
         linker = Linker(self.engine)
         linker.allow_shadowing = True
         linker.define_wasi()
@@ -292,7 +292,7 @@ class _Ready:
         self._stopped, self._began_ns = stopped, time.monotonic_ns()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
         linker, front, inner, count = self._counting or (None, None, None, None)
         for one in (self._linker, linker, inner, front, count):
             if one is not None:
@@ -301,9 +301,9 @@ class _Ready:
         self.engine.close()
 
     def _poll(self, caller: Caller, rows_at: int, events_at: int, count: int, stored_at: int) -> int:
-        """`poll_oneoff` of WASI, which `WasmRun.stop` ends: files are always ready, clocks are waited for.
+        """Serve `poll_oneoff` of WASI until `WasmRun.stop`: files are always ready, clocks make it wait.
 
-        It raises nothing: the library would raise it in whichever thread looks first.
+        It never raises: the library would raise the error in another thread.
         """
         try:
             memory, count = caller.get("memory"), count & 0xFFFFFFFF
@@ -327,12 +327,12 @@ class _Ready:
             events = b"".join(_EVENT.pack(user, 0, kind, 1 if kind else 0, 0) for user, kind in found)
             memory.write(caller, events, events_at & 0xFFFFFFFF)
             memory.write(caller, struct.pack("<I", len(found)), stored_at & 0xFFFFFFFF)
-        except Exception:  # noqa: BLE001 addresses outside of its memory
+        except Exception:  # noqa: BLE001 bad addresses
             return _FAULT
         return 0
 
     def _wait_ns(self, clock: int, timeout: int, _precision: int, flags: int) -> int:
-        """The nanoseconds until a clock (0: of the day, any other: of this run) shows a time, or for so long."""
+        """Return the nanoseconds until a clock (0: of the day, any other: of this run) shows a time, or for so long."""
         now = time.time_ns() if clock == 0 else time.monotonic_ns() - self._began_ns
         return max(0, timeout - now) if flags & 1 else timeout
 
@@ -341,7 +341,7 @@ def _new_engine(*, fuel: bool) -> Engine:
     config = Config()
     config.consume_fuel = fuel
     config.epoch_interruption = True
-    config.wasm_threads = False  # shared memory is bounded by no store
+    config.wasm_threads = False  # no store bounds shared memory
     config.wasm_multi_memory = False
     config.wasm_gc = False
     return Engine(config)
@@ -358,5 +358,5 @@ def _require_command(module: Module) -> None:
 
 
 def _short(text: str) -> str:
-    """The last of what an error says, which is the cause."""
+    """Return the last part of an error's text, the cause."""
     return " ".join(text.rpartition("Caused by:")[2].split())[:_MOST_WORDS]

@@ -1,9 +1,8 @@
-"""Tools that a WASM module runs, a WASI command that is started anew for each call.
+"""Tools run by a WASM module: a WASI command that starts anew for each call.
 
-It gets the call on its standard input and answers on its standard output as a process does (`subprocess_tool`), all of
-it in one thread of its own. It reaches the places of its catalog and nothing else, and a place is opened only where
-WASI can hold what the policy says of it: all that lies there is to be read, or all of it to be changed. What runs is
-what was trusted by its digest: the bytes that are compiled are those that were looked at.
+It gets the call on standard input and answers on standard output like a process (`subprocess_tool`), all in one thread.
+It reaches the places of its catalog only, and gets a place only if WASI can enforce the policy for it: everything there
+is readable, or everything is writable. Trust goes by the digest of the module: the compiled bytes are the checked ones.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, given_text, own_failure, own_words
+from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
 from gatewright.adapters.wasm_bounds import MOST_WRITTEN
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_MODULE_BYTES = 64 * 1024 * 1024
 USUAL_MEMORY = 256 * 1024 * 1024
-"""The memory of a module that nothing else bounds."""
+"""Default limit of a module's memory."""
 _MOST_MEMORY = 4 * 1024**3
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _KEPT_BYTES = 64 * 1024
@@ -52,10 +51,10 @@ _CHANGED = "its module is not the one that was trusted"
 
 
 class WasmTools:
-    """Those of one workspace, whose policy lies in ``folder``.
+    """The tools of one workspace, with its policy in ``folder``.
 
-    ``trusts`` tells whether a catalog is trusted with a module of this digest. ``confinement``: the places that a
-    module gets when it serves an agent, with what the policy says of them, and ``views`` the view that all in each has.
+    ``trusts`` tells whether a catalog is trusted with a module of this digest. ``confinement``: the places of a module
+    for an agent, with the policy's levels, and ``views`` the common view of everything in each.
     """
 
     def __init__(
@@ -69,16 +68,16 @@ class WasmTools:
         self._lock = fork_safe_lock()
         self._running: set[_Running] = set()
         self._known: dict[Path, tuple[_FileState, str]] = {}
-        """The digest of each module that was looked at, as its file was then."""
-        atexit.register(self.close)  # nothing of it may run while the interpreter ends
+        """The digest of each checked module, for its file's state then."""
+        atexit.register(self.close)  # no run may last while the interpreter ends
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child of a fork has no threads, so nothing runs in it."""
+        """Start afresh in the child of a fork, which has no threads and so no runs."""
         self._running = set()
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """``run`` may hold ``args``, words that the module gets, and ``fuel``, the most that a call may use up."""
+        """Accept in ``run`` the module's words ``args`` and the limit ``fuel`` for a call."""
         own_words(definition, _WHO, _FUEL)
         _own_fuel(definition)
         if definition.conduct.bounds.network_bytes is not None:
@@ -92,13 +91,13 @@ class WasmTools:
         context: ToolExecutionContext,
         /,
     ) -> object:
-        """Execute one call, as `ToolAdapter` says."""
+        """Execute one call as `ToolAdapter` does."""
         call = _Call(catalog, definition, arguments, context)
         kind = definition.conduct.result_type
         return await answer(kind, partial(self._exchange, call, kind is ResultType.STREAM), apart=False)
 
     def close(self) -> None:
-        """End every run; it waits for a few seconds at most."""
+        """End every run; wait a few seconds at most."""
         atexit.unregister(self.close)
         with self._lock:
             running = [*self._running]
@@ -115,13 +114,13 @@ class WasmTools:
 
         return WasmModules()
 
-    def _compiled(self, catalog: Catalog, *, fuel: bool) -> CompiledModule:
-        """The module of a catalog, which was trusted as it is. Raises WorkspaceError."""
+    def _compile(self, catalog: Catalog, *, fuel: bool) -> CompiledModule:
+        """Compile the module of a catalog, trusted with this content. Raises WorkspaceError."""
         path = self._folder / catalog.module
         try:
             state = _state(path)
             before, digest = self._known.get(path, (None, ""))
-            module = self._modules.kept(digest, fuel=fuel) if before == state else None
+            module = self._modules.find(digest, fuel=fuel) if before == state else None
             content = b"" if module is not None else _content(path)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -131,7 +130,7 @@ class WasmTools:
         if not self._trusts(catalog, digest):
             raise WorkspaceError(_CHANGED)
         try:
-            module = module or self._modules.compiled(digest, content, fuel=fuel)
+            module = module or self._modules.compile(digest, content, fuel=fuel)
         except WorkspaceError as error:
             raise WorkspaceError(f"its module `{catalog.module}` cannot be run: {error}") from None
         self._known[path] = state, digest
@@ -141,7 +140,7 @@ class WasmTools:
         return module_folders(self._confinement(agent_id, catalog), self._folder, self._views)
 
     async def _exchange(self, call: _Call, at_once: bool, take: Take, said: Callable[[], bytes]) -> None:
-        """Run the module, and take what it writes; ``said``: all that it wrote, where that is kept."""
+        """Run the module and take its output; ``said``: the whole output, if stored."""
         run = _Running(call, _Output(asyncio.get_running_loop(), take, 0 if at_once else _KEPT_BYTES))
         with self._lock:
             self._running.add(run)
@@ -167,9 +166,9 @@ class WasmTools:
             raise ToolFailure(own_failure(said()) or FAILED, detail="; ".join(filter(None, (failure, text))))
 
     def _go_through(self, call: _Call, run: _Running) -> str:
-        """Run the module of a call to its end; why it failed, or nothing. Raises WorkspaceError, OSError."""
+        """Run the module of a call to its end; return why it failed, or nothing. Raises WorkspaceError, OSError."""
         try:
-            module = self._compiled(call.catalog, fuel=call.fuel is not None)
+            module = self._compile(call.catalog, fuel=call.fuel is not None)
             folders = self._folders(call.catalog, call.context.agent_id) if call.catalog.places else ()
             call.tell(folders)
             return run.work.run(module, folders)
@@ -178,7 +177,7 @@ class WasmTools:
 
 
 class _Running:
-    """One run under way: `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of what it said."""
+    """A run in progress: `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of its words."""
 
     def __init__(self, call: _Call, output: _Output) -> None:
         from gatewright.adapters.wasm_module import WasmRun
@@ -188,7 +187,7 @@ class _Running:
         self.work = WasmRun(call.words, *streams, fuel=call.fuel, memory=call.memory)
 
     def stop(self, why: str = "it was ended") -> None:
-        """End it at once, wherever it is; one that has ended already stays as it is."""
+        """End it at once, at any point; an ended run stays the same."""
         self.work.stop(why)
         self.output.stop()
 
@@ -198,9 +197,9 @@ class _Running:
 
 
 class _Output:
-    """Carries what a module writes from its thread to a loop: in pieces of more than ``most`` bytes, the rest at last.
+    """The way of a module's output from its thread to a loop: in pieces of over ``most`` bytes, then the rest.
 
-    The module waits while nobody takes a piece.
+    The module waits until somebody takes a piece.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Take, most: int) -> None:
@@ -211,7 +210,7 @@ class _Output:
         self._is_over = False
 
     def write(self, chunk: bytes) -> None:
-        """Take a piece, in the thread of the module. Raises ToolFailure, CancelledError where nobody takes it."""
+        """Take a piece, in the module's thread. Raises ToolFailure, CancelledError if nobody takes it."""
         self._kept += chunk
         if len(self._kept) <= self._most:
             return
@@ -220,7 +219,7 @@ class _Output:
         with self._lock:
             if self._is_over:
                 raise CancelledError
-            self._waiting = asyncio.run_coroutine_threadsafe(self._given(piece), self._loop)
+            self._waiting = asyncio.run_coroutine_threadsafe(self._give(piece), self._loop)
         try:
             self._waiting.result()
         except ToolFailure as error:
@@ -228,27 +227,27 @@ class _Output:
             raise
 
     def stop(self) -> None:
-        """Have nobody wait any more."""
+        """End all waiting."""
         with self._lock:
             self._is_over = True
             if self._waiting is not None:
                 self._waiting.cancel()
 
     async def finish(self) -> None:
-        """Hand over the rest, in the loop. Raises the ToolFailure for which something was not taken."""
+        """Hand over the rest, in the loop. Raises the ToolFailure that refused a piece."""
         if self._failure is not None:
             raise self._failure
         if self._kept:
             await self._take(bytes(self._kept))
 
-    async def _given(self, piece: bytes) -> None:
+    async def _give(self, piece: bytes) -> None:
         await self._take(piece)
 
 
 def module_folders(
     confinement: Confinement, folder: Path, views: Callable[[Confinement], Mapping[str, View]]
 ) -> tuple[Folder, ...]:
-    """The places of a module as it gets them. Raises WorkspaceError for one that WASI could not hold."""
+    """Return a module's places in its own form. Raises WorkspaceError for one that WASI cannot enforce."""
     from gatewright.adapters.wasm_module import Folder
 
     top = os.path.realpath(folder)
@@ -256,7 +255,7 @@ def module_folders(
         if place.use is PlaceUse.SNAPSHOT:
             raise _no_place(place.path, "as a private copy: give it to be read, or to be changed")
         if not Path(place.path).is_dir():
-            raise _no_place(place.path, "as it is no folder")
+            raise _no_place(place.path, "as it is not a folder")
     try:
         seen = views(confinement)
     except ToolFailure as error:
@@ -272,7 +271,7 @@ def module_folders(
 
 
 class _Call:
-    """One call: what is given to its module, and what it may use up."""
+    """One call: its module's input, and its limits."""
 
     def __init__(
         self,
@@ -283,14 +282,14 @@ class _Call:
     ) -> None:
         self.catalog, self.context = catalog, context
         self.words = (Path(catalog.module).name, *own_words(definition, _WHO, _FUEL))
-        self.given = given_text(definition, arguments)
+        self.given = call_text(definition, arguments)
         limits = [one for one in (wasm_fuel(context.capabilities), _own_fuel(definition)) if one is not None]
         self.fuel = min(limits, default=None)
         self.memory = min(context.bounds.memory_bytes or USUAL_MEMORY, _MOST_MEMORY)
 
     @contextmanager
     def timer(self, run: _Running) -> Generator[None]:
-        """End the run when its time of a processor is over: it is one thread, and can have used no more than passed."""
+        """End the run when its processor time is over: as one thread, it used no more than the passed time."""
         cpu_s = self.context.bounds.cpu_s
         if cpu_s is None:
             yield
@@ -302,7 +301,7 @@ class _Call:
             handle.cancel()
 
     def tell(self, folders: Sequence[Folder]) -> None:
-        """Say in the trace what holds for its module."""
+        """Note in the trace the limits of its module."""
         if self.context.note is None:
             return
         places = ", ".join(dict.fromkeys(f"{one.path} ({one.use})" for one in folders))
@@ -315,7 +314,7 @@ class _Call:
 
 
 def _own_fuel(definition: ToolDefinition) -> int | None:
-    """The units of fuel that a definition allows for a call. Raises RegistrationError."""
+    """Return a definition's units of fuel for a call. Raises RegistrationError."""
     fuel = (definition.run or {}).get(_FUEL)
     if fuel is None:
         return None
@@ -325,17 +324,17 @@ def _own_fuel(definition: ToolDefinition) -> int | None:
 
 
 def _state(path: Path) -> _FileState:
-    """Values that change when the file is written. Raises OSError."""
+    """Return values that change with any write to the file. Raises OSError."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _content(path: Path) -> bytes:
-    """A module whole, waiting for nobody. Raises OSError, ValueError where it is no file or too large."""
+    """Read a whole module without waiting. Raises OSError, ValueError if it is no file or too large."""
     with open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS)) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         content = file.read(MAX_MODULE_BYTES + 1)
     if len(content) > MAX_MODULE_BYTES:
         raise ValueError(f"it is larger than {MAX_MODULE_BYTES // 1024 // 1024} MiB")

@@ -1,4 +1,4 @@
-"""The web for the tools of one policy: pages, step by step along their redirects, and search engines, one by one."""
+"""Web access for the tools of one policy: pages, through each redirect, and search engines, one after the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0
-"""How long one engine may take before the next one is asked."""
+"""Time in s for one engine, before the search asks the next."""
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.8"
 _SEE_OTHER = 303
 _KEEP_METHOD = frozenset({307, 308})
@@ -33,9 +33,9 @@ _USUAL = {
 
 
 class WebClient:
-    """Fetches and searches as ``[workspace] web`` says.
+    """A client that fetches and searches under ``[workspace] web``.
 
-    ``network`` makes what connections are made by, told whether private addresses may be reached.
+    ``network`` makes the connecting network from the flag for private addresses.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class WebClient:
 
     @property
     def allow_private(self) -> bool:
-        """Whether arguments may name private networks and this machine."""
+        """True if arguments may name private networks and this machine."""
         return self._web.allow_private
 
     @property
     def engines(self) -> tuple[UrlTarget, ...]:
-        """Where searches are sent, in their order."""
+        """The addresses of the search engines, in order."""
         return tuple(address_of(one) for one in self._web.search)
 
     async def fetch(
@@ -66,7 +66,7 @@ class WebClient:
         raw: bool = False,
         bounds: ResourceBounds,
     ) -> WebPage:
-        """What stands at ``url`` in the end; ``headers`` go to its own origin alone. Raises ToolFailure."""
+        """Fetch the page behind ``url``; ``headers`` go to its own origin only. Raises ToolFailure."""
         from gatewright.adapters.web_page import is_read, page_of
         from gatewright.adapters.web_request import get
 
@@ -91,7 +91,7 @@ class WebClient:
         follow: Callable[[UrlTarget], None],
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
-        """The answer to a request, along its redirects. Raises ToolFailure."""
+        """Send a request, follow its redirects and return the answer. Raises ToolFailure."""
         from gatewright.adapters.secret import Secrets
         from gatewright.adapters.web_page import value_of
         from gatewright.adapters.web_request import request as ask
@@ -99,7 +99,7 @@ class WebClient:
         secret, fields = _values_of(headers_env, self._variables), _values_of(query_env, self._variables)
         secrets, network = Secrets(value for _, value in (*secret, *fields)), self._network(self.allow_private)
         own, origin, left = _own_headers(request, secret), _origin(request.url), bounds.network_bytes
-        request = replace(request, url=self._keyed(request.url, fields))
+        request = replace(request, url=self._add_keys(request.url, fields))
         for _ in range(most := _most_requests(bounds)):
             headers = own if request.body is None else (*own, ("Content-Type", request.content_type))
             if left is not None:
@@ -119,11 +119,11 @@ class WebClient:
             follow(onward.url)
             if _origin(onward.url) != origin:
                 own, fields = (), ()
-            request = replace(onward, url=self._keyed(onward.url, fields))
+            request = replace(onward, url=self._add_keys(onward.url, fields))
         raise _too_far(most)
 
-    def _keyed(self, url: UrlTarget, fields: Sequence[tuple[str, str]]) -> UrlTarget:
-        """The address with the keys in its query, whatever else stood there under their names."""
+    def _add_keys(self, url: UrlTarget, fields: Sequence[tuple[str, str]]) -> UrlTarget:
+        """Add the keys to the address's query, in place of fields with their names."""
         if not fields:
             return url
         text = _without(url.text.partition("#")[0], fields)
@@ -131,14 +131,14 @@ class WebClient:
         return replace(self._target(f"{text}{'&' if '?' in text else '?'}{keys}"), writes=url.writes)
 
     def _onward(self, request: WebRequest, status: int, location: str) -> WebRequest:
-        """The request that a redirect asks for; what is moved by 301 to 303 is read there (RFC 9110, 15.4)."""
+        """Return the request after a redirect; 301 to 303 turn it into a read (RFC 9110, 15.4)."""
         reads = request.method == "HEAD" or not request.url.writes
         if reads or status in _KEEP_METHOD or (status != _SEE_OTHER and request.method != "POST"):
             return replace(request, url=replace(self._target(location), writes=request.url.writes))
         return replace(request, method="GET", url=self._target(location), body=None, content_type="")
 
     async def search(self, query: str, *, count: int, freshness: str | None, bounds: ResourceBounds) -> JsonValue:
-        """The results of the first engine that gives some, and which ones before it failed. Raises ToolFailure."""
+        """Return the results of the first engine with any, and the engines that failed before. Raises ToolFailure."""
         from gatewright.adapters.web_page import ask
 
         failed: list[JsonValue] = []
@@ -172,7 +172,7 @@ class WebClient:
 
 
 def address_of(provider: SearchProvider) -> UrlTarget:
-    """Where it is asked. Raises ToolFailure for an address that cannot be one."""
+    """Return an engine's address. Raises ToolFailure for an unusable one."""
     target = parse_url(provider.url or _USUAL.get(provider.engine, ""), allow_private=True)
     if isinstance(target, UrlRefused):
         raise ToolFailure(f"the address of {provider.engine} cannot be used", code=target.code, detail=target.reason)
@@ -188,7 +188,7 @@ def _too_far(most: int) -> ToolFailure:
 
 
 def _location(target: UrlTarget, answer: Answer) -> str:
-    """The whole address that an answer redirects to; nothing where it is none. Raises ToolFailure."""
+    """Return the full address of a redirect; empty without one. Raises ToolFailure."""
     location = answer.header("location").strip() if answer.status in _REDIRECTS else ""
     try:
         return urljoin(target.text, location) if location else ""
@@ -202,9 +202,9 @@ def _size(request: WebRequest, headers: Sequence[tuple[str, str]]) -> int:
 
 
 def _values_of(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Each header, or field of a query, with the value of its variable.
+    """Return each header or query field with the value of its variable.
 
-    Raises ToolFailure where one is not set or cannot be sent.
+    Raises ToolFailure if one is not set or cannot be sent.
     """
     found: list[tuple[str, str]] = []
     for name, variable in named.items():
@@ -218,7 +218,7 @@ def _values_of(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[
 
 
 def _own_headers(request: WebRequest, secret: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Secrets for the server of the catalog alone: a secret before what the request says, cookies of both."""
+    """Return the headers with secrets, for the catalog's server only: secrets replace headers, cookies join."""
     named = {name.lower() for name, _ in secret}
     kept = [row for row in request.headers if row[0].lower() not in named]
     if not any(name.lower() == "accept" for name, _ in (*kept, *secret)):
@@ -229,7 +229,7 @@ def _own_headers(request: WebRequest, secret: Sequence[tuple[str, str]]) -> tupl
 
 
 def _without(url: str, fields: Sequence[tuple[str, str]]) -> str:
-    """An address without the fields of its query that have these names."""
+    """Remove the query fields with these names from an address."""
     head, mark, query = url.partition("?")
     named = {name for name, _ in fields}
     if not mark or not named:

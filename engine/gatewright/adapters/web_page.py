@@ -1,6 +1,6 @@
-"""Answers of web servers: HTML as Markdown and other texts, and the results of search engines.
+"""Answers of web servers: HTML as Markdown, other texts, and the results of search engines.
 
-Of a request of a tool it is the value that the server means: JSON, a text, or bytes.
+A tool's request gets the value that the server means: JSON, a text, or bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MAX_HTML_BYTES = 2 * 1024 * 1024
-"""Of a page: what it takes to read one holds up everything else in this process."""
+"""Limit of a page, in bytes, since reading one holds up this process."""
 MAX_TITLE = 300
 _SAID = 300
 _TOO_LARGE = "result-too-large"
@@ -48,12 +48,12 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def is_read(content_type: str) -> bool:
-    """Whether a body of that type may be text."""
+    """Tell whether a body of that type may be text."""
     return kind_of(content_type) != "binary"
 
 
 def kind_of(content_type: str) -> str:
-    """html, json, text or binary by the type that the server names; nothing where that does not tell."""
+    """Return html, json, text or binary by the server's type; empty if that is open."""
     mime = _mime(content_type)
     if mime in _UNSAID:
         return ""
@@ -65,7 +65,7 @@ def kind_of(content_type: str) -> str:
 
 
 def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
-    """The page; ``raw``: HTML as it was sent."""
+    """Return the page; ``raw``: with its HTML unchanged."""
     content_type = answer.header("content-type")
     kind, begin = kind_of(content_type), answer.body[:_LOOKED_AT]
     is_binary = b"\0" in begin and not begin.startswith(_UTF16)
@@ -86,14 +86,14 @@ def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
         found_title = document.select_one("head > title")
         title = " ".join(found_title.text.split())[:MAX_TITLE] if found_title is not None else ""
     else:
-        text = decoded(answer.body, charset)
+        text = decode(answer.body, charset)
     return WebPage(url, answer.status, _mime(content_type), kind, text, size, is_cut, title, answer.headers)
 
 
 def value_of(answer: Answer, secrets: Secrets, *, raw: bool = False) -> JsonValue | bytes:
-    """The body as a program wants it, without ``secrets``: JSON, text or bytes (``raw``: always); else the status.
+    """Return the body for a program, without ``secrets``: JSON, text or bytes (``raw``: always); else the status.
 
-    Raises ToolFailure for an answer that is no success or not whole.
+    Raises ToolFailure for an answer that is unsuccessful or incomplete.
     """
     page = page_of("", answer, raw=True)
     if not 200 <= answer.status < 300:
@@ -111,7 +111,7 @@ def value_of(answer: Answer, secrets: Secrets, *, raw: bool = False) -> JsonValu
     if is_lines or page.kind == "json" or page.content_type == "text/json":
         try:
             if is_lines:
-                lines = decoded(answer.body, "utf-8").split("\n")
+                lines = decode(answer.body, "utf-8").split("\n")
                 return secrets.out_of_value([json.loads(line) for line in lines if line.strip()])
             return secrets.out_of_value(json.loads(page.text))
         except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ def value_of(answer: Answer, secrets: Secrets, *, raw: bool = False) -> JsonValu
 
 
 def document_of(body: bytes, charset: str) -> Document:
-    """The parsed page: a byte order mark says its encoding, else ``charset``, the page, or its look."""
+    """Parse the page; its encoding comes from a byte order mark, else ``charset``, the page, or a guess."""
     try:
         return parse(body, encoding=charset or None, detect_encoding=True, positions=False)
     except LookupError:
@@ -132,7 +132,7 @@ def document_of(body: bytes, charset: str) -> Document:
 def _make_links_whole(document: Document, url: str) -> None:
     try:
         base = document.base_url(url)
-    except ValueError:  # the page names a base that is no address
+    except ValueError:  # the page's base is not an address
         base = url
 
     def whole(link: str) -> str:
@@ -144,8 +144,8 @@ def _make_links_whole(document: Document, url: str) -> None:
     document.rewrite_links(whole)
 
 
-def decoded(body: bytes, charset: str) -> str:
-    """The text in the encoding that its byte order mark, ``charset`` or its look says."""
+def decode(body: bytes, charset: str) -> str:
+    """Decode a text by its byte order mark, ``charset`` or a guess."""
     found = detect(body)
     for codec in (f"whatwg-{charset.lower()}" if charset and not found.bom else None, found.codec):
         if codec is not None:
@@ -164,7 +164,7 @@ MAX_SNIPPET = 2_000
 _UNREADABLE = "its answer is not what such an engine sends"
 
 Found = list[tuple[str, str, str]]
-"""Title, address and snippet, as they came."""
+"""Title, address and snippet, unchanged."""
 
 
 async def ask(
@@ -176,7 +176,7 @@ async def ask(
     network: CheckedNetwork,
     variables: Mapping[str, str],
 ) -> list[dict[str, str | int]]:
-    """At most ``count`` results of one engine, best first: index, title, url, display_url, snippet.
+    """Return at most ``count`` results of one engine, best first: index, title, url, display_url, snippet.
 
     Raises ToolFailure.
     """
@@ -201,7 +201,7 @@ async def ask(
 def _question(
     provider: SearchProvider, query: str, count: int, freshness: str | None, variables: Mapping[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """What follows the address of the engine: a last part of the path, and the parameters."""
+    """Return the end of the engine's address: a last part of the path, and the parameters."""
     match provider.engine:
         case SearchEngine.DUCKDUCKGO:
             return "", {"q": query, **({"df": freshness[0]} if freshness else {})}
@@ -241,7 +241,7 @@ def _results(engine: SearchEngine, answer: Answer) -> Found:
 
 
 def _behind(href: str) -> str:
-    """The address that a link of DuckDuckGo leads to in the end."""
+    """Return the final address behind a link of DuckDuckGo."""
     try:
         url = urljoin("https://duckduckgo.com/", href)
         parts = urlsplit(url)
@@ -253,7 +253,7 @@ def _behind(href: str) -> str:
 
 
 def _json(answer: Answer) -> dict[str, Any]:
-    data = json.loads(decoded(answer.body, "utf-8"))
+    data = json.loads(decode(answer.body, "utf-8"))
     if not isinstance(data, dict):
         raise ToolFailure(_UNREADABLE, code="search-failed")
     return cast("dict[str, Any]", data)

@@ -1,8 +1,8 @@
-"""One request over a connection to an address that was checked.
+"""One request over a connection to a checked address.
 
-A name is resolved once, when the connection is made; all its addresses are judged, and one of those is dialled, so that
-a resolver that answers otherwise a moment later gains nothing. Nothing of the environment is used (no proxy, no
-password file) and nothing is kept (no cookie, no connection).
+It resolves a name once, when it connects, judges all its addresses, and dials one of those, so that a resolver gains
+nothing by a different answer a moment later. It ignores the environment (no proxy, no password file) and stores nothing
+(no cookie, no connection).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gatewright.arguments.url import UrlTarget
 
 MAX_BYTES = 5 * 1024 * 1024
-"""Of a body, as it is sent and as it is unpacked."""
+"""Limit of a body, packed and unpacked."""
 MAX_ADDRESSES = 4
 CONNECT_S = 10.0
 READ_S = 15.0
@@ -55,9 +55,9 @@ Dial = Callable[[str, int, "float | None"], Awaitable[AsyncNetworkStream]]
 
 @frozen
 class Answer:
-    """What a server sent: ``headers`` with names in lower case, the body unpacked as far as it was read.
+    """A server's answer: ``headers`` with names in lower case, the unpacked body as far as it was read.
 
-    ``is_cut``: there is more of the body. Of a body that nobody wants nothing is read.
+    ``is_cut``: the body goes on. An unwanted body stays unread.
     """
 
     status: int
@@ -66,23 +66,23 @@ class Answer:
     is_cut: bool
 
     def header(self, name: str) -> str:
-        """The first header of that name, or nothing."""
+        """Return the first header of that name, or empty text."""
         return next((value for header, value in self.headers if header == name), "")
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses that the system has for a name; nobody else waits behind a slow one. Raises OSError."""
+    """Return the system's addresses of a name, without holding up others. Raises OSError."""
     rows = await in_own_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     return [str(row[4][0]) for row in rows]
 
 
 async def dial(address: str, port: int, timeout_s: float | None) -> AsyncNetworkStream:
-    """A connection to a literal address."""
+    """Connect to a literal address."""
     return await AnyIOBackend().connect_tcp(address, port, timeout_s)
 
 
 class CheckedNetwork(AsyncNetworkBackend):
-    """Connects to public addresses alone; with ``allow_private`` to those of private networks and this machine, too."""
+    """A network of public addresses only; with ``allow_private`` also of private ones and this machine."""
 
     def __init__(self, *, allow_private: bool, resolve: Resolve = look_up, dial: Dial = dial) -> None:
         self._allow_private, self._resolve, self._dial = allow_private, resolve, dial
@@ -95,7 +95,7 @@ class CheckedNetwork(AsyncNetworkBackend):
         local_address: str | None = None,  # noqa: ARG002
         socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> AsyncNetworkStream:
-        """A connection to the first address of ``host`` that takes one. Raises ToolFailure where one is refused."""
+        """Connect to the first address of ``host`` that answers. Raises ToolFailure for a forbidden one."""
         failure: ConnectError | ConnectTimeout = ConnectError("no address")
         for address in (await self._addresses(host, port))[:MAX_ADDRESSES]:
             try:
@@ -133,7 +133,7 @@ def _read(text: str) -> Host | None:
 async def get(
     target: UrlTarget, headers: Headers, network: CheckedNetwork, *, wants: Callable[[str], bool] = lambda _: True
 ) -> Answer:
-    """The answer to a GET request, as `request`."""
+    """Send a GET request, like `request`."""
     return await request("GET", target, headers, network, wants=wants)
 
 
@@ -147,10 +147,10 @@ async def request(
     wants: Callable[[str], bool] = lambda _: True,
     most: int | None = None,
 ) -> Answer:
-    """The answer of the server, whatever its status; redirects are not followed. Raises ToolFailure.
+    """Return the server's answer with any status, without following redirects. Raises ToolFailure.
 
-    ``body``: what is sent, described by ``headers``. ``wants`` says by the content type whether the body of the answer
-    is wanted, ``most`` how much of it at most (and never more than `MAX_BYTES`).
+    ``body``: the bytes to send, described by ``headers``. ``wants`` decides by content type whether to read the
+    answer's body, ``most`` limits it (never above `MAX_BYTES`).
     """
     shown_host = f"[{target.host}]" if ":" in target.host else target.host
     place = target.text.partition("#")[0].partition("://")[2]
@@ -198,11 +198,11 @@ async def _read_answer(response: Response, wants: Callable[[str], bool], most: i
         try:
             body += piece if inflate is None else inflate.decompress(piece, most + 1 - len(body))
         except zlib.error:
-            raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer") from None
+            raise ToolFailure("the server's answer cannot be unpacked", code="bad-answer") from None
         if len(body) > most or received > most:
             return Answer(response.status, headers, bytes(body[:most]), is_cut=True)
     if inflate is not None and received and not inflate.eof:
-        raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer")
+        raise ToolFailure("the server's answer cannot be unpacked", code="bad-answer")
     return Answer(response.status, headers, bytes(body), is_cut=False)
 
 

@@ -66,7 +66,7 @@ async def hide(room: Room, *mounts: Mount) -> None:
     watch = room._watch  # pyright: ignore[reportPrivateUsage]
     assert isinstance(watch, Quiet)
     watch.plan = RoomPlan((*watch.plan.mounts, *mounts))
-    await in_own_thread(room.appeared, mounts, anew=False)
+    await in_own_thread(room.hide, mounts, anew=False)
 
 
 @asynccontextmanager
@@ -198,12 +198,12 @@ async def test_what_may_have_been_seen_before_it_was_hidden_ends_what_runs(place
     async with room_of(places) as room:
         async with room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
             assert await answer(process, process.lines(), "echo here") == "here"
-            await in_own_thread(room.appeared, (), anew=True)
+            await in_own_thread(room.hide, (), anew=True)
             await process.has_ended.wait()
             assert process.why_ended
         assert (await run(room, "echo again"))[1] == "again\n"
         async with room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
-            await in_own_thread(room.failed, "nobody watches")
+            await in_own_thread(room.fail, "nobody watches")
             await process.has_ended.wait()
         with pytest.raises(ToolFailure) as failure:
             await run(room, "echo again")
