@@ -59,7 +59,7 @@ def compile_linear(pattern: str) -> LinearPattern:
 
 
 def linear_test(pattern: str) -> Callable[[bytes], list[int]]:
-    """Return a fast test for a possible match of the pattern: its answer holds 0 then, and is empty where RE2 gives up."""
+    """Return a fast test for a match of the pattern: 0 is in its answer then, which is empty where RE2 gives up."""
     options = _ENGINE.Options()
     options.log_errors = False
     found = _ENGINE.Set.SearchSet(options)

@@ -1,10 +1,10 @@
-"""All of the engine that the app imports, values included: what the app needs stands here, or is added here.
+"""Everything that the app may import from the engine, values included; a new need of the app is added here.
 
-The rows below go by floor, from the lowest up. A name loads its module when it is first asked for (`base/late.py`), so
-importing this costs nothing. Whatever programs use is in `gatewright` itself.
+The rows go by floor, from the lowest up. A name loads its module at its first use (`base/late.py`), so importing this
+is free. Programs use `gatewright` itself.
 """
 
-# a door is what it imports
+# the imports are the names of the door
 # ruff: noqa: F401
 # pyright: reportUnusedImport=false
 
@@ -430,4 +430,4 @@ MODULES_NEEDED_LATER = (
     "gatewright.workspace.pins",
     "gatewright.gate.sessionstore",
 )
-"""What an open workspace loads at the first edit, call or export; whoever has time imports it before."""
+"""Modules for the first edit, call or export; idle code may import them before."""

@@ -1,4 +1,4 @@
-"""Putting a policy, the tools, the sources and the gate together. It applies no edits and opens no window."""
+"""The assembly of policy, tools, sources and gate into one workspace."""
 
 from __future__ import annotations
 
@@ -44,39 +44,39 @@ if TYPE_CHECKING:
     from gatewright.workspace.trust import TrustRecords
 
 
-_NO_SOURCE = {"file": "`file` comes with the first source, and the policy has none"}
+_NO_SOURCE = {"file": "`file` needs a source, and the policy has none"}
 
 
 @frozen
 class Folders:
-    """Where audit and blocks live (``state``), and keys, anchors and trust (``keys``)."""
+    """The folders of audit and blocks (``state``), and of keys, anchors and trust (``keys``)."""
 
     state: Path
     keys: Path
 
     @classmethod
     def of(cls, policy_path: Path, *, state: Path | None, keys: Path | None) -> Folders:
-        """The explicit ones, else those of the environment, else beside the policy and in the user's data folder."""
+        """Return the given folders, else the environment's, else those beside the policy and in the user's data."""
         return cls(state_folder(policy_path, state), key_folder(keys))
 
     def require_real(self) -> None:
-        """Raises WorkspaceError when the state folder leads somewhere else."""
+        """Raises WorkspaceError if the state folder is a link to another place."""
         try:
             PrivateFolder(self.state).require_real()
         except OSError as error:
-            hint = "name the folder that is meant with --state or GATEWRIGHT_STATE"
+            hint = "name the real folder with --state or GATEWRIGHT_STATE"
             raise WorkspaceError(f"the state folder `{self.state}` cannot be used: {error.strerror}; {hint}") from None
 
 
 class GrowingProtection(Protection):
-    """Places that no tool may touch; a reload may add to it, and takes away only what the policy closes no more."""
+    """Places that no tool may touch; a reload may add some, and removes only those that the policy reopens."""
 
     def __init__(self, paths: Iterable[Path], ground: Ground) -> None:
         super().__init__(paths, ground)
         self._kept = self._paths
 
     def cover(self, paths: Iterable[Path], closed: Iterable[Path]) -> None:
-        """Protect these too, and of what the policy closes just ``closed``, whether they are there or not."""
+        """Protect these places too, and of the policy's own exactly ``closed``, existing or not."""
         self._kept = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, paths))))
         wanted = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, closed))))
         if wanted != self._paths:
@@ -85,8 +85,8 @@ class GrowingProtection(Protection):
 
 @frozen
 class CopyOf:
-    """What a disposable copy has of its original: where the files stand that bear the original's names (``ground``),
-    what its folders are called, and what is ``closed`` in it beside what the copy itself keeps.
+    """The link between a disposable copy and its original: the real places of the original's names (``ground``),
+    the names of its folders, and the ``closed`` places beside those of the copy itself.
     """
 
     ground: Ground
@@ -96,7 +96,7 @@ class CopyOf:
 
 @frozen
 class Parts:
-    """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
+    """The parts of an open workspace beside its policy; they stay the same when the policy is read again."""
 
     folder: Path
     program: Program
@@ -120,9 +120,9 @@ class Parts:
     def enforce(
         self, before: PolicyState, after: PolicyState, changed: ChangeSet | None, *, afresh: bool = False
     ) -> None:
-        """Sources, tools and policy change for the gate in one step; what is not needed any more goes afterwards.
+        """Change sources, tools and policy for the gate in one step, and close unused ones afterwards.
 
-        ``changed``: what is another than before, None: perhaps all of it. ``afresh``: look where the paths lead now.
+        ``changed``: the changes since ``before``, None: perhaps everything. ``afresh``: follow the paths again.
         """
         policy, book = after.policy, after.book
         old = before.policy
@@ -160,7 +160,7 @@ class Parts:
         withdraw_idle()
 
     def blocks_of(self, agent_id: str) -> BlockService:
-        """The operator's hand on the blocks of one agent and the shared ones; "": on the shared ones alone."""
+        """Return the operator's service for the blocks of one agent and the shared ones; "": the shared ones only."""
         from gatewright.memory.blocks import BlockService
 
         owner = owner_of(agent_id) if agent_id else ""
@@ -168,7 +168,7 @@ class Parts:
         return BlockService(self.blocks, owner=owner, levels=texts.level, operator=True, shelf=self.shelf, files=texts)
 
     def close(self) -> None:
-        """Let go of every file."""
+        """Close every file."""
         self.broker.close()
         self.audit.close()
         self.rates.close()
@@ -178,7 +178,7 @@ class Parts:
 
 
 def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None) -> AuditLog:
-    """The audit log that belongs to a policy file or its folder; the policy itself need not be valid."""
+    """Open the audit log of a policy file or its folder; the policy itself may be invalid."""
     folders = Folders.of(policy_path_of(path), state=state, keys=keys)
     return AuditLog(folders.state, folders.keys)
 
@@ -186,7 +186,7 @@ def audit_log(path: Path, *, state: Path | None = None, keys: Path | None = None
 def permission_broker(
     path: Path, *, state: Path | None = None, keys: Path | None = None, clock: Clock | None = None
 ) -> PermissionBroker:
-    """The broker that belongs to a policy file or its folder; the policy itself need not be valid."""
+    """Open the broker of a policy file or its folder; the policy itself may be invalid."""
     folders = Folders.of(policy_path_of(path), state=state, keys=keys)
     clock = clock or SystemClock()
     return broker_of(folders, clock, AuditLog(folders.state, folders.keys, clock=clock))
@@ -195,7 +195,7 @@ def permission_broker(
 def broker_of(
     folders: Folders, clock: Clock, audit: AuditLog, limits: ApprovalLimits | None = None
 ) -> PermissionBroker:
-    """The questions and standing approvals in the state folder; revocations go to the log."""
+    """Return the broker for the state folder's questions and standing approvals; it logs revocations."""
     store = ApprovalStore(folders.state, folders.keys, clock=clock)
     return PermissionBroker(store, clock, limits=limits, audit=audit)
 
@@ -214,9 +214,9 @@ def assemble(
     messages: MessagePort,
     copy_of: CopyOf | None = None,
 ) -> Parts:
-    """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing.
+    """Assemble registry, sources and gate for a policy, without a process, a connection or a write.
 
-    ``shell``: what executes shell commands; ``messages``: what sends messages; ``copy_of``: it is a disposable copy.
+    ``shell``: executes shell commands; ``messages``: sends messages; ``copy_of``: the original of a disposable copy.
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
@@ -290,7 +290,7 @@ def assemble(
 
 
 def _tools_of(book: CatalogBook, policy: Policy) -> tuple[object, ...]:
-    """What decides which tools there are."""
+    """Return everything that decides which tools exist."""
     composed = (policy.compositions, policy.tools) if policy.compositions else ()
     return book, policy.catalogs, policy.provides, policy.endpoints, policy.recipients, composed
 

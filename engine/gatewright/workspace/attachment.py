@@ -1,9 +1,9 @@
-"""The folders that the sources, roots and places of a workspace are opened on, kept from one policy to the next.
+"""The open folders of a workspace's sources, roots and places, kept from one policy to the next.
 
-An edit leaves a source on the folder that it was opened on. Only when the policy is read again are paths followed anew,
-and what leads out of the workspace and is not trusted is refused then, whatever else the policy says.
+An edit leaves a source on its open folder. Only a new reading of the policy follows the paths again, and then refuses
+untrusted ones that lead out of the workspace, whatever else the policy says.
 
-It reads no policy text and decides no call.
+Its tools on roots come from here, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gatewright.sources.ground import Ground
 from gatewright.tools import Tool
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.catalog import RegisteredTools
-from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.location import is_inside, resolve_base
 from gatewright.workspace.trust import FolderKind, TrustRecords
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ Key = tuple[FolderKind, str, str]
 
 
 class Attachments:
-    """What one policy file attaches. Call `follow` first; not from two threads at once.
+    """The folders of one policy file. Call `follow` first; one thread at a time may use it.
 
-    ``ground``: where names stand on disk; ``known``: what the folders are called that another workspace opened there.
+    ``ground``: the real places of names on disk; ``known``: the names of folders that another workspace opened there.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Attachments:
         self._held: dict[Key, BaseFolder] = {}
         self._places: dict[Key, BaseFolder] = {}
         self.mark: object = object()
-        """Another object once a folder is another one, or may be."""
+        """An object that changes with every possible change of a folder."""
 
     @property
     def names(self) -> dict[Key, str]:
-        """What the folders are called that are held now."""
+        """Return the names of the open folders."""
         return {key: folder.path for key, folder in self._held.items()}
 
     def follow(self, policy: Policy, *, afresh: bool = False) -> bool:
-        """Hold the folders of this policy; ``afresh``: look where the paths lead now. Whether anything is another."""
+        """Open the folders of this policy; ``afresh``: follow the paths again. True if any folder changed."""
         sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.folder_sources]
         roots: list[Key] = [("root", name, written) for name, written in policy.roots.folders.items()]
         before, self._held = self._held, {key: self._folder(key, afresh=afresh) for key in (*sources, *roots)}
@@ -78,26 +78,26 @@ class Attachments:
         return is_another
 
     def sources(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
-        """The sources of files of the policy that is followed, each with its folder."""
-        return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FILE]
+        """Return the file sources of the policy, each with its folder."""
+        return [pair for pair in self._with_folders(policy) if pair[0].kind is SourceType.FILE]
 
     def source_paths(self, policy: Policy) -> dict[str, str]:
-        """The paths of the sources of files that may be used, by id."""
+        """Return the paths of the usable file sources, by id."""
         return {source.source_id: folder.path for source, folder in self.sources(policy) if not folder.refused}
 
     def streams(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
-        """Its streams of changes, each with its folder."""
-        return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FOLDER_CHANGES]
+        """Return the policy's streams of changes, each with its folder."""
+        return [pair for pair in self._with_folders(policy) if pair[0].kind is SourceType.FOLDER_CHANGES]
 
-    def _opened(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
+    def _with_folders(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
         return [(one, self._held["source", one.source_id, one.base_path]) for one in policy.folder_sources]
 
     def roots(self) -> dict[str, BaseFolder]:
-        """The folders of its roots, by name."""
+        """Return the folders of its roots, by name."""
         return {name: folder for (kind, name, _), folder in self._held.items() if kind == "root"}
 
     def places(self, catalog_id: str) -> dict[str, str]:
-        """The places of a server that are no sources, as written, and where they stand; none that may not be used."""
+        """Return a server's usable places beside sources, as written, with their real paths."""
         return {
             written: folder.path
             for (_, name, written), folder in self._places.items()
@@ -105,18 +105,18 @@ class Attachments:
         }
 
     def folders(self) -> tuple[BaseFolder, ...]:
-        """All of them."""
+        """Return all open folders."""
         return tuple(self._held.values())
 
     def _folder(self, key: Key, *, afresh: bool) -> BaseFolder:
         held = self._held.get(key) or self._places.get(key)
         kind, name, written = key
-        if held is not None and not afresh and not (kind == "place" and held.refused):  # it may be trusted by now
+        if held is not None and not afresh and not (kind == "place" and held.refused):  # perhaps trusted since
             return held
         if (known := self._known.get(key)) is not None:
             return BaseFolder(known, place=self._ground.place(known))
         try:
-            path = resolved(written, self._policy_path.parent)
+            path = resolve_base(written, self._policy_path.parent)
         except WorkspaceError as error:
             return BaseFolder(str(self._policy_path.parent / written), str(error))
         base = self._policy_path.parent
@@ -130,7 +130,7 @@ class Attachments:
 def folder_problem(
     kind: FolderKind, name: str, written: str, folder: Path, policy_path: Path, records: TrustRecords, *, trust: bool
 ) -> tuple[Severity, str, str] | None:
-    """What is wrong with the folder of a source or root, as severity, code and words; ``trust``: it is trusted now."""
+    """Find the fault of a source's or root's folder, as severity, code and words; ``trust``: somebody trusts it now."""
     if not is_inside(folder, policy_path.parent):
         if trust:
             records.trust_folder(kind, policy_path, name, folder)
@@ -151,31 +151,31 @@ RootKey = tuple[str, int]
 
 
 def root_folders(roots: Roots, folder: Path) -> dict[str, Path]:
-    """The real folder of each root."""
-    return {name: resolved(written, folder) for name, written in roots.folders.items()}
+    """Return the real folder of each root."""
+    return {name: resolve_base(written, folder) for name, written in roots.folders.items()}
 
 
-def rooted() -> tuple[Rooted, ...]:
-    """What policies may name where the roots are there."""
+def rooted_tools() -> tuple[Rooted, ...]:
+    """List the tools that policies may name once their roots exist."""
     return tuple(Rooted(tool.facts(), tool.needs) for tool in root_tools())
 
 
 def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
-    """The facts of one of these tools read with operations that a policy declares. Raises SchemaError."""
+    """Read the facts of such a tool with operations that a policy declares. Raises SchemaError."""
     tool = next((tool for tool in root_tools() if (tool.name, tool.major) == (facts.name, facts.major)), None)
     if tool is None:
-        raise SchemaError(f"the schema of `{facts.name}` is not at hand")
+        raise SchemaError(f"the schema of `{facts.name}` is not available")
     return tool.declared(field, operations).facts()
 
 
 def absences() -> dict[str, str]:
-    """Why each of the tools may not be there."""
+    """Explain for each of the tools why it may be missing."""
     return {tool.name: why_absent(tool.name, tool.needs) for tool in root_tools()}
 
 
 @cache
 def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
-    """The roots that each of these tools takes paths in."""
+    """Map each tool to the roots that its paths lie in."""
     return {
         tool.name: tuple(dict.fromkeys(root for marker in file_markers(tool) for root in marker.roots))
         for tool in root_tools()
@@ -183,13 +183,13 @@ def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
 
 
 def file_markers(tool: RootTool) -> list[FileParameter]:
-    """What its parameters say of the files that they name."""
+    """Return the marks of its parameters that name files."""
     return [mark.marker for one in tool.parameters() for mark in one.marks if isinstance(mark.marker, FileParameter)]
 
 
 class RootTools:
-    """The tools that need something of ``[workspace]``, in a registry. One of a program or a catalog with the same name
-    comes before ours. ``shell`` and ``messages``: what executes commands, what sends messages.
+    """The tools in a registry that depend on ``[workspace]``. A tool of a program or catalog with the same name wins
+    over ours. ``shell`` and ``messages``: execute commands and send messages.
     """
 
     def __init__(self, registry: ToolRegistry, shell: ShellPort | None, messages: MessagePort | None) -> None:
@@ -199,7 +199,7 @@ class RootTools:
         self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
     def follow(self, policy: Policy, taken: Collection[Tool], change: Callable[[], None]) -> None:
-        """Have exactly the tools registered that the policy provides for; ``change`` registers ``taken`` meanwhile."""
+        """Register exactly the tools that the policy provides for; ``change`` registers ``taken`` in between."""
         names = {(tool.name, tool.major) for tool in taken}
         reached = policy.endpoints, policy.recipients
         if self._sender[0] != reached:
@@ -222,11 +222,11 @@ def root_problems(
     *,
     trust: bool,
 ) -> tuple[Problem, ...]:
-    """Errors for folders that lie in each other, or outside and not trusted; warnings for missing ones."""
+    """Report folders that contain each other or lie outside untrusted as errors, missing ones as warnings."""
     folders, found = root_folders(roots, policy_path.parent), list[Problem]()
     before: dict[str, Path] = {}
     for name, folder in folders.items():
-        # two may be one folder on disk, or one in the other, through links
+        # links may make two of them one folder, or put one into the other
         other = next((one for one, held in before.items() if is_inside(folder, held) or is_inside(held, folder)), None)
         before[name] = folder
         if other is not None:

@@ -1,7 +1,7 @@
-"""A workspace of one's own: what its policy begins with.
+"""The first policy of a new workspace.
 
-The rules of secrets are written whole, whether such a file is there or not: it may come tomorrow. The policy lies in
-the folder itself, where no tool reaches it whatever the rules say.
+It lists all rules for secrets, even without such a file yet: one may come tomorrow. The policy lies in the folder
+itself, where no tool reaches it whatever the rules say.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SECRETS = (
     ".git/", ".ssh/", ".aws/", ".gnupg/", ".env*", ".netrc", ".npmrc", ".pypirc", "id_rsa*", "id_ed25519*", "*.pem",
     "*.key", "*.p12", "*.pfx", "*.kdbx", "credentials*", "secrets*",
 )  # fmt: skip
-"""Patterns of what is better hidden from every agent."""
+"""Patterns of files better hidden from every agent."""
 SOURCE_ID = "files"
 
 
 @frozen
 class Beginning:
-    """What a new workspace has: one agent with nothing ticked, and perhaps the files of the folder.
+    """The contents of a new workspace: one agent without tools, and perhaps the files of the folder.
 
-    ``level``: what the agents may do with the files, None: no files at all. ``hides_secrets``: but for its secrets.
+    ``level``: the agent's level for the files, None: no files at all. ``hides_secrets``: except secrets.
     """
 
     agent_id: str
@@ -40,14 +40,14 @@ class Beginning:
 
 
 def secret_rules() -> tuple[PermissionRule, ...]:
-    """The rules that hide every file and folder of `SECRETS`, those that come later too."""
+    """Return rules that hide all files and folders of `SECRETS`, later ones included."""
     return tuple(PermissionRule(pattern, Permission.NONE, "a secret") for pattern in SECRETS)
 
 
 def begin_workspace(folder: Path, beginning: Beginning) -> Path:
-    """Write the policy of a new workspace into ``folder``, which is made where it is missing; the policy's path.
+    """Write the policy of a new workspace into ``folder``, made if missing, and return the policy's path.
 
-    Raises EditRefused for an id that no agent can have, WorkspaceError when a policy is there or cannot be written.
+    Raises EditRefused for an impossible agent id, WorkspaceError if a policy exists or cannot be written.
     """
     sources: tuple[Source, ...] = ()
     if beginning.level is not None:

@@ -1,6 +1,6 @@
-"""Tools that a policy gets from its catalogs: by the manifests of a program, and by the pins of all others.
+"""A policy's tools from its catalogs: by the manifests of a program, and by the pins of all others.
 
-Each file is read once for each reading of the policy, as data: nothing of it is executed, and no server is started.
+Each reading of the policy reads each file once, as data, without starting a server.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 
 
 MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
-"""Makes what executes a tool of a catalog; None where nobody here does. Raises RegistrationError."""
+"""A maker of the runner for a catalog's tool; None if another program runs the tool. Raises RegistrationError."""
 _KINDS: Mapping[CatalogType, type[DefinedTool]] = {CatalogType.MCP: ServerTool, CatalogType.HOST: DefinedTool}
 _UNCHECKED = "is neither shown nor checked"
-_TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
+_TAKEN = "the program's own tool has this name, and a bare name means the highest version"
 
 
 @frozen
 class _Named:
-    """What one catalog gives among the others of its policy: tools under the names that they have here."""
+    """The tools of one catalog under their names in this policy."""
 
     tools: tuple[DefinedTool, ...] = ()
     problems: tuple[Finding, ...] = ()
@@ -63,7 +63,7 @@ class _Named:
 
 @frozen
 class _Made:
-    """A tool and what it was made of."""
+    """A tool with the values that it was made from."""
 
     entry: Entry
     trusted: bool
@@ -73,23 +73,23 @@ class _Made:
 
 @frozen
 class _Wanted:
-    """How many catalogs have a tool of a name: of those that count, and of all."""
+    """The number of catalogs with a tool of each name: of the counting ones, and of all."""
 
     counting: Counter[str]
     every: Counter[str]
 
     def shares(self, name: str, entry: Entry) -> bool:
-        """Whether the tool, which has that name, has to be told apart from another."""
+        """Tell whether another tool wants the same name."""
         return (self.counting if _counts(entry) else self.every)[name] > 1
 
 
 class CatalogBook:
     """The catalogs of one reading of a policy, each with its manifest or pin; any thread may call any method.
 
-    ``own`` are the tools that are here already, ``known`` what a policy may name without a catalog, ``builtins`` the
-    names of ours. ``before``: the book of the reading before, whose tools stay the same objects where nothing of them
-    changed. ``trusted``: which manifests outside the folder may be read, and what they may say. ``given``: what is read
-    instead of files, by the path that the policy writes.
+    ``own``: the tools that exist already; ``known``: those that a policy may name without a catalog; ``builtins``: the
+    names of ours. ``before``: the book of the previous reading, whose unchanged tools stay the same objects.
+    ``trusted``: the trusted manifests outside the folder, with their contents. ``given``: contents to read instead of
+    files, by the path in the policy.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class CatalogBook:
         self.read: dict[Catalog, Manifest] = {}
         self._made: dict[tuple[str, Key], _Made] = dict(before._made) if before is not None else {}
         self._last: tuple[tuple[Catalog, ...], tuple[_Named, ...]] = (), ()
-        self.known = replace(known, declare=self.declare, catalogs=self.facts, compose=_composed_facts)
+        self.known = replace(known, declare=self.declare, catalogs=self.facts, compose=_compose_facts)
 
     def facts(self, catalogs: tuple[Catalog, ...]) -> tuple[CatalogFacts, ...]:
-        """What a policy may name of each catalog, and what is wrong with its manifest or pin."""
-        manifests, named = [self.manifest(catalog) for catalog in catalogs], self._named(catalogs)
+        """List for each catalog the names that a policy may use, and the faults of its manifest or pin."""
+        manifests, named = [self.manifest(catalog) for catalog in catalogs], self._name_all(catalogs)
         return tuple(
             CatalogFacts(
                 tuple(tool.facts() for tool in one.tools), (*manifest.problems, *one.problems), manifest.is_missing
@@ -128,25 +128,25 @@ class CatalogBook:
         )
 
     def declare(self, facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
-        """The facts of a tool read with the field, or the operations, that a policy names. Raises SchemaError."""
+        """Read a tool's facts with the field, or the operations, that a policy names. Raises SchemaError."""
         tool = self._tool((facts.name, facts.major))
         if tool is not None:
             return tool.declared(field, operations).facts()
         if self._declare_others is not None:
             return self._declare_others(facts, field, operations)
-        raise SchemaError(f"the schema of `{facts.name}` is not at hand")
+        raise SchemaError(f"the schema of `{facts.name}` is not available")
 
-    def declared_all(self, policy: Policy, facts: Iterable[ToolFacts]) -> tuple[ToolFacts, ...]:
-        """The facts of tools, read as a policy declares them. Raises SchemaError where one cannot be read so."""
-        return tuple(self._declared(settings_of(policy, one.name, one.major), one) for one in facts)
+    def declare_all(self, policy: Policy, facts: Iterable[ToolFacts]) -> tuple[ToolFacts, ...]:
+        """Read the facts of tools with a policy's declarations. Raises SchemaError for impossible ones."""
+        return tuple(self._declare(settings_of(policy, one.name, one.major), one) for one in facts)
 
-    def _declared(self, settings: ToolSettings | None, facts: ToolFacts) -> ToolFacts:
+    def _declare(self, settings: ToolSettings | None, facts: ToolFacts) -> ToolFacts:
         if settings is None or not settings.declares:
             return facts
         return self.declare(facts, settings.operation_field, settings.operations)
 
     def manifest(self, catalog: Catalog) -> Manifest:
-        """The manifest or pin of a catalog, read when it is first asked for."""
+        """Return the manifest or pin of a catalog, read at its first use."""
         with self._lock:
             if catalog not in self.read:
                 before = self._before.get(catalog)
@@ -155,15 +155,15 @@ class CatalogBook:
             return self.read[catalog]
 
     def tools(self, catalogs: tuple[Catalog, ...]) -> tuple[DefinedTool, ...]:
-        """The tools of the catalogs, no two with one name and major version."""
-        return tuple(tool for named in self._named(catalogs) for tool in named.tools)
+        """Return the catalogs' tools; no two share a name and major version."""
+        return tuple(tool for named in self._name_all(catalogs) for tool in named.tools)
 
     def paths(self, catalogs: Iterable[Catalog]) -> tuple[Path, ...]:
-        """Where the manifests and pins are, as the policy writes it."""
+        """Return the paths of the manifests and pins, as the policy writes them."""
         return tuple(self._folder / file for catalog in catalogs for file in catalog.files)
 
     def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
-        """What the files in the folder (or those ``outside``) held when they were read, by the path as written."""
+        """Return the contents of the files in the folder (or those ``outside``) at reading, by the path as written."""
         read = {one.file: self.manifest(one) for one in catalogs}
         listed = {one.manifest: listing for one in catalogs if (listing := self.manifest(one).listing) is not None}
         return {
@@ -173,7 +173,7 @@ class CatalogBook:
         }
 
     def outside(self, catalogs: Iterable[Catalog]) -> list[tuple[str, Path, bytes]]:
-        """The id of each catalog whose manifest lies outside the folder, its real path, and what it held when read."""
+        """List the catalogs with a manifest outside the folder: id, real path, and content at reading."""
         read = ((one.catalog_id, self.manifest(one)) for one in catalogs)
         return [
             (catalog_id, manifest.outside, manifest.content)
@@ -181,30 +181,32 @@ class CatalogBook:
             if manifest.outside is not None and manifest.content is not None
         ]
 
-    def changed(self, catalogs: Iterable[Catalog]) -> bool:
-        """Whether one of the files on disk is no longer what was read."""
-        return any(self.manifest(catalog).changed() for catalog in catalogs)
+    def is_outdated(self, catalogs: Iterable[Catalog]) -> bool:
+        """Tell whether a file on disk differs from the reading."""
+        return any(self.manifest(catalog).is_outdated() for catalog in catalogs)
 
     def _tool(self, key: Key) -> Tool | None:
         if key in self._own or key in self._reserved:
             return self._own.get(key)
         return next((tool for named in self._last[1] for tool in named.tools if (tool.name, tool.major) == key), None)
 
-    def _named(self, catalogs: tuple[Catalog, ...]) -> tuple[_Named, ...]:
-        """The tools of all these catalogs under their names here, no two of them with one."""
+    def _name_all(self, catalogs: tuple[Catalog, ...]) -> tuple[_Named, ...]:
+        """Give the tools of all these catalogs names that no two share."""
         read = [(catalog, self.manifest(catalog)) for catalog in catalogs]
         with self._lock:
             if self._last[0] != catalogs or len(self._last[1]) != len(catalogs):
                 plain = _Wanted(_count_names(read, _plain_name), _count_names(read, _plain_name, everything=True))
                 names = _count_names(read, lambda catalog, entry: self._name(catalog, entry, plain))
-                named = tuple(self._named_one(catalog, manifest, plain, names) for catalog, manifest in read)
+                named = tuple(self._name_tools(catalog, manifest, plain, names) for catalog, manifest in read)
                 self._last = catalogs, named
             return self._last[1]
 
-    def _named_one(self, catalog: Catalog, manifest: Manifest, plain: _Wanted, names: Counter[str]) -> _Named:
-        """``plain``, ``names``: how many catalogs want a name, before and after those that are shared were told apart.
+    def _name_tools(self, catalog: Catalog, manifest: Manifest, plain: _Wanted, names: Counter[str]) -> _Named:
+        """Name one catalog's tools; ``plain``, ``names``: the demand for each name before and after the shared ones
+        differ.
 
-        A name that two still want is nobody's: what the policy says of the one must not come to mean the other.
+        A name that two tools still want goes to neither: the policy's words about one must never come to mean the
+        other.
         """
         where = f"catalog `{catalog.catalog_id}`"
         aside: list[Finding] = []
@@ -217,17 +219,15 @@ class CatalogBook:
             is_the_programs = entry.definition.name in self._program and (
                 own is not None or entry.key in self._reserved
             )
-            if is_bare and (is_same or is_the_programs):  # the program itself has the tool
+            if is_bare and (is_same or is_the_programs):  # the program has this tool itself
                 if own is not None and not is_same:
-                    text = (
-                        f"`{entry.definition.name}` is not what the manifest of {where} says; the program's own counts"
-                    )
+                    text = f"`{entry.definition.name}` differs from the manifest of {where}; the program's own counts"
                     drifted.append((Severity.WARNING, "manifest-drift", f"{text}: write the manifest anew"))
                 continue
             try:
                 name = self._name(catalog, entry, plain)
                 if names[name] > _counts(entry) or name in self._program | self._builtins:
-                    raise RegistrationError(f"the name `{name}` is another's too: give the catalog another `prefix`")
+                    raise RegistrationError(f"the name `{name}` is taken: give the catalog another `prefix`")
                 names[name] += not _counts(entry)
                 tools.append(self._tool_of(catalog, entry, name, instructions))
             except (RegistrationError, RecursionError) as error:
@@ -255,9 +255,9 @@ class CatalogBook:
         return _Named(tuple(tools), problems)
 
     def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:
-        """The name here: the catalog's id stands before one that is ours too, or another catalog's.
+        """Return the name in this policy: the catalog's id precedes a name that one of ours or another catalog has.
 
-        Raises RegistrationError for what no policy can write, and for a version of a tool of the program.
+        Raises RegistrationError for a name that no policy can write, and for a version of a tool of the program.
         """
         name = _plain_name(catalog, entry)
         if catalog.prefix is not None:
@@ -270,11 +270,11 @@ class CatalogBook:
         return name
 
     def _tool_of(self, catalog: Catalog, entry: Entry, name: str, instructions: str) -> DefinedTool:
-        """The tool under its name here: the one of before, where it is the same. Raises RegistrationError."""
+        """Return the tool under its name: the former object if unchanged. Raises RegistrationError."""
         key = catalog.catalog_id, (name, entry.key[1])
         kept = self._made.get(key)
         if kept is not None and kept.url != catalog.url:
-            kept = None  # a tool is judged by where it goes
+            kept = None  # the address decides about a tool
         if kept is not None and kept.entry is entry and kept.trusted == catalog.trusted:
             return kept.tool
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
@@ -305,13 +305,13 @@ class CatalogBook:
         if kept is not None and same is not None and (same.digest, same.definition) == (tool.digest, definition):
             said = tool.side_effects, tool.instructions, tool.facts()
             if said == (kept.tool.side_effects, kept.tool.instructions, kept.tool.facts()):
-                tool = kept.tool  # whatever was compiled of it holds
+                tool = kept.tool  # its compiled parts are still valid
         self._made[key] = _Made(entry, catalog.trusted, catalog.url, tool)
         return tool
 
 
 class RegisteredTools:
-    """Tools in a registry that come and go with the policy in force."""
+    """A registry's tools that come and go with the policy in force."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
@@ -319,11 +319,11 @@ class RegisteredTools:
 
     @property
     def held(self) -> tuple[Tool, ...]:
-        """The tools that are there."""
+        """The registered tools."""
         return tuple(tool for tool, _ in self._held.values())
 
     def follow(self, tools: Iterable[Tool]) -> None:
-        """Have exactly ``tools`` registered; those that are there already stay untouched."""
+        """Register exactly ``tools``; leave those that are registered already."""
         wanted = {(tool.name, tool.major): tool for tool in tools}
         for key, (tool, withdraw) in list(self._held.items()):
             if wanted.get(key) is not tool:
@@ -334,21 +334,21 @@ class RegisteredTools:
                 self._held[key] = (tool, self._registry.register(tool))
 
 
-def _composed_facts(policy: Policy, facts: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+def _compose_facts(policy: Policy, facts: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
     return tuple(tool.facts() for tool in compose(policy, facts))
 
 
 class ComposedTools:
-    """The tools of compositions in a registry, made anew where they or what they call changed."""
+    """A registry's composed tools, made anew when they or the tools that they call change."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry, self._registered = registry, RegisteredTools(registry)
         self._made: dict[str, ComposedTool] = {}
 
     def follow(self, policy: Policy, book: CatalogBook, change: Callable[[], None]) -> None:
-        """Have exactly the tools of the policy's compositions registered; ``change`` registers the others first.
+        """Register exactly the tools of the policy's compositions; ``change`` registers the others first.
 
-        A tool that a policy may name and that is not there now counts too: the step that calls it is denied till then.
+        A nameable tool that is missing now counts too: until it comes, the gate denies the step that calls it.
         """
         self._registered.follow(())
         change()
@@ -364,16 +364,16 @@ class ComposedTools:
         there = self._registry.facts()
         names = {one.name for one in there}
         absent = (one for one in book.known.with_rooted().facts if one.name not in names)
-        return compose(policy, book.declared_all(policy, (*there, *absent)), (*self._registry.tools(), file_tool()))
+        return compose(policy, book.declare_all(policy, (*there, *absent)), (*self._registry.tools(), file_tool()))
 
 
 def as_it_came(tool: Tool) -> Tool:
-    """The tool without the operations that a policy or a manifest declares of it; its author's own stay."""
+    """Return the tool without operations that a policy or manifest declares; its author's own stay."""
     return tool if tool.declares_operations else tool.declared("", None)
 
 
 def _plain_name(catalog: Catalog, entry: Entry) -> str:
-    """The name that a tool would bear if no other had it."""
+    """Return the name that a tool would have without any rival."""
     name = entry.definition.name
     return name if catalog.prefix is None else f"{catalog.prefix}.{name}"
 
@@ -384,7 +384,7 @@ def _count_names(
     *,
     everything: bool = False,
 ) -> Counter[str]:
-    """How many catalogs have a tool of each name, of those that count, or of all."""
+    """Count the catalogs with a tool of each name: the counting ones, or all."""
     found: Counter[str] = Counter()
     for catalog, manifest in read:
         names: set[str] = set()
@@ -396,7 +396,7 @@ def _count_names(
 
 
 def _counts(entry: Entry) -> bool:
-    """Tell whether it may keep a bare name from others: nobody can do so by listing a tool that was not accepted."""
+    """Tell whether it may take a bare name from others: a tool that nobody accepted may not."""
     return not entry.held or entry.acceptance is not None
 
 

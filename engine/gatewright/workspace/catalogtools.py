@@ -1,7 +1,7 @@
-"""The execution of the tools of catalogs: the one place that knows who runs the tools of which type.
+"""The execution of catalogs' tools: the one place that chooses the executor for each type.
 
-Nothing is executed before exactly what runs it was trusted, nor where the tool is listed otherwise than it was
-accepted. What is executed is what was accepted.
+A tool runs only if its exact executor is trusted and its listing still equals the accepted one. The accepted definition
+is what runs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NOT_RUN = "this tool cannot be run here now; try again later or go on without i
 
 
 class CatalogTools:
-    """Executes the tools of the catalogs of one workspace; any thread and any loop may use it.
+    """The executor of the tools of one workspace's catalogs; any thread and any loop may use it.
 
-    ``catalog`` gives one as the policy has it now, ``servers`` the MCP servers, ``adapters`` what makes the adapter of
+    ``catalog`` returns one under the present policy, ``servers`` the MCP servers, ``adapters`` the adapter's maker for
     each other type. ``pin``, ``trusts`` and ``record`` are as for `Servers`.
     """
 
@@ -55,9 +55,9 @@ class CatalogTools:
         self._listed: dict[str, tuple[Catalog, Manifest, Listing]] = {}
 
     def runner(self, catalog: Catalog, definition: ToolDefinition) -> Runner | None:
-        """The runner of a tool; None where another program runs it. Raises RegistrationError.
+        """Return the runner of a tool; None if another program runs it. Raises RegistrationError.
 
-        ``definition``: as its catalog names it, and as it was accepted.
+        ``definition``: the accepted one, under its catalog's name.
         """
         catalog_id, kind = catalog.catalog_id, catalog.kind
         adapter = self._adapter(kind)
@@ -74,9 +74,9 @@ class CatalogTools:
         return run
 
     async def refresh(self, catalog_id: str) -> Pin:
-        """Ask a server, or look into the manifest, what the tools are now, and hold what of it was not accepted.
+        """Ask a server, or read the manifest, for the present tools, and hold the ones that nobody accepted.
 
-        Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
+        Raises WorkspaceError, and PolicyInvalid if the policy could not be loaded with them.
         """
         catalog = self._require(catalog_id)
         if catalog.kind is CatalogType.MCP:
@@ -86,7 +86,7 @@ class CatalogTools:
         return await in_own_thread(self._record, catalog_id, await self._listing(catalog))
 
     def close(self) -> None:
-        """End what still runs; it waits for a few seconds at most."""
+        """End all running calls; wait a few seconds at most."""
         with self._lock:
             made, self._made = self._made, {}
         for adapter in made.values():
@@ -99,13 +99,13 @@ class CatalogTools:
         arguments: Mapping[str, JsonValue],
         context: ToolExecutionContext,
     ) -> object:
-        """``made_of``: the catalog as the call was decided for it."""
+        """Run a call; ``made_of``: the catalog at the time of the decision."""
         catalog_id = made_of.catalog_id
         try:
             catalog, adapter = self._require(catalog_id), self._adapter(made_of.kind)
             if (catalog.kind, catalog.url) != (made_of.kind, made_of.url) or adapter is None:
-                raise WorkspaceError("its type or address was changed")
-            # a module is trusted with its content, which its adapter looks at
+                raise WorkspaceError("its type or address changed")
+            # trust in a module includes its content, which its adapter checks
             if not catalog.module and not await in_own_thread(self._trusts, catalog):
                 raise WorkspaceError("; ".join(NOT_TRUSTED))
             if catalog.waits_for_places:
@@ -121,7 +121,7 @@ class CatalogTools:
             raise ToolFailure(_NOT_RUN, code="not-run", detail=detail) from None
 
     async def _listing(self, catalog: Catalog) -> Listing:
-        """Read what the manifest lists now. Raises WorkspaceError."""
+        """Read the manifest's present listing. Raises WorkspaceError."""
         held = self._listed.get(catalog.catalog_id)
         before = held[1] if held is not None and held[0] == catalog else None
         if held is not None and before is not None and not before.is_rewritten():
@@ -139,5 +139,5 @@ class CatalogTools:
     def _require(self, catalog_id: str) -> Catalog:
         catalog = self._catalog(catalog_id)
         if catalog is None or not catalog.kind.is_pinned:
-            raise WorkspaceError(f"the policy has no catalog `{catalog_id}` whose tools are run here")
+            raise WorkspaceError(f"the policy has no catalog `{catalog_id}` whose tools run here")
         return catalog

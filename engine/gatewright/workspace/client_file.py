@@ -1,4 +1,4 @@
-"""Configuration files of MCP clients on disk: read with their servers, and written with the gateway in them."""
+"""Configuration files of MCP clients on disk: reading their servers, and writing the gateway into them."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class ClientFile:
 
 @frozen
 class ServerImport:
-    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for those left out.
+    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for omitted ones.
 
-    ``there``: the catalogs of those that are left out since the policy has them already.
+    ``there``: the existing catalogs of servers that were omitted for that reason.
     """
 
     edit: Edit | None
@@ -64,7 +64,7 @@ class ServerImport:
 
 @frozen
 class ClientEdit:
-    """A client's file as it would be with the gateway in it; ``before``: what it must still hold when it is written."""
+    """A client's file with the gateway in it, still unwritten; ``before``: its content, required at writing."""
 
     file: ClientFile
     before: bytes | None
@@ -72,7 +72,7 @@ class ClientEdit:
 
 
 def client_files(folder: Path) -> tuple[ClientFile, ...]:
-    """Where the clients have their configuration, there or not: the user's own, and that of the project ``folder``."""
+    """List the clients' configuration files, existing or not: the user's own, and those of the project ``folder``."""
     found: list[ClientFile] = []
     for client in CLIENTS:
         found.append(ClientFile(client, client.user_file(sys.platform, Path.home(), os.environ)))
@@ -82,7 +82,7 @@ def client_files(folder: Path) -> tuple[ClientFile, ...]:
 
 
 def client_file(client_id: str, path: Path | None = None) -> ClientFile:
-    """The file of a client: the one at ``path``, else the user's own. Raises WorkspaceError for an unknown client."""
+    """Return a client's file: the one at ``path``, else the user's own. Raises WorkspaceError for an unknown client."""
     client = client_named(client_id)
     if path is None:
         return ClientFile(client, client.user_file(sys.platform, Path.home(), os.environ))
@@ -90,12 +90,12 @@ def client_file(client_id: str, path: Path | None = None) -> ClientFile:
 
 
 def read_client_file(path: Path) -> tuple[ClientServer, ...]:
-    """The servers that a client's file names, as catalogs. Raises WorkspaceError with what is wrong with the file."""
+    """Read the servers of a client's file as catalogs. Raises WorkspaceError with the file's fault."""
     return read_servers_of(_text(path, content_of(path)), path)
 
 
 def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
-    """The servers in the text of a client's file, or in a piece of one. Raises WorkspaceError."""
+    """Read the servers in the text of a client's file, or in a piece of one. Raises WorkspaceError."""
     try:
         return read_servers(text, _surroundings(path))
     except WorkspaceError as error:
@@ -103,7 +103,7 @@ def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, 
 
 
 def read_typed_servers(text: str) -> tuple[ClientServer, ...]:
-    """The servers in what somebody typed or pasted: a client's JSON, the address of a server, or a command line.
+    """Read the servers in typed or pasted text: a client's JSON, the address of a server, or a command line.
 
     Raises WorkspaceError.
     """
@@ -130,9 +130,9 @@ def read_typed_servers(text: str) -> tuple[ClientServer, ...]:
 def import_servers(
     policy: Policy, servers: Iterable[ClientServer], places: Callable[[Catalog], Mapping[str, PlaceUse]]
 ) -> ServerImport:
-    """The edit that adds servers to a policy as catalogs, each under an id that is free; none that it has already.
+    """Return the edit that adds servers to a policy as catalogs under free ids, except those that it has already.
 
-    ``places``: what the process of each gets, as whoever adds it is shown.
+    ``places``: the places for the process of each, as the person sees them.
     """
     taken = [catalog.catalog_id for catalog in policy.catalogs]
     added: dict[str, Catalog] = {}
@@ -159,10 +159,10 @@ def import_servers(
 def gateway_edit(
     file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str, wait: str = ""
 ) -> ClientEdit:
-    """What would change in a client's file so that it reaches the policy's servers through the gateway alone.
+    """Return the edit of a client's file after which it reaches the policy's servers through the gateway only.
 
-    ``wait``: how long a call that asks waits there, such as ``10m``; "" leaves what the file says. Nothing is written.
-    Raises WorkspaceError when the file cannot be read or ``wait`` is no such time.
+    ``wait``: how long a question waits there, such as ``10m``; "" keeps the file's value. Writes nothing. Raises
+    WorkspaceError for an unreadable file or a bad ``wait``.
     """
     before = content_of(file.path) if os.path.lexists(file.path) else None
     text = "" if before is None else _text(file.path, before)
@@ -171,7 +171,7 @@ def gateway_edit(
         try:
             ApprovalLimits(timeout_s=parse_duration(wait))
         except ValueError as error:
-            raise WorkspaceError(f"how long a question waits, `{wait}`: {error}") from None
+            raise WorkspaceError(f"the wait for an answer, `{wait}`: {error}") from None
         command = (*command, "--wait", wait)
     try:
         return ClientEdit(file, before, put_gateway(text, file.client, catalogs, command, _surroundings(file.path)))
@@ -180,14 +180,14 @@ def gateway_edit(
 
 
 def write_client_file(change: ClientEdit) -> Path | None:
-    """Write it, whole or not at all; the backup of what was there, which lies beside it, None without one.
+    """Write it, whole or not at all, and return the backup beside it, None without a former file.
 
-    Raises WorkspaceError when the file was changed meanwhile or cannot be written; then it is as it was.
+    Raises WorkspaceError, and leaves the file alone, if it changed meanwhile or cannot be written.
     """
     path = change.file.path
     now = content_of(path) if os.path.lexists(path) else None
     if now != change.before:
-        raise WorkspaceError(f"`{path}` was not written: it was changed by another program meanwhile")
+        raise WorkspaceError(f"`{path}` was not written: another program changed it meanwhile")
     try:
         backup = None if now is None else _back_up(Path(os.path.realpath(path)), now)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,14 +198,14 @@ def write_client_file(change: ClientEdit) -> Path | None:
 
 
 def gateway_command() -> tuple[str, ...]:
-    """What starts this program, whole: a client does not look where a shell would."""
+    """Return the full command of this program, since a client does not search like a shell."""
     beside = Path(sys.executable).with_name("gatewright.exe" if sys.platform == "win32" else "gatewright")
     found = str(beside) if beside.is_file() else shutil.which("gatewright")
     return (found,) if found is not None else (sys.executable, "-m", "gatewright")
 
 
 def _name_of(words: Sequence[str]) -> str:
-    """What a server is called: the package or script that a runner starts, else the command."""
+    """Name a server: the package or script that a runner starts, else the command."""
     runner = PurePath(words[0]).stem.lower()
     started = [word for word in words[1:] if not word.startswith("-") and word not in _STEPS_OF_RUNNERS]
     name = started[0] if runner in _RUNNERS and started else words[0]
@@ -215,7 +215,7 @@ def _name_of(words: Sequence[str]) -> str:
 
 
 def _back_up(path: Path, content: bytes) -> Path:
-    """A copy beside the file, readable by no more than it is; an older copy stays."""
+    """Copy the file beside it, with the same readers; keep an older copy."""
     names = (f"{path.name}{BACKUP}" + (f"-{number}" if number > 1 else "") for number in range(1, 10_000))
     backup = next(one for name in names if not os.path.lexists(one := path.with_name(name)))
     write_atomically(backup, content, mode=stat.S_IMODE(path.stat().st_mode), follow=False)
@@ -227,7 +227,7 @@ def _surroundings(path: Path | None) -> Surroundings:
 
 
 def _project(path: Path) -> Path | None:
-    """The folder of the project that a file belongs to; None for a user's own."""
+    """Return the folder of a file's project; None for a user's own file."""
     whole = path.absolute()
     for written in (client.project_file for client in CLIENTS if client.project_file is not None):
         parts = Path(written).parts
@@ -237,7 +237,7 @@ def _project(path: Path) -> Path | None:
 
 
 def content_of(path: Path, most: int = MAX_BYTES) -> bytes:
-    """An ordinary file whole, which a stranger may have put there. Raises WorkspaceError, where it is too large too."""
+    """Read an ordinary file whole, perhaps a stranger's. Raises WorkspaceError, also for a file that is too large."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")

@@ -1,7 +1,7 @@
-"""The files that a command line means on this disk: what it needs to run, and the places that it names.
+"""The files of a command line on this disk: those that it needs to run, and the places that it names.
 
-It proposes and never grants. What it finds stays narrow: no home folder, none above one, nothing that holds what
-``guarded`` names.
+It proposes and never grants. Its proposals stay narrow: no home folder, none above one, none that holds a place of
+``guarded``.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.scope import covers
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The folders of the system that every process sees, to be read."""
+"""Folders of the system that every process may read."""
 _SCRIPTED = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|bash|sh|dash|zsh|tsx|ts-node)[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "--conditions", "-C"})
-"""Options of interpreters behind which a value stands, so that no script follows at once."""
+"""Options of interpreters with a value, so that the next word is no script."""
 _INSTEAD = frozenset({"-m", "-c", "-e", "-p", "--eval", "--print"})
-"""Options of interpreters that take the place of a script."""
+"""Options of interpreters that replace a script."""
 _WRITERS = ("filesystem", "memory", "sqlite", "git")
-"""Words in the name of a server that is there to write: its places are proposed for that. Others are to be read."""
+"""Words in the name of a server that writes: its proposed places are writable, those of others readable."""
 _MOST_FIRST_LINE = 512
 _MOST_STEPS = 8
 _SHIM = re.compile(r"""^\s*exec\s+["']?(?:[^"'\s]*/)?([a-z]+env|asdf|mise|rtx)["']?\s+exec\s""", re.MULTILINE)
-"""The line by which a script hands itself over to a version manager."""
+"""Line by which a script hands over to a version manager."""
 _LINKED_SHIMS = {"mise": "mise", "volta-shim": "volta"}
-"""Programs that are version managers, called by the names of others."""
+"""Version managers that programs link to under other names."""
 _MOST_OF_A_SHIM = 4_096
 _MOST_NAMED = 65_536
-"""Characters of a file that names folders with modules."""
+"""Limit of characters in a file that names folders of modules."""
 
 
 @frozen
 class Guarded:
-    """Places that no program's folder may hold: the ``folders``, or anything above them; ``trees``: nor lie in."""
+    """Places to keep out of a program's folder: ``folders`` and everything above; ``trees``: also their insides."""
 
     folders: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
 
     def refuses(self, path: str, *, strict: bool = False) -> bool:
-        """Tell whether a folder holds what is guarded; ``strict``: or lies in a tree."""
+        """Tell whether a folder holds a guarded place; ``strict``: or lies in a tree."""
         held = (*self.folders, *self.trees, *_homes())
         if any(covers(path, one) for one in held) or covers(path, "/tmp") or covers(path, "/var"):
             return True
@@ -52,13 +52,13 @@ class Guarded:
 
 
 def program_files(command: str, args: Sequence[str], folder: Path, guarded: Guarded) -> tuple[str, ...]:
-    """Find what has to be readable for a command to start, beside the system's own folders.
+    """Find the files that a command needs to start, beside the system's own folders.
 
-    The program, with its virtual environment and the Python that this was made with, or the prefix of Node; what its
-    first line names; the script among the arguments, with its folder where that holds nothing else that counts.
+    The program, with its virtual environment and the Python behind that, or the prefix of Node; the interpreter in its
+    first line; the script among the arguments, with its folder if that holds nothing else of value.
     """
     found: dict[str, None] = {}
-    start = located(command, folder)
+    start = locate(command, folder)
     if start is not None:
         found.update(dict.fromkeys(_of_program(start, guarded, _MOST_STEPS)))
     if (script := script_of(command, args, folder)) is not None:
@@ -66,8 +66,8 @@ def program_files(command: str, args: Sequence[str], folder: Path, guarded: Guar
     return tuple(_outermost(path for path in found if not is_of_system(path)))
 
 
-def located(command: str, folder: Path) -> str | None:
-    """The file that a command starts, as it is called; None where there is none."""
+def locate(command: str, folder: Path) -> str | None:
+    """Find the file that a command starts, under its own name; None if missing."""
     if "/" in command:
         path = os.path.normpath(folder / command)
         return path if Path(path).is_file() else None
@@ -75,22 +75,22 @@ def located(command: str, folder: Path) -> str | None:
 
 
 def shim_fault(command: str, folder: Path) -> tuple[str, str] | None:
-    """The fault of a command that cannot be started confined, and advice: it is the shim of a version manager (pyenv,
-    asdf, mise, ...), which looks in the user's own files for the program that it starts then; None for any other.
+    """Detect a command that cannot start confined, with advice: the shim of a version manager (pyenv, asdf, mise, ...)
+    searches the user's own files for the real program; None for any other.
     """
-    path = located(command, folder)
+    path = locate(command, folder)
     manager = None if path is None else _manager_of(path)
     if path is None or manager is None:
         return None
     name = Path(path).name
     return (
-        f"`{command}` is a shim of {manager}: it looks for the program that it starts in files which are hidden here",
+        f"`{command}` is a shim of {manager}: it finds the real program through files that are hidden here",
         f"name that program with its path; `{manager} which {name}` prints it",
     )
 
 
 def _manager_of(path: str) -> str | None:
-    """The version manager whose shim a program is."""
+    """Name the version manager of a shim."""
     real = Path(os.path.realpath(path))
     if (manager := _LINKED_SHIMS.get(real.name)) is not None and real.name != Path(path).name:
         return manager
@@ -104,12 +104,12 @@ def _manager_of(path: str) -> str | None:
 
 
 def is_of_system(path: str) -> bool:
-    """Tell whether it lies in the folders of the system that every process sees."""
+    """Tell whether it lies in the system's folders that every process sees."""
     return any(covers(one, path) for one in SYSTEM)
 
 
 def script_of(command: str, args: Sequence[str], folder: Path) -> str | None:
-    """The script that an interpreter is given, absolute; None for any other program and where there is none."""
+    """Find the script of an interpreter, as an absolute path; None for other programs, or without a script."""
     if not _SCRIPTED.fullmatch(Path(command).name):
         return None
     words = iter(args)
@@ -134,7 +134,7 @@ def _of_program(path: str, guarded: Guarded, steps: int) -> Iterator[str]:
     for environment in environments:
         if not guarded.refuses(environment):
             yield environment
-            yield from (folder for folder in _named_in(environment) if not guarded.refuses(folder, strict=True))
+            yield from (folder for folder in _project_folders(environment) if not guarded.refuses(folder, strict=True))
         if (base := _base_of(environment)) is not None and not guarded.refuses(base):
             yield base
     if not environments and (prefix := _prefix_of(real)) is not None and not guarded.refuses(prefix):
@@ -152,7 +152,7 @@ def _of_script(script: str, guarded: Guarded) -> Iterator[str]:
 
 
 def _environment_of(path: str) -> str | None:
-    """The virtual environment that a program lies in."""
+    """Find the virtual environment of a program."""
     folder = Path(path).parent
     for one in (folder, folder.parent):
         if (one / "pyvenv.cfg").is_file():
@@ -160,8 +160,8 @@ def _environment_of(path: str) -> str | None:
     return None
 
 
-def _named_in(environment: str) -> Iterator[str]:
-    """The folders beside a virtual environment whose modules it has, too: of projects installed to be worked on."""
+def _project_folders(environment: str) -> Iterator[str]:
+    """Yield the folders of projects in development that a virtual environment includes."""
     for file in sorted(Path(environment).glob("lib/python3*/site-packages/*.pth")):
         with file.open(encoding="utf-8", errors="replace") as stream:
             lines = stream.read(_MOST_NAMED).splitlines()
@@ -169,7 +169,7 @@ def _named_in(environment: str) -> Iterator[str]:
 
 
 def _base_of(environment: str) -> str | None:
-    """The installation that a virtual environment was made with."""
+    """Find the installation behind a virtual environment."""
     try:
         lines = Path(environment, "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -187,7 +187,7 @@ def _python_prefix(binaries: str) -> str | None:
 
 
 def _prefix_of(real: str) -> str | None:
-    """The folder of an installation that is whole in itself: of Python, of Node, or one of ``/opt``."""
+    """Find a self-contained installation: of Python, of Node, or one of ``/opt``."""
     binaries = Path(real).parent
     if covers("/opt", real):
         return str(Path(*Path(real).parts[:3]))
@@ -208,20 +208,20 @@ def _prefix_of(real: str) -> str | None:
 
 
 def _modules_of(real: str) -> Path | None:
-    """The packages of Node among which a file lies."""
+    """Find the packages of Node around a file."""
     found = [folder for folder in Path(real).parents if folder.name == "node_modules"]
     return found[-1] if found else None
 
 
 def _package_of(script: str) -> Path | None:
-    """The package of Node that a script belongs to: what it needs lies beside it."""
+    """Find the package of Node around a script, which contains the script's needs."""
     if Path(script).suffix not in {".js", ".mjs", ".cjs"}:
         return None
     return next((folder for folder in list(Path(script).parents)[:3] if (folder / "package.json").is_file()), None)
 
 
 def _interpreter_of(path: str) -> str | None:
-    """The program that runs a script, as its first line says."""
+    """Find the program in a script's first line."""
     try:
         with Path(path).open("rb") as stream:
             first = stream.readline(_MOST_FIRST_LINE)
@@ -237,13 +237,13 @@ def _interpreter_of(path: str) -> str | None:
 
 
 def _homes() -> tuple[str, ...]:
-    """The home folders of users, this one's and those beside it."""
+    """List the home folders of users, this one's and those beside it."""
     home = os.path.realpath(Path.home())
     return (home, f"{home}/.local", f"{home}/.config", f"{home}/.cache", "/root", "/home")
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Without those that lie in another one of them."""
+    """Drop the paths that lie in another one of them."""
     found: list[str] = []
     for path in sorted(paths):
         if not any(covers(one, path) for one in found):
@@ -252,11 +252,11 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def propose_places(catalog: Catalog, folder: Path, sources: Mapping[str, str]) -> dict[str, PlaceUse]:
-    """The places that the command line of a server names: existing folders and files among its arguments, and its
-    ``cwd``. ``sources``: their folders by id, which stand for them.
+    """Propose the places that a server's command line names: existing folders and files among its arguments, and its
+    ``cwd``. ``sources``: folders by id, which replace them.
 
-    To be read, but for a server whose name says that it is there to write. Never a home folder or one above, never
-    the system's; not its own script. A person accepts them.
+    They are readable; writable for a server whose name says that it writes. Never a home folder or one above, never the
+    system's, never its own script. A person accepts them.
     """
     start = folder / (catalog.cwd or ".")
     script = script_of(catalog.command or "", catalog.args, start)
@@ -276,7 +276,7 @@ def propose_places(catalog: Catalog, folder: Path, sources: Mapping[str, str]) -
 
 
 def as_written(path: str, folder: Path) -> str:
-    """A real path as a policy in ``folder`` writes it as a place."""
+    """Return a real path in the form of a place for a policy in ``folder``."""
     top = os.path.realpath(folder)
     if not covers(top, path):
         return path
@@ -285,7 +285,7 @@ def as_written(path: str, folder: Path) -> str:
 
 
 def _words(args: Sequence[str], start: Path) -> Iterator[str]:
-    """The arguments, or what stands behind a ``=`` in them, that are something on disk."""
+    """Yield the arguments, or their ends behind a ``=``, that exist on disk."""
     behind_option = False
     for word in args:
         is_option = word.startswith("-")

@@ -1,6 +1,6 @@
-"""The confinement of each process that a workspace may start, and the changes that come back from its copies.
+"""The confinement of each process that a workspace may start, and the changes from its private copies.
 
-The same value as long as nothing of it changed, so that whoever keeps a process for one need only compare.
+An unchanged confinement stays the same value, so that the owner of a process need only compare.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from gatewright.policy.verdict import Action
 from gatewright.record.process import renew_after_fork
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
 from gatewright.workspace.attachment import Attachments
-from gatewright.workspace.commandfiles import Guarded, located, program_files, shim_fault
+from gatewright.workspace.commandfiles import Guarded, locate, program_files, shim_fault
 from gatewright.workspace.location import closed_places
 
 _OURS = ("PATH", "HOME")
-"""Variables that a room gives itself, whatever a catalog names."""
+"""Variables that a room sets itself, whatever a catalog names."""
 _USUAL = ("LANG",)
-"""Variables that every process gets."""
+"""Variables of every process."""
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _Key = tuple[str, str | None]
 
 
 class Confinements:
-    """Those of one workspace. ``closed``: what no process sees, ``fixed``: what none changes, beside what is policy."""
+    """The confinements of one workspace. ``closed``: hidden, ``fixed``: read-only in each, beside the policy."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class Confinements:
         self._made: dict[_Key, tuple[Policy, object, Confinement]] = {}
 
     def of(self, agent_id: str, catalog_id: str | None) -> Confinement | None:
-        """The confinement of what runs the tools of a catalog when it serves the agent, or (None) of the agent's shell
-        commands. The module of a catalog has no network and no variables.
+        """Return the confinement of a catalog's process for an agent, or (None) of the agent's shell commands. A
+        catalog's module has no network and no variables.
 
-        An empty ``agent_id``: when it serves no agent and is asked what its tools are, without a host. None where
-        nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog. Raises
-        WorkspaceError for an agent or a catalog that is not there.
+        An empty ``agent_id``: the process only lists its tools, for no agent, without a host. None if nothing is
+        confined: under ``confine = "none"``, and for a catalog without its own process. Raises WorkspaceError for an
+        unknown agent or catalog.
         """
         policy, mark = self._policy(), self._attachments.mark
         agent = policy.agents.get(agent_id) if agent_id else Agent("")
@@ -85,10 +85,10 @@ class Confinements:
     def of_program(
         self, agent_id: str, words: Sequence[str], start: Path, places: Mapping[str, PlaceUse]
     ) -> Confinement:
-        """The confinement of a program that somebody runs in ``start`` under the policy of an agent: what holds for its
-        shell commands, with ``places`` (sources by id, and folders) and what the program needs to start.
+        """Return the confinement of a program that a person runs in ``start`` under an agent's policy: that of its
+        shell commands, with ``places`` (sources by id, and folders) and the program's own needs.
 
-        Raises WorkspaceError for an agent or a place that is not there.
+        Raises WorkspaceError for an unknown agent or place.
         """
         policy = self._policy()
         agent = policy.agents.get(agent_id)
@@ -99,12 +99,12 @@ class Confinements:
         for place, use in places.items():
             path = where.sources.get(place) or os.path.realpath(start / place)
             if place in where.refused or not Path(path).exists():
-                raise WorkspaceError(f"no source and no file is called `{place}`")
+                raise WorkspaceError(f"no source or file is called `{place}`")
             given[path] = use
         if (fault := shim_fault(words[0], start)) is not None:
             raise WorkspaceError(": ".join(fault))
         guarded = Guarded((os.path.realpath(self._folder), *where.closed), tuple(where.sources.values()))
-        program = located(words[0], start)
+        program = locate(words[0], start)
         own = "" if program is None else f"{Path(program).parent}:"
         names = ("LANG", "TERM", "COLORTERM", "TZ")
         return replace(
@@ -132,7 +132,7 @@ class Confinements:
         top = os.path.realpath(self._folder)
         guarded = Guarded((top, *where.closed, *where.roots.values()), tuple(where.sources.values()))
         command = catalog.command or ""
-        program = located(command, start)
+        program = locate(command, start)
         own = "" if program is None else f"{Path(program).parent}:"
         names = (*_USUAL, *(name for name in catalog.env if name not in _OURS))
         files = ServerFiles(
@@ -156,8 +156,8 @@ class Confinements:
 
 
 def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequence[Path]) -> Confinement | None:
-    """The confinement of the process of a policy's server in ``folder`` that nobody has opened, only to be asked what
-    its tools are: its folders among the places, to be read, and no source.
+    """Return the confinement of an unopened policy's server in ``folder`` that only lists its tools: its folders among
+    the places, read-only, and no source.
     """
     if not catalog.is_confined:
         return None
@@ -176,20 +176,20 @@ def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequenc
 
 
 def _real(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Each as it is called and without links, once."""
+    """Return each path as written and without links, once."""
     return tuple(dict.fromkeys(one for path in paths for one in (str(path), os.path.realpath(path))))
 
 
 _CLOSE_S = 5.0
 _UNANSWERED = frozenset({"approval-timed-out", "approval-unavailable"})
-"""Codes of answers after which nobody is asked any more."""
+"""Codes of answers that end all further questions."""
 _DONE = {Action.APPEND: "wrote", Action.OVERWRITE: "overwrote", Action.DELETE: "deleted"}
 
 
 class CopyReturns:
-    """Makes a `WriteBack` for each room with copies. ``kept``: the folder for what is not written back.
+    """The maker of a `WriteBack` for each room with copies. ``kept``: the folder for changes that stay out.
 
-    ``now`` says what holds for the server of a catalog that serves an agent; it may raise WorkspaceError.
+    ``now`` returns the present confinement of a catalog's server for an agent; it may raise WorkspaceError.
     """
 
     def __init__(
@@ -205,14 +205,14 @@ class CopyReturns:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child of a fork asks nothing that its parent asks."""
+        """Start afresh in the child of a fork, without the parent's questions."""
         self._working: set[asyncio.Task[None]] = set()
         self._asking: set[asyncio.Task[Approval]] = set()
 
     def of_server(self, confinement: Confinement, served: Collection[str]) -> WriteBack:
-        """For the process of a server: nobody waits for what is asked, and edits count that were made meanwhile.
+        """Return the write-back for a server's process: nobody waits for the answers, and later edits count.
 
-        ``served``: the agents whose calls it served, once it ended.
+        ``served``: the agents whose calls it served until its end.
         """
 
         def now() -> tuple[Confinement, ...]:
@@ -222,25 +222,25 @@ class CopyReturns:
                 return tuple(one for one in found if one is not None) if None not in found else ()
             return ()
 
-        def told(what: GivenBack) -> None:
+        def record(what: GivenBack) -> None:
             self._record(_agents(confinement, served)[0], confinement.subject, what)
 
-        return WriteBack(confinement, self._kept, _Operator(self, confinement, served), told=told, now=now)
+        return WriteBack(confinement, self._kept, _Operator(self, confinement, served), told=record, now=now)
 
     def of_program(self, confinement: Confinement, heard: Callable[[GivenBack], None]) -> WriteBack:
-        """For a program that ends with this process, so that nobody is asked; ``heard`` is told what became of it."""
+        """Return the write-back for a program that ends with this process, so nobody is asked; ``heard`` gets all."""
 
-        def told(what: GivenBack) -> None:
+        def record(what: GivenBack) -> None:
             self._record(confinement.agent_id, confinement.subject, what)
             heard(what)
 
-        return WriteBack(confinement, self._kept, told=told)
+        return WriteBack(confinement, self._kept, told=record)
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Carry out what asks in the loop thread."""
-        loop_thread().begin(self._carried_out(work))
+        """Run the asking work in the loop thread."""
+        loop_thread().begin(self._carry_out(work))
 
-    async def _carried_out(self, work: Coroutine[None, None, None]) -> None:
+    async def _carry_out(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)
         self._working.add(task)
         try:
@@ -253,7 +253,7 @@ class CopyReturns:
         return not self._is_closed and await self._broker.is_attended()
 
     async def answer(self, request: ApprovalRequest) -> Approval:
-        """The operator's answer. Raises NobodyAnswered."""
+        """Return the operator's answer. Raises NobodyAnswered."""
         if self._is_closed:
             raise NobodyAnswered("the workspace is closed")
         task = asyncio.ensure_future(self._broker(request))
@@ -267,7 +267,7 @@ class CopyReturns:
         return await asyncio.to_thread(self._broker.used, approval) if approval.grant_id else approval
 
     def close(self) -> None:
-        """Withdraw what is asked; it waits for a file that is being written, for a few seconds at most."""
+        """Withdraw the questions; wait for an unfinished write, a few seconds at most."""
         self._is_closed = True
         if self._working:
             with suppress(TimeoutError):
@@ -280,17 +280,17 @@ class CopyReturns:
             await asyncio.wait(working)
 
     def _record(self, agent_id: str, subject: str, what: GivenBack) -> None:
-        with suppress(AuditUnavailable):  # it is done, and no call is made before the log can be written again
+        with suppress(AuditUnavailable):  # it has happened, and calls stop until the log works again
             self._audit.append([AuditEntry(RowKind.COPY_RETURNED, "", agent_id, "", subject, body=what.to_json())])
 
 
 def _agents(confinement: Confinement, served: Collection[str]) -> list[str]:
-    """The agents whose calls a process served, else whom it was started for; at least one name, which may be empty."""
+    """List the agents whose calls a process served, else its owner; at least one name, which may be empty."""
     return sorted(served) or [confinement.agent_id]
 
 
 class _Operator:
-    """Asks about what the processes of one room changed."""
+    """The operator's approval of changes by one room's processes."""
 
     def __init__(self, returns: CopyReturns, confinement: Confinement, served: Collection[str]) -> None:
         self._confinement, self._served = confinement, served

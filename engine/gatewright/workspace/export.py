@@ -1,4 +1,4 @@
-"""What an export consists of: texts by file name, and the folders that the policy names. It edits nothing."""
+"""The parts of an export: texts by file name, and the folders that the policy names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.policyfile import carries, render_pattern, write_policy_text
-from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolved
+from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolve_base
 
 if TYPE_CHECKING:
     from gatewright.base.problem import Address, Place
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @frozen
 class BoundPath:
-    """A path of a policy that means something on this computer alone; ``place``: where it stands in the file."""
+    """A path of a policy that is valid on this computer only; ``place``: its position in the file."""
 
     path: str
     what: str
@@ -28,20 +28,20 @@ class BoundPath:
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
-        return f"{where}`{self.path}`, {self.what}, leads to this computer and means nothing on another"
+        return f"{where}`{self.path}`, {self.what}, is valid on this computer only"
 
 
 def bound_paths(policy: Policy, folder: Path, place: Callable[[Address], Place | None]) -> tuple[BoundPath, ...]:
-    """The paths of a policy in ``folder`` that are absolute or lead out of it, in the order of the policy."""
+    """List the paths of a policy in ``folder`` that are absolute or lead out of it, in the order of the policy."""
     return tuple(
         BoundPath(path, what, place(address))
         for path, what, address in _paths(policy)
-        if _is_absolute(path) or not is_inside(resolved(path, folder), folder)
+        if _is_absolute(path) or not is_inside(resolve_base(path, folder), folder)
     )
 
 
 def _paths(policy: Policy) -> Iterator[tuple[str, str, Address]]:
-    """A text that may be a path, its owner, and its address."""
+    """Yield each text that may be a path, with its owner and address."""
     for name, path in policy.roots.folders.items():
         yield path, f"the root `{name}`", ("workspace", "roots", name)
     for source in policy.sources:
@@ -65,18 +65,18 @@ def _is_absolute(path: str) -> bool:
 
 
 def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) -> dict[str, str]:
-    """File name to text: the policy as it stands, or one Pattern file per agent that has a tool."""
+    """Return texts by file name: the policy unchanged, or one Pattern file for each agent with a tool."""
     if dialect == "gatewright":
         return {POLICY_NAME: text}
     if dialect != "pattern":
-        raise NotSupported(f"no dialect `{dialect}` (there are: gatewright, pattern)")
+        raise NotSupported(f"no dialect `{dialect}` (known are gatewright, pattern)")
     left_out = not_exported(policy, dialect)
     carried = [agent_id] if agent_id else [one for one in policy.agents if one not in left_out]
     return {f"{one}.toml": render_pattern(policy, one) for one in carried}
 
 
 def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
-    """The agents that have no file of their own in the dialect, as they have no tool; all stand in our own."""
+    """List the agents without their own file in the dialect, since they have no tool; our dialect has all."""
     if dialect != "pattern":
         return ()
     return tuple(one for one, agent in policy.agents.items() if not carries(policy, agent))
@@ -85,7 +85,7 @@ def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
 def write_export(
     folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
 ) -> tuple[Path, ...]:
-    """Write the texts, and the manifests and relative folders that they name, so that the export loads where it is."""
+    """Write the texts, and the manifests and relative folders that they name, so that the export loads from there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
@@ -106,12 +106,12 @@ def write_export(
 def write_copy(
     path: Path, text: str, workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
 ) -> tuple[Path, ...]:
-    """Write the text as a new policy file, and beside it what `write_export` adds. Nothing that is there is replaced.
+    """Write the text as a new policy file with the extras of `write_export`, without replacing anything.
 
-    Raises WorkspaceError, before anything is written where something is in the way.
+    Raises WorkspaceError, before any write, if something is in the way.
     """
     if os.path.lexists(path):
-        raise WorkspaceError(f"`{path}` was not saved: a file of that name is there already")
+        raise WorkspaceError(f"`{path}` was not saved: a file of that name exists already")
     folder = path.parent
     lacking: dict[str, bytes] = {}
     if folder.resolve() != workspace.resolve():

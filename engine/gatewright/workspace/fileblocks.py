@@ -1,4 +1,4 @@
-"""What the sources in force say of the blocks that stand for their files: level, line ends, size."""
+"""The sources' rules for the blocks of their files: level, line ends, size."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SourceTexts:
         self._sources = sources
 
     def level(self, record: BlockRecord) -> Permission:
-        """The level of the file; none where no running source has it."""
+        """Return the level of the file; none unless a running source has it."""
         return self._sources.level_of_label(record.label).permission
 
     def fit_line_ends(self, text: str, edit: Edit) -> Edit:
-        """The edit with the line ends of the text, as the sources themselves do it."""
+        """Give the edit the line ends of the text, like the sources themselves."""
         from gatewright.blocks.edit import Append, Replace
 
         match edit:
@@ -42,18 +42,18 @@ class SourceTexts:
                 return edit
 
     def check(self, record: BlockRecord, text: str) -> None:
-        """Raises ToolFailure for a text that is none, or larger than the source takes."""
+        """Raises ToolFailure for invalid text, and for more than the source takes."""
         source = self._sources.get(record.source_id)
         if source is None:
             raise ToolFailure("the source of this file is not attached any more", code="no-source")
         encode_text(text, source.source.max_file_bytes)
 
     def is_inner(self, record: BlockRecord) -> bool:
-        """Whether it is the text that a file had when its block was last in step."""
+        """Tell whether it is the base text that a file and its block last had in common."""
         return is_base_label(record.label)
 
 
 def agent_blocks(shelf: Shelf, sources: SourceManager) -> AgentBlocks:
-    """The blocks of all agents under the levels of these sources."""
+    """Return the blocks of all agents under the levels of these sources."""
     texts = SourceTexts(sources)
     return AgentBlocks(shelf, levels=texts.level, files=texts)

@@ -1,8 +1,8 @@
-"""Folders copied below another root, as a disposable copy needs them: by clones where the file system has them.
+"""Copies of folders below another root for a disposable copy, by clones where the file system has them.
 
-Each folder is opened from the one above it and never through a link, so that what is copied is what the sources hold.
-Links stay links but lead nowhere outside the copy; a file with a second name (hard link) is there, empty and with a
-second name; pipes, sockets and devices are left out; what cannot be read is there, empty and just as unreadable.
+It opens each folder from the one above and never through a link, so that it copies exactly what the sources hold. Links
+stay links but lead nowhere outside the copy; a hard link becomes an empty file with a second name; it omits pipes,
+sockets and devices; an unreadable entry becomes an empty, unreadable one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
-"""Bytes that are really copied; clones share theirs with the original and do not count."""
+"""Limit of really copied bytes; clones share their bytes with the original and do not count."""
 MAX_COPY_FILES = 250_000
 MAX_COPY_DEPTH = 128
 MAX_NAMED = 20
@@ -33,12 +33,12 @@ NOWHERE, _SECOND_NAME = "outside", "second-name"
 
 
 class CopyCancelled(WorkspaceError):
-    """Whoever asked for the copy does not want it any more; nothing of it is left."""
+    """The caller cancelled the copy; nothing of it remains."""
 
 
 @frozen
 class CopyWatch:
-    """``cancelled`` is asked before every entry and piece, ``progress`` told the files and bytes after every file."""
+    """``cancelled`` is called before every entry and piece, ``progress`` with files and bytes after every file."""
 
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[int, int], None] = lambda files, size: None  # noqa: ARG005 - nobody watches
@@ -51,10 +51,10 @@ class CopyWatch:
 
 @frozen
 class Copied:
-    """What became of a copy. ``cloned``: files that share their bytes with the original.
+    """The result of a copy. ``cloned``: files that share their bytes with the original.
 
-    ``links_cut``: links that led outside and lead nowhere now. ``unread``: what could not be read, and stands empty;
-    of both at most the first twenty, by relative path.
+    ``links_cut``: links that led outside and now lead nowhere. ``unread``: unreadable entries, empty in the copy; of
+    both at most the first twenty, by relative path.
     """
 
     files: int
@@ -65,7 +65,7 @@ class Copied:
 
 
 def clone(source: int, target: int) -> bool:
-    """Let an empty file share the bytes of another one, until one of them is written. False where that cannot be."""
+    """Let an empty file share the bytes of another until a write to either. False if impossible."""
     if sys.platform != "linux":
         return False
     import fcntl
@@ -81,7 +81,7 @@ def clone(source: int, target: int) -> bool:
 
 @dataclass(slots=True)
 class FolderCopy:
-    """One run of copying from below ``origin`` (a real path) to below ``target``, and what it may still take."""
+    """One run of copying from below ``origin`` (a real path) to below ``target``, with its limits."""
 
     origin: Path
     target: Path
@@ -97,7 +97,7 @@ class FolderCopy:
     _unread: list[str] = field(default_factory=list[str])
 
     def copy(self, bases: Sequence[BaseFolder]) -> Copied:
-        """Copy these folders, each once, whole. Raises WorkspaceError, OSError."""
+        """Copy these folders, each once and whole. Raises WorkspaceError, OSError."""
         paths = {Path(base.path): base for base in bases}
         for path in paths:
             if not path.is_relative_to(self.origin):
@@ -107,12 +107,12 @@ class FolderCopy:
             if not inside_another and path.is_dir():
                 target = self.target / path.relative_to(self.origin)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                with _opened(base) as folder:
+                with _open_base(base) as folder:
                     self._folder(folder, path, target, MAX_COPY_DEPTH)
         return Copied(self._files, self._bytes, self._cloned, tuple(self._links_cut), tuple(self._unread))
 
     def spend(self, size: int) -> None:
-        """Take bytes off what may be copied. Raises WorkspaceError."""
+        """Count bytes against the limit. Raises WorkspaceError."""
         self._bytes += size
         if self._bytes > MAX_COPY_BYTES:
             limit = f"{MAX_COPY_BYTES // 1024 // 1024} MiB"
@@ -122,7 +122,7 @@ class FolderCopy:
             )
 
     def _folder(self, folder: int, origin: Path, target: Path, depth: int) -> None:
-        """``folder``: a descriptor of the folder that was found at ``origin``, which only names it from now on."""
+        """``folder``: an open descriptor of the folder found at ``origin``, which only names it from now on."""
         if depth == 0:
             raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
         target.mkdir(exist_ok=True)
@@ -180,7 +180,7 @@ class FolderCopy:
     def _content(self, source: int, goal: Path) -> None:
         status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode):
-            return  # another thing took its place meanwhile
+            return  # something else took its place meanwhile
         if status.st_nlink > 1:
             self._second_name(goal)
             return
@@ -197,7 +197,7 @@ class FolderCopy:
             os.close(target)
 
     def _second_name(self, goal: Path) -> None:
-        """An empty file with a second name beside the copy: refused by the tools as the original is."""
+        """Make an empty file with a second name beside the copy: the tools refuse it like the original."""
         other = self.target.parent / _SECOND_NAME
         try:
             other.touch()
@@ -205,7 +205,7 @@ class FolderCopy:
         except OSError as error:
             if error.errno != errno.EMLINK:
                 raise
-            other.unlink()  # it has as many names as a file may have
+            other.unlink()  # the file has its maximum of names
             other.touch()
             goal.hardlink_to(other)
 
@@ -215,7 +215,7 @@ class FolderCopy:
         return self._tries_clones
 
     def _link(self, folder: int, origin: Path, goal: Path) -> None:
-        """The same link where it stays inside; else one that leads to a place that is not there, outside as well."""
+        """Make the same link if it stays inside; else one that leads to a missing place, outside as well."""
         try:
             written = Path(os.readlink(origin.name, dir_fd=folder))
         except OSError as error:
@@ -236,7 +236,7 @@ class FolderCopy:
 
 
 def _open(name: str, flags: int, folder: int) -> int | None:
-    """A descriptor of an entry; None where it went, or became another thing, since its folder was read."""
+    """Open an entry; None if it vanished or changed its type since the reading of its folder."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
@@ -246,7 +246,7 @@ def _open(name: str, flags: int, folder: int) -> int | None:
 
 
 @contextmanager
-def _opened(base: BaseFolder) -> Generator[int]:
+def _open_base(base: BaseFolder) -> Generator[int]:
     try:
         descriptor = base.open()
     except ToolFailure as failure:

@@ -1,4 +1,4 @@
-"""The gateway: agents of a workspace served to MCP clients, on standard input and output or over HTTP."""
+"""The gateway: it serves a workspace's agents to MCP clients, on standard input and output or over HTTP."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STDIO_SESSION = "stdio"
 WATCH_S = 0.25
-"""How often policy, tokens and sessions are looked after."""
+"""Interval of checks of policy, tokens and sessions."""
 _MOST_SESSIONS = 20
 _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """A workspace that is being served. ``tell`` is given lines for the operator, to be printed.
+    """A workspace in service. ``tell`` gets lines to print for the operator.
 
-    Raises AuditUnavailable where a log exists that cannot be continued.
+    Raises AuditUnavailable for a log that cannot be continued.
     """
 
     def __init__(self, workspace: Workspace, tell: Callable[[str], None]) -> None:
@@ -48,10 +48,10 @@ class Gateway:
         self._told: ServingProcess | None = None
 
     async def serve_stdio(self, agent_id: str, session_id: str | None = None) -> None:
-        """Serve one agent on standard input and output, until the client closes its end or the process is to end.
+        """Serve one agent on standard input and output, until the client closes its end or the process must end.
 
-        Raises WorkspaceError for an unknown agent and a session that cannot be had, and KeyboardInterrupt, once all is
-        put away, for SIGINT.
+        Raises WorkspaceError for an unknown agent or an unavailable session, and KeyboardInterrupt for SIGINT, after
+        all is stored.
         """
         self._workspace.view(agent_id)
         with _stop_signals() as stopped:
@@ -62,10 +62,10 @@ class Gateway:
         _raise_interrupt(stopped)
 
     async def serve_http(self, tokens: TokenBook, host: str, port: int, names: tuple[str, ...] = ()) -> None:
-        """Serve every agent that a token is bound to, until the process is to end; the address is told.
+        """Serve every agent with a token until the process must end; report the address.
 
-        ``names``: by which the gateway is known besides ``host`` and loopback. Raises WorkspaceError, and
-        KeyboardInterrupt, once all is put away, for SIGINT.
+        ``names``: further names of the gateway besides ``host`` and loopback. Raises WorkspaceError, and
+        KeyboardInterrupt for SIGINT, after all is stored.
         """
         listening = listen(host, port)
         doors = _Doors(self, tokens, (*LOOPBACK, host, *names))
@@ -81,17 +81,17 @@ class Gateway:
         _raise_interrupt(stopped)
 
     def open_door(self, token: Token, session: Session, names: tuple[str, ...]) -> TokenDoor:
-        """The door of a token, whose calls count in ``session``."""
+        """Open the door of a token, whose calls count in ``session``."""
         caller = Caller(token.agent_id, session, token.user_id, token.elicit, token.token_id)
         return TokenDoor(self._agent_server(caller), security_of(names))
 
     def forget(self, agent: AgentServer) -> None:
-        """Nobody is connected to it any more."""
+        """Drop an agent without connections."""
         self._agents.remove(agent)
 
     @asynccontextmanager
-    async def kept_session(self, session_id: str, agent_id: str) -> AsyncGenerator[Session]:
-        """A session of the agent for this process alone, kept on disk all along. Raises WorkspaceError."""
+    async def hold_session(self, session_id: str, agent_id: str) -> AsyncGenerator[Session]:
+        """Hold a session of the agent for this process alone, and save it all along. Raises WorkspaceError."""
         store = self._workspace.sessions
         async with store.hold(session_id, agent_id=agent_id, patience_s=0.0) as session:
             keeping = asyncio.ensure_future(_keep(store, session))
@@ -108,13 +108,13 @@ class Gateway:
         return made
 
     async def _stdio_session(self, stack: AsyncExitStack, agent_id: str, session_id: str | None) -> Session:
-        """The named session, else the usual one of the agent; if another process has that, the next that is free."""
+        """Return the named session, else the agent's usual one; if another process has that, the next free one."""
         if session_id is not None:
-            return await stack.enter_async_context(self.kept_session(session_id, agent_id))
+            return await stack.enter_async_context(self.hold_session(session_id, agent_id))
         for number in range(1, _MOST_SESSIONS + 1):
             name = STDIO_SESSION if number == 1 else f"{STDIO_SESSION}-{number}"
             with suppress(SessionConflict):
-                return await stack.enter_async_context(self.kept_session(name, agent_id))
+                return await stack.enter_async_context(self.hold_session(name, agent_id))
         raise WorkspaceError(f"{_MOST_SESSIONS} processes serve the agent `{agent_id}` already")
 
     def _process(self, transport: str, address: str = "") -> ServingProcess:
@@ -122,14 +122,14 @@ class Gateway:
         return ServingProcess(new_id("serving"), policy, os.getpid(), transport, address, (), time.time())
 
     async def _watch(self, process: ServingProcess, agents: Callable[[], tuple[str, ...]]) -> None:
-        """Take over what changes on disk, and tell the clients whose tools are others then; say who is connected."""
+        """Take over changes on disk, notify the clients with other tools, and report the connected ones."""
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
         known = None if self._workspace.changed_outside() else _signature(self._workspace)
         seen = known
         try:
             while True:
                 now = _signature(self._workspace)
-                if now != known and now == seen:  # it has come to rest: an editor may write in several steps
+                if now != known and now == seen:  # no more changes: an editor may write in several steps
                     await self._reload()
                     known = now
                 seen = now
@@ -143,13 +143,13 @@ class Gateway:
                     try:
                         await unbroken(asyncio.ensure_future(asyncio.to_thread(self._workspace.serving.tell, serving)))
                     except WorkspaceError as error:
-                        _log.warning("others cannot see who is served: %s", error)
+                        _log.warning("other processes cannot see the served agents: %s", error)
                 await asyncio.sleep(WATCH_S)
         finally:
             leave()
 
     async def _reload(self) -> None:
-        """Read the policy again; with errors the last good one stays, which the alarm tells."""
+        """Read the policy again; after errors the last good one stays, and the alarm reports that."""
         try:
             await asyncio.to_thread(self._workspace.reload)
         except GatewrightError as error:
@@ -163,7 +163,7 @@ class Gateway:
 
 
 class _Doors:
-    """The doors of the tokens that were used so far. Each is opened, held and closed by a task of its own."""
+    """The doors of the used tokens. Its own task opens, holds and closes each."""
 
     def __init__(self, gateway: Gateway, tokens: TokenBook, names: tuple[str, ...]) -> None:
         self._gateway = gateway
@@ -173,7 +173,7 @@ class _Doors:
         self._owners: set[asyncio.Task[None]] = set()
 
     async def find(self, secret: str) -> TokenDoor | None:
-        """The door of the token that was shown. Raises WorkspaceError where it cannot be opened."""
+        """Return the door of the presented token. Raises WorkspaceError if it cannot be opened."""
         token = self._tokens.find(secret)
         if token is None:
             return None
@@ -186,17 +186,17 @@ class _Doors:
         return await asyncio.shield(door)
 
     def agents(self) -> tuple[str, ...]:
-        """The agents of the tokens; doors of tokens that are there no more are closed."""
+        """List the agents of the tokens, and close the doors of removed tokens."""
         try:
             known = {token.token_id: token.agent_id for token in self._tokens.list()}
         except WorkspaceError:
-            return ()  # then no request finds its token either
+            return ()  # no request finds its token then
         for token_id in self._doors.keys() - known.keys():
             self._close(token_id)
         return tuple(dict.fromkeys(known.values()))
 
     async def close(self) -> None:
-        """Close every door, and wait until all sessions are kept."""
+        """Close every door, and wait until all sessions are saved."""
         for token_id in tuple(self._doors):
             self._close(token_id)
         if self._owners:
@@ -208,7 +208,7 @@ class _Doors:
 
     async def _own(self, token: Token, opened: asyncio.Future[TokenDoor]) -> None:
         try:
-            async with self._gateway.kept_session(token.token_id, token.agent_id) as session:
+            async with self._gateway.hold_session(token.token_id, token.agent_id) as session:
                 door = self._gateway.open_door(token, session, self._names)
                 try:
                     await door.run(lambda: opened.set_result(door))
@@ -233,7 +233,7 @@ async def _serve_streams(agent: AgentServer) -> None:
 
 
 async def _keep(store: SessionStore, session: Session) -> None:
-    """Save the session whenever something was counted in it; what cannot be saved now is tried again."""
+    """Save the session after every count in it; retry a failed save."""
     kept = session.facts()
     while True:
         await asyncio.sleep(WATCH_S)
@@ -247,7 +247,7 @@ async def _keep(store: SessionStore, session: Session) -> None:
 
 
 def _signature(workspace: Workspace) -> tuple[object, ...]:
-    """What tells that one of the files of the policy was written."""
+    """Return values that change with any write to the policy's files."""
     facts: list[object] = []
     for path in workspace.files:
         try:
@@ -259,7 +259,7 @@ def _signature(workspace: Workspace) -> tuple[object, ...]:
 
 
 async def _until(stopped: asyncio.Future[int], *works: Awaitable[None]) -> None:
-    """Until one of the works ends, or the process is to end; then the others are cancelled."""
+    """Wait until one of the works ends or the process must end; then cancel the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     await asyncio.wait({*tasks, stopped}, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -271,11 +271,11 @@ async def _until(stopped: asyncio.Future[int], *works: Awaitable[None]) -> None:
 
 @contextmanager
 def _stop_signals() -> Generator[asyncio.Future[int]]:
-    """Done, with the number of the signal, as soon as the process is asked to end."""
+    """A future with the number of the signal that asks the process to end."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
     signals = (signal.SIGTERM, signal.SIGINT)
-    with suppress(NotImplementedError):  # on Windows Ctrl-C is raised instead
+    with suppress(NotImplementedError):  # Windows raises Ctrl-C instead
         for number in signals:
             loop.add_signal_handler(number, lambda number=number: stopped.done() or stopped.set_result(number))
     try:

@@ -1,4 +1,4 @@
-"""What an open workspace has read and what was edited since: enough to have the same one in another process."""
+"""The state of an open workspace as read and edited: enough to rebuild it in another process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceImage:
-    """``text``: what the policy file held when it was read or saved, ``saved`` the policy that it says, ``policy`` the
-    one as edited now. ``manifests``: what the catalogs' files held when they were read, by the path in the policy.
+    """``text``: the policy file's content when read or saved, ``saved`` the policy in it, ``policy`` the present edited
+    one. ``manifests``: the content of the catalogs' files when read, by the path in the policy.
 
-    ``folders``: where the state and the keys are. ``late``: what of the program's tools came and went since the start.
+    ``folders``: the folders of the state and the keys. ``late``: the program's tools that came and went since the
+    start.
     """
 
     policy_path: Path
@@ -29,7 +30,7 @@ class WorkspaceImage:
     late: LateTools
 
     def is_read_alike(self, other: WorkspaceImage) -> bool:
-        """Whether both were read from the same files with the same contents, whatever was edited or saved since."""
+        """Tell whether both were read from the same files with the same content, whatever edits or saves came since."""
         return all(
             getattr(self, name) == getattr(other, name) for name in ("policy_path", "folders", "manifests", "late")
         )

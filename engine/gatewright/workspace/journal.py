@@ -1,7 +1,7 @@
-"""Unsaved edits of a policy, kept in the user's data folder so that they outlive a process that is killed.
+"""Unsaved edits of a policy, stored in the user's data folder so that they outlive a killed process.
 
-One file for each window and policy, in the name of a `Lifeline`: a journal whose process lives is nobody else's. What
-is typed over memory lies in one file for all windows of a policy.
+One file for each window and policy, named by a `Lifeline`: a journal whose process lives belongs to that process.
+Unsaved texts of the memory page share one file for all windows of a policy.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from gatewright.record.folder import PrivateFolder
 from gatewright.record.process import Lifeline, is_alive
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a journal: two texts of a policy, as JSON."""
+"""Limit of a journal's bytes: two texts of a policy, as JSON."""
 
 
-@dataclass(frozen=True, slots=True)  # pydantic makes these, and knows no `frozen`
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
 class UnsavedPolicy:
-    """A policy's ``text`` with ``steps`` unsaved edits, and the text of the file that they were made on."""
+    """A policy's ``text`` with ``steps`` unsaved edits, and the file's text that they started from."""
 
     grown_from: str
     text: str
@@ -34,18 +34,18 @@ class UnsavedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """A text that was typed and not saved, and what it was typed over: a text, or the number of a block's last step."""
+    """A typed, unsaved text, and its base: a text, or the number of a block's last step."""
 
     text: str
     over: str
 
 
 MOST_TYPED = 100
-"""So many typed texts of a policy are kept: those that were typed last."""
+"""Limit of a policy's typed texts: the latest stay."""
 
 
 class Journal:
-    """The journal of one window for one policy file. Methods block, for any thread, one at a time."""
+    """The journal of one window for one policy file. Methods block; any thread may call them, one at a time."""
 
     def __init__(self, folder: Path, policy_path: Path) -> None:
         self._folder = PrivateFolder(folder)
@@ -60,27 +60,27 @@ class Journal:
         self._folder.replace(self._own, _plain().dump_json(unsaved))
 
     def forget(self) -> None:
-        """Remove the journal: there is nothing unsaved any more. Raises OSError."""
+        """Remove the journal, since everything is saved. Raises OSError."""
         if self._own:
             self._folder.delete(self._own)
             self._own = ""
         self._life.close()
 
     def close(self) -> None:
-        """Leave the journal, if there is one, to whoever opens the policy next."""
+        """Leave the journal to the next process that opens the policy."""
         self._own = ""
         self._life.close()
 
-    def left(self) -> tuple[Mapping[str, UnsavedPolicy], tuple[str, ...]]:
-        """What processes that ended left of this policy, by the name of the journal, the newest first; and what was
-        ignored, in sentences.
+    def leftovers(self) -> tuple[Mapping[str, UnsavedPolicy], tuple[str, ...]]:
+        """Return the journals of ended processes for this policy, by name, the newest first, and sentences about
+        ignored ones.
         """
         found: list[tuple[int, str, UnsavedPolicy]] = []
         ignored: list[str] = []
         try:
             names = [name for name in self._folder.names() if name.startswith(self._policy) and name.endswith(".json")]
         except OSError:
-            return {}, ()  # what cannot be read holds nothing; keeping says why
+            return {}, ()  # an unreadable folder counts as empty; `keep` reports its fault
         for name in names:
             if is_alive(self._folder.path, name.split(".")[1]):
                 continue
@@ -101,34 +101,34 @@ class Journal:
         )
 
     def remove(self, name: str) -> None:
-        """Remove what another process left. Raises OSError."""
+        """Remove the journal of another process. Raises OSError."""
         self._folder.delete(name)
 
 
 class TypedTexts:
-    """What was typed over memory in the windows of one policy file and not saved, by a name. Methods block."""
+    """Texts typed on the memory page in the windows of one policy file and not saved, by name. Methods block."""
 
     def __init__(self, folder: Path, policy_path: Path) -> None:
         self._folder = PrivateFolder(folder)
         self._name = f"typed-{_name_of(policy_path)}.json"
 
     def read(self) -> dict[str, TypedText]:
-        """All of it, what was typed last at the end; nothing where it cannot be read."""
+        """Return all texts, the latest at the end; nothing if unreadable."""
         try:
             content = self._folder.read(self._name, MOST_BYTES)
-            return _typed().validate_json(content, strict=True)
+            return _typed_adapter().validate_json(content, strict=True)
         except (OSError, ValidationError):
             return {}
 
     def change(self, changes: Mapping[str, TypedText | None]) -> None:
-        """Keep these, forget those that are None; what other windows keep stays. Raises OSError."""
+        """Store these, drop those that are None; leave other windows' texts. Raises OSError."""
         self._folder.make()
         with self._folder.exclusive():
             before = self.read()
             rest = {name: typed for name, typed in before.items() if name not in changes}
             now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}
             if now:
-                self._folder.replace(self._name, _typed().dump_json(dict(list(now.items())[-MOST_TYPED:])))
+                self._folder.replace(self._name, _typed_adapter().dump_json(dict(list(now.items())[-MOST_TYPED:])))
             elif before:
                 self._folder.delete(self._name)
 
@@ -139,7 +139,7 @@ def _plain() -> TypeAdapter[UnsavedPolicy]:
 
 
 @cache
-def _typed() -> TypeAdapter[dict[str, TypedText]]:
+def _typed_adapter() -> TypeAdapter[dict[str, TypedText]]:
     return TypeAdapter(dict[str, TypedText])
 
 
@@ -148,7 +148,7 @@ def _name_of(policy_path: Path) -> str:
 
 
 def write_beside(policy_path: Path, text: str) -> Path:
-    """Write unsaved text into a new file beside the policy; where. Raises WorkspaceError."""
+    """Write unsaved text into a new file beside the policy, and return its path. Raises WorkspaceError."""
     number = 1
     target = policy_path.with_name(f"{policy_path.stem}.unsaved.toml")
     while os.path.lexists(target):

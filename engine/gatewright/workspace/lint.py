@@ -1,9 +1,9 @@
-"""Remarks on a policy beside what its file says wrong: rules that decide nothing, grants that reach nothing.
+"""Warnings about a valid policy: rules that decide nothing, grants that reach nothing.
 
-It is told only where every tool of the agent that needs the kind is one on files of the roots: what others may be
-given nobody knows. Folders are looked at as they are now, links resolved, as the gate does.
+A grant is only questioned if every tool of the agent that needs the kind works on files of the roots: the arguments of
+other tools are open. Folders count as they are now, with links resolved, as in the gate.
 
-It is told only where it is proved, and sought only in lists of rules that take a moment. It touches no disk.
+Each warning is proved, and the search skips lists of rules that would take more than a moment.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Idle = tuple["Agent", int, CapabilityKind, tuple[str, ...]]
 
 
 def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -> tuple[Problem, ...]:
-    """The warnings, each at its grant. ``facts``: of every tool, asked for only if something may have to be told."""
+    """Yield a warning for each idle grant. ``facts``: of every tool, called only if a warning is possible."""
     if not policy.roots.folders:
         return ()
     folders = {name: str(path) for name, path in root_folders(policy.roots, folder).items()}
@@ -58,7 +58,7 @@ def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -
 
 
 def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str) -> Iterator[_Idle]:
-    """The grants of a kind which all lie apart from every root that tools on roots need it for, and those tools."""
+    """Yield the grants of a kind that miss every root on which tools need it, and those tools."""
     if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
         return
     listed = None if agent.tools is None else _bare(agent.tools)
@@ -81,12 +81,12 @@ def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str)
 
 @lru_cache(maxsize=4)
 def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
-    """The tools on roots that need a kind, and the roots that they need it for."""
+    """Map the tools on roots that need a kind to the roots that they need it for."""
     found: dict[str, tuple[str, ...]] = {}
     for tool in root_tools():
         markers = file_markers(tool)
         own = [marker for marker in markers if kind_needed(marker) is kind]
-        # what the gate judges under a kind: the paths marked so, else every path where it is needed
+        # the gate judges under a kind the paths with its mark, else every path that needs it
         judged = own or (markers if kind in tool.capabilities else [])
         if roots := tuple(dict.fromkeys(root for marker in judged for root in marker.roots)):
             found[tool.name] = roots
@@ -95,16 +95,16 @@ def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=512)
 def _bare(tools: tuple[str, ...]) -> frozenset[str]:
-    """The names without majors."""
+    """Return the names without majors."""
     return frozenset(split_name(written)[0] if "@" in written else written for written in tools)
 
 
 def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str]]:
-    """By kind: the tools that may need it and are none of ours on roots."""
+    """Map each kind to the other tools that may need it, beside ours on roots."""
     ours = {name for kind in _FILES for name in _roots_by_tool(kind)}
     theirs = [one for one in facts if one.origin != _OWN or one.name not in ours]
     found: dict[CapabilityKind, frozenset[str]] = {}
-    for kind in _FILES:  # a grant may be of use where it is needed, or where a path may be given that is in no source
+    for kind in _FILES:  # a grant may serve a need for it, or a path outside of all sources
         found[kind] = frozenset(
             one.name
             for one in theirs
@@ -116,7 +116,7 @@ def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str
 def _grant_problem(
     policy: Policy, agent: Agent, index: int, kind: CapabilityKind, tools: tuple[str, ...], places: Places
 ) -> Problem:
-    """The folders are named as they are written, since that is what one may write in the grant."""
+    """Report one idle grant; it names the folders as written, since a grant may use the same words."""
     roots = dict.fromkeys(root for name in tools for root in _roots_by_tool(kind)[name])
     folders = [f"`{folder}`" for root in roots if (folder := policy.roots.folder(root)) is not None]
     named = [f"`{name}`" for name in tools[:MAX_TOOLS_NAMED]]
@@ -140,7 +140,7 @@ _MAX_STEPS = 60_000
 
 
 def lints(loaded: LoadedPolicy, facts: Callable[[], Iterable[ToolFacts]]) -> tuple[Problem, ...]:
-    """The warnings, each at its rule or tool; none of a policy with errors. ``facts``: of every tool."""
+    """Collect the warnings, each at its rule or tool; none for a policy with errors. ``facts``: of every tool."""
     policy = loaded.policy
     if policy is None:
         return ()
@@ -148,11 +148,11 @@ def lints(loaded: LoadedPolicy, facts: Callable[[], Iterable[ToolFacts]]) -> tup
     if not policy.sources:
         return twins
     shadows = ((source, shadow) for source in policy.sources for shadow in _shadows(source.permission_rules))
-    return (*(_rule_problem(loaded, *found) for found in shadows), *_undeclared(loaded, policy, facts()), *twins)
+    return (*(_rule_problem(loaded, *found) for found in shadows), *_path_lints(loaded, policy, facts()), *twins)
 
 
 def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
-    """Bare names that mean a tool of ours although a catalog has one too, which the policy names nowhere."""
+    """Yield bare names that mean a tool of ours although a catalog has one, too, which the policy never names."""
     tools = {tool.name: tool for tool in facts}
     prefixes = {one.catalog_id: one.prefix or one.catalog_id for one in policy.catalogs}
     twins: dict[str, ToolFacts] = {}
@@ -163,21 +163,21 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
     if not twins:
         return
     written: dict[str, Address] = {}
-    for address, names in _written(policy):
+    for address, names in _written_names(policy):
         for name in names:
             written.setdefault(name, address)
     for bare, twin in twins.items():
         if bare in written and twin.name not in written:
             message = (
                 f"{shown(bare)} means the {tools[bare].origin} tool, and catalog `{twin.origin}` has one of that name "
-                f"too, which is {shown(twin.name)} here: name that where it is meant"
+                f"too, called {shown(twin.name)} here: write that name for it"
             )
             place = loaded.places.place(written[bare])
             yield Problem(Severity.WARNING, "name-of-two", message, place, subject=Subject(written[bare]))
 
 
-def _written(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
-    """The names of tools in the policy by where they stand; a key of approvals counts as all that it may begin with."""
+def _written_names(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
+    """Yield the names of tools in the policy with their places; a key of approvals counts with all its beginnings."""
     yield ("defaults", "approvals"), _beginnings(policy.defaults.approvals)
     for agent in policy.agents.values():
         at = "agents", agent.agent_id
@@ -195,8 +195,8 @@ def _beginnings(keys: Iterable[str]) -> set[str]:
     return {".".join(parts[:end]) for parts in steps for end in range(1, len(parts) + 1)}
 
 
-def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
-    """Tools that some agent has and whose arguments look like paths, without that anything settles what they are."""
+def _path_lints(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
+    """Yield tools of some agent with arguments that look like undeclared paths."""
     listing: dict[str, str] = {}
     for agent in reversed(list(policy.agents.values())):
         listing.update((split_name(written)[0], agent.agent_id) for written in agent.tools or ())
@@ -205,7 +205,7 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
         open_ends: dict[str, PathArgument] = {}
         for path in (path for row in tool.operations for path in row.paths):
             if path.confidence != "declared" and (path.use is None or not path.counts):
-                open_ends[path.argument] = path  # neither the policy nor the tool's own words say what is done there
+                open_ends[path.argument] = path  # neither the policy nor the tool says what happens to the path
         agent_id = listing.get(tool.name, everyone)
         if agent_id is None or not open_ends:
             continue

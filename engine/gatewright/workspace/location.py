@@ -1,4 +1,4 @@
-"""Where a workspace is: the policy file of a path, and what lies inside its folder. It reads no policy."""
+"""The location of a workspace: the policy file behind a path, and the inside of its folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLICY_NAME = "policy.toml"
 
 
 def policy_path_of(path: Path) -> Path:
-    """The policy file meant by a file or folder. Raises WorkspaceError when there is none."""
+    """Return the policy file behind a file or folder. Raises WorkspaceError if missing."""
     try:
         if path.is_dir():
             found = path / POLICY_NAME
@@ -31,32 +31,32 @@ def policy_path_of(path: Path) -> Path:
     return path.absolute()
 
 
-def resolved(base_path: str, folder: Path) -> Path:
-    """The real folder of a source's ``base_path``, which is relative to the policy's folder. Raises WorkspaceError."""
+def resolve_base(base_path: str, folder: Path) -> Path:
+    """Return the real folder of a ``base_path``, relative to the policy's folder. Raises WorkspaceError."""
     try:
         return Path(as_on_disk(os.path.realpath(folder / base_path)))
-    except OSError as error:  # a folder above it was replaced meanwhile
+    except OSError as error:  # somebody replaced a folder above it
         raise WorkspaceError(f"cannot look at the folder `{base_path}`: {error.strerror or error}") from None
 
 
-def written_folders(policy: Policy) -> list[str]:
-    """The folders that a policy names, of sources and roots, as written."""
+def list_folders(policy: Policy) -> list[str]:
+    """List the folders of a policy's sources and roots, as written."""
     return [*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values()]
 
 
 def closed_places(policy: Policy, folder: Path) -> tuple[Path, ...]:
-    """The files and folders that a policy closes, whether they are there or not; ``folder``: where the policy lies.
+    """List the files and folders that a policy closes, existing or not; ``folder``: the policy's.
 
-    Raises WorkspaceError where `~` is written and nobody knows the home folder.
+    Raises WorkspaceError for a `~` without a known home folder.
     """
     places = [os.path.expanduser(place) for place in policy.closed]  # noqa: PTH111 - it raises nothing
     if any(place.startswith("~") for place in places):
-        raise WorkspaceError("`closed` of `[workspace]` names `~`, and no home folder is known: set `HOME`")
+        raise WorkspaceError("`closed` of `[workspace]` names `~`, but the home folder is unknown: set `HOME`")
     return tuple(folder / place for place in places)
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Whether the real ``path`` is the real ``folder`` or below it."""
+    """Tell whether the real ``path`` is the real ``folder`` or below it."""
     return Path(as_on_disk(str(path))).is_relative_to(as_on_disk(os.path.realpath(folder)))
 
 

@@ -1,6 +1,6 @@
-"""The tools of one catalog, read as data: the manifest of a program, or the pin of what was accepted.
+"""The tools of one catalog, read as data: the manifest of a program, or the pin of accepted tools.
 
-Where a manifest lists the tools of a pin, it is read with it: what it says otherwise than was accepted is held.
+A manifest that lists the tools of a pin is read with it: a tool that differs from the accepted one is held.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHOWN = 80
 
 
 def parse_json(content: bytes, what: str) -> object:
-    """The one JSON value in ``content``; ``what`` names it in messages. Raises WorkspaceError, nothing else.
+    """Parse the one JSON value in ``content``; ``what`` names it in messages. Raises only WorkspaceError.
 
-    Refused beside bad JSON: the same key twice in an object, numbers that are none, nesting that nobody can walk.
+    Refuses bad JSON, repeated keys in an object, numbers beyond JSON, and nesting too deep to walk.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -72,7 +72,7 @@ def _float(text: str) -> float:
 
 MAX_MANIFEST_BYTES = 8 * 1024 * 1024
 MAX_PIN_BYTES = 32 * 1024 * 1024
-"""A pin may hold each definition twice: as it is listed and as it was accepted."""
+"""Limit of a pin's bytes, which may hold each definition twice: as listed and as accepted."""
 MAX_REPORTED = 50
 MAX_NAMED = 5
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
@@ -81,19 +81,19 @@ Key = tuple[str, int]
 Finding = tuple[Severity, str, str]
 Signature = tuple[int, int, int]
 Trusted = Callable[[str, Path], Callable[[bytes], bool] | None]
-"""Asked with the id of a catalog and the real path of its manifest: which contents are trusted, None where none is."""
+"""A lookup from a catalog's id and its manifest's real path to the trusted contents, None without any."""
 
 
 def trust_none(_catalog_id: str, _manifest: Path) -> None:
-    """No manifest outside the folder is trusted."""
+    """Trust no manifest outside the folder."""
     return
 
 
 @frozen
 class Entry:
-    """One tool as its catalog has it, under its name there. ``acceptance``: what the operator made of one of a pin.
+    """One tool under its name in the catalog. ``acceptance``: the operator's decision about a tool of a pin.
 
-    ``held``: why it is closed; empty where it is not.
+    ``held``: why it is closed; empty if open.
     """
 
     definition: ToolDefinition
@@ -102,16 +102,16 @@ class Entry:
 
     @property
     def key(self) -> Key:
-        """Name and major version."""
+        """The name and major version."""
         return self.definition.name, major_of(self.definition.version, self.definition.name)
 
 
 @frozen
 class Manifest:
-    """One manifest, or pin, as it was read: ``content`` None where no file was, or none that can be read.
+    """One manifest or pin as read: ``content`` None for a missing or unreadable file.
 
-    ``outside``: its real path where it lies outside the folder of the policy. ``listing``: of a pin, the manifest that
-    lists its tools, where it was read with it.
+    ``outside``: its real path if it lies outside the policy's folder. ``listing``: for a pin, the manifest that lists
+    its tools, if read with it.
     """
 
     path: Path
@@ -126,17 +126,17 @@ class Manifest:
 
     @property
     def fault(self) -> str:
-        """The reason why what it defines cannot be had, or what its manifest defines; empty without any."""
+        """Why its definitions, or its manifest's, are unavailable; empty if available."""
         read = self.listing or self
         errors = (message for severity, _, message in read.problems if read.is_missing or severity is Severity.ERROR)
         return next(errors, "")
 
-    def changed(self) -> bool:
-        """Tell whether the file, or the one that lists its tools, is no longer what was read."""
+    def is_outdated(self) -> bool:
+        """Tell whether the file, or the one that lists its tools, differs from the reading."""
         return self.is_rewritten() or (self.listing is not None and self.listing.is_rewritten())
 
     def is_rewritten(self) -> bool:
-        """Tell whether the file is no longer what was read, whatever became of the one that lists its tools."""
+        """Tell whether the file itself differs from the reading."""
         now = _signature(self.path)
         if now == self.signature or (self.signature is None and self.content is not None):
             return False
@@ -154,10 +154,10 @@ def read_manifest(
     trusted: Trusted = trust_none,
     given: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Manifest:
-    """The manifest or pin of a catalog; what is wrong with it is among its problems.
+    """Read the manifest or pin of a catalog; its faults are among its problems.
 
-    ``folder``: the policy's. ``before``: as it was read before, the same where it has not changed. ``given``: read
-    instead of files, by the path in the policy.
+    ``folder``: the policy's. ``before``: the former reading, returned if unchanged. ``given``: contents to read instead
+    of files, by the path in the policy.
     """
     if not catalog.kind.is_pinned:
         return _read_manifest(catalog, folder, before, trusted, given.get(catalog.manifest))
@@ -169,9 +169,9 @@ def read_manifest(
 
 
 def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None) -> tuple[Listing, Manifest]:
-    """The listing of a catalog by its manifest as it is now, wherever that lies, with how it was read.
+    """Read a catalog's listing from its present manifest, at any place, with the manifest itself.
 
-    Raises WorkspaceError for one that cannot be read.
+    Raises WorkspaceError for an unreadable one.
     """
     manifest = _read_listing(catalog, folder, before, None)
     if manifest.pin is None:
@@ -182,23 +182,23 @@ def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None)
 def _read_manifest(
     catalog: Catalog, folder: Path, before: Manifest | None, trusted: Trusted, given: bytes | None
 ) -> Manifest:
-    path, named = folder / catalog.manifest, _named(catalog, catalog.manifest)
+    path, named = folder / catalog.manifest, _words_for(catalog, catalog.manifest)
     real = _real(path)
     if real is None:
-        return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+        return _fail(path, "unreadable", f"{named} cannot be read: this is no path")
     outside = None if _is_within(path, folder) else real
     is_trusted = None
     if outside is not None and given is None:
         is_trusted = trusted(catalog.catalog_id, outside)
         if is_trusted is None:
-            return _failed(path, "not-trusted", _untrusted(named, outside, "is not trusted yet"))
+            return _fail(path, "not-trusted", _distrust(named, outside, "is not trusted yet"))
     try:
         content, signature = (given, None) if given is not None else _content(real, MAX_MANIFEST_BYTES)
         if is_trusted is not None and not is_trusted(content):
-            return _failed(path, "not-trusted", _untrusted(named, real, "changed since it was trusted"))
+            return _fail(path, "not-trusted", _distrust(named, real, "changed since it was trusted"))
         if before is not None and before.content == content and before.path == path:
             return replace(before, signature=signature)
-        return _defined(catalog, Manifest(path, content, signature, outside=outside), parse_json(content, named))
+        return _with_tools(catalog, Manifest(path, content, signature, outside=outside), parse_json(content, named))
     except FileNotFoundError:
         return _missing(path, f"{named} is missing, so the catalog has no tools")
     except (OSError, ValueError, WorkspaceError) as error:
@@ -206,11 +206,11 @@ def _read_manifest(
 
 
 def _read_listing(catalog: Catalog, folder: Path, before: Manifest | None, given: bytes | None) -> Manifest:
-    """The manifest that lists the tools of a catalog that is pinned: as a pin of which nothing is accepted."""
-    path, named = folder / catalog.manifest, _named(catalog, catalog.manifest)
+    """Read the manifest that lists the tools of a pinned catalog: like a pin without accepted tools."""
+    path, named = folder / catalog.manifest, _words_for(catalog, catalog.manifest)
     real = _real(path)
     if real is None:
-        return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+        return _fail(path, "unreadable", f"{named} cannot be read: this is no path")
     try:
         content, signature = (given, None) if given is not None else _content(real, MAX_MANIFEST_BYTES)
         if before is not None and before.content == content and before.path == path and before.pin is not None:
@@ -225,15 +225,15 @@ def _read_listing(catalog: Catalog, folder: Path, before: Manifest | None, given
 def _read_pin(
     catalog: Catalog, folder: Path, before: Manifest | None, listing: Manifest | None, given: bytes | None
 ) -> Manifest:
-    """The pin of a catalog; ``listing``: what its manifest lists, None where it is not known."""
-    path, named = folder / catalog.file, _named(catalog, catalog.file)
+    """Read the pin of a catalog; ``listing``: the list of its manifest, None if unknown."""
+    path, named = folder / catalog.file, _words_for(catalog, catalog.file)
     by_manifest = catalog.kind.has_manifest
     whom = "reads its manifest" if by_manifest else "asks its server"
     ask = f" (`gatewright catalog import POLICY --id {catalog.catalog_id}` {whom})"
     if _real(path) is None:
-        return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+        return _fail(path, "unreadable", f"{named} cannot be read: this is no path")
     if path.is_symlink() or path.parent.is_symlink():
-        return _failed(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file{ask}")
+        return _fail(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file{ask}")
     if listing is not None and any(severity is Severity.ERROR for severity, _, _ in listing.problems):
         return Manifest(path, signature=_signature(path), problems=listing.problems, listing=listing)
     try:
@@ -241,7 +241,7 @@ def _read_pin(
     except FileNotFoundError:
         if listing is None or listing.pin is None:
             way = f"`gatewright catalog import POLICY --id {catalog.catalog_id} --trust` trusts and asks"
-            never = f"catalog `{catalog.catalog_id}` has no tools, since there is no pin `{catalog.file}`"
+            never = f"catalog `{catalog.catalog_id}` has no tools, since its pin `{catalog.file}` is missing"
             return replace(_missing(path, f"{never}: {way} `{catalog.runs}`"), listing=listing)
         content, signature = None, None
     except (OSError, ValueError, WorkspaceError) as error:
@@ -256,10 +256,10 @@ def _read_pin(
     if listing is not None:
         manifest = replace(manifest, problems=listing.problems)
         pin = pin if listing.pin is None else relisted(pin, listing.pin.listing)
-    return _pinned(catalog, manifest, pin)
+    return _with_pin(catalog, manifest, pin)
 
 
-def _named(catalog: Catalog, file: str) -> str:
+def _words_for(catalog: Catalog, file: str) -> str:
     return f"the {'manifest' if file == catalog.manifest else 'pin'} `{file}` of catalog `{catalog.catalog_id}`"
 
 
@@ -268,24 +268,24 @@ def _missing(path: Path, message: str) -> Manifest:
 
 
 def _unread(path: Path, named: str, error: OSError | ValueError | WorkspaceError, ask: str = "") -> Manifest:
-    """A file that cannot be read, or says nothing; ``ask``: how to have it made anew."""
+    """Report an unreadable or empty file; ``ask``: how to make it anew."""
     if isinstance(error, WorkspaceError):
-        return _failed(path, "bad-manifest", f"{error if named in str(error) else f'{named}: {error}'}{ask}")
+        return _fail(path, "bad-manifest", f"{error if named in str(error) else f'{named}: {error}'}{ask}")
     why = (error.strerror if isinstance(error, OSError) else None) or error
-    return _failed(path, "unreadable", f"{named} cannot be read: {why}")
+    return _fail(path, "unreadable", f"{named} cannot be read: {why}")
 
 
-def _defined(catalog: Catalog, manifest: Manifest, value: object) -> Manifest:
-    """The manifest with what it says. Raises WorkspaceError where it says nothing."""
+def _with_tools(catalog: Catalog, manifest: Manifest, value: object) -> Manifest:
+    """Return the manifest with its tools. Raises WorkspaceError without any."""
     definitions, refused = read_definitions(value)
     if any(not problem.pointer for problem in refused):
         raise WorkspaceError(refused[0].message)
     entries = tuple(Entry(definition) for definition in definitions)
-    return replace(manifest, entries=entries, problems=tuple(_left_out(catalog, refused)))
+    return replace(manifest, entries=entries, problems=tuple(_report_refused(catalog, refused)))
 
 
-def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
-    """The pin with its tools: those that were accepted, and those that are held."""
+def _with_pin(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
+    """Return the pin with its tools, the accepted and the held ones."""
     entries: list[Entry] = []
     for name in dict.fromkeys((*pin.listing.definitions, *pin.accepted)):
         accepted, listed = pin.accepted.get(name), pin.listing.read.get(name)
@@ -294,13 +294,13 @@ def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
             listed = next(iter(read_definitions([kept])[0]), listed)
         if listed is not None:
             entries.append(Entry(listed, accepted, pin.held.get(name, "")))
-    held = _held(catalog, pin)
-    found = (*manifest.problems, *_left_out(catalog, pin.listing.left_out), *held)
+    held = _report_held(catalog, pin)
+    found = (*manifest.problems, *_report_refused(catalog, pin.listing.left_out), *held)
     return replace(manifest, entries=tuple(entries), problems=found, pin=pin)
 
 
-def _held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:
-    """One warning for all that waits to be accepted."""
+def _report_held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:
+    """Report everything that waits to be accepted in one warning."""
     waits: list[str] = []
     for words, names in (
         ("never accepted", pin.drift.new),
@@ -316,36 +316,36 @@ def _held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:
         yield Severity.WARNING, "tools-held", text
 
 
-def _left_out(catalog: Catalog, refused: Iterable[DefinitionProblem]) -> list[Finding]:
+def _report_refused(catalog: Catalog, refused: Iterable[DefinitionProblem]) -> list[Finding]:
     where = f"catalog `{catalog.catalog_id}`"
     return few(where, [set_aside(where, problem.name, problem.message, problem.pointer) for problem in refused])
 
 
 def set_aside(where: str, name: str, why: str, pointer: str) -> Finding:
-    """A tool that cannot be used, with the place of what is wrong in the file."""
+    """Report an unusable tool, with the place of its fault in the file."""
     which = f"`{name}`" if name else "a tool"
     at = f" at {pointer}" if pointer else ""
     return Severity.WARNING, "tool-set-aside", f"{which} of {where} was set aside{at}: {why}"
 
 
 def few(where: str, found: list[Finding]) -> list[Finding]:
-    """The first of many."""
+    """Return the first of many findings."""
     if len(found) <= MAX_REPORTED:
         return found
     severity, code, _ = found[0]
     return [*found[:MAX_REPORTED], (severity, code, f"and {len(found) - MAX_REPORTED:,} more tools of {where}")]
 
 
-def _untrusted(named: str, real: Path, why: str) -> str:
+def _distrust(named: str, real: Path, why: str) -> str:
     return f"{named} is outside the workspace, at `{real}`, and {why}: `gatewright check --trust` trusts it"
 
 
-def _failed(path: Path, code: str, message: str) -> Manifest:
+def _fail(path: Path, code: str, message: str) -> Manifest:
     return Manifest(path, signature=_signature(path), problems=((Severity.ERROR, code, message),))
 
 
 def _is_within(path: Path, folder: Path) -> bool:
-    """Whether ``path`` lies in ``folder`` both as it is written and as it resolves."""
+    """Tell whether ``path`` lies in ``folder`` both as written and after its links."""
     written = Path(os.path.normpath(path))
     try:
         return written.is_relative_to(os.path.normpath(folder)) and is_inside(Path(os.path.realpath(path)), folder)
@@ -369,9 +369,9 @@ def _signature(path: Path) -> Signature | None:
 
 
 def _content(path: Path, most: int) -> tuple[bytes, Signature]:
-    """A regular file at a real path whole, waiting for nobody; no link is followed at its end.
+    """Read a regular file at a real path whole, without waiting and without following a last link.
 
-    Raises OSError, WorkspaceError where it is no file or too large.
+    Raises OSError, WorkspaceError for anything but a file, and for one that is too large.
     """
     descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     try:

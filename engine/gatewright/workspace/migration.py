@@ -1,4 +1,4 @@
-"""Policies made of what another program has: the settings of Claude Code, an agent's file of Pattern."""
+"""Policies made from another program's files: the settings of Claude Code, an agent's file of Pattern."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SETTINGS_FOLDER = ".claude"
 
 
 def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text of a policy that is never more open than ``files``, and what of them it does not say.
+    """Return the text of a policy that is at most as open as ``files``, and notes on the parts that it lacks.
 
     ``files``: settings of Claude Code (``.json``) that hold together, or one file of Pattern (``.toml``). ``project``:
-    the folder that the settings are about; else the one with their folder ``.claude``. Raises WorkspaceError,
+    the folder that the settings are for; else the one around their folder ``.claude``. Raises WorkspaceError,
     PolicyInvalid.
     """
     kinds = {file.suffix.casefold() for file in files}
@@ -56,7 +56,7 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
 
 
 def _without_secrets(found: Migrated) -> Migrated:
-    """The same, with the rules that hide secrets before all others: the first pattern that matches decides."""
+    """Put the rules that hide secrets before all others, since the first matching pattern decides."""
     sources = tuple(
         replace(source, permission_rules=(*secret_rules(), *source.permission_rules)) for source in found.policy.sources
     )
@@ -65,7 +65,7 @@ def _without_secrets(found: Migrated) -> Migrated:
 
 
 def _below_home(folder: Path) -> tuple[str, ...]:
-    """The folder as a path below the home folder, which a link may have led to."""
+    """Return the folder as a path below the home folder, possibly through a link."""
     home = Path.home()
     try:
         return ((home / folder.relative_to(home.resolve())).as_posix(),)
@@ -86,7 +86,7 @@ def _text(file: Path) -> str:
 
 
 def _pattern(file: Path) -> Migrated:
-    """What the file says is enforced as it stands already; here it says the same in our own dialect."""
+    """Read a file of Pattern, which is valid already, for our own dialect."""
     with Workspace.open(file) as workspace:
         if workspace.policy.dialect is not Dialect.PATTERN:
             raise WorkspaceError(f"`{file}` is a policy of this program already")

@@ -1,4 +1,4 @@
-"""A policy for one MCP server, made where there is none: everything is shown and nothing enforced, to begin with."""
+"""A first policy for one MCP server: everything visible and nothing enforced, to begin with."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def policy_for_server(
     scripts: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """The policy file in a folder that has this server and agent, made where there is none, which ``tell`` is told.
+    """Return the policy file in a folder for this server and agent; make it if missing, and report that to ``tell``.
 
-    What is typed as the command is trusted, and its package installed (``scripts``: with its install scripts). A new
-    one is made by asking the server, all of whose tools are accepted; what its arguments name of this disk is its
-    places, to be changed. Raises WorkspaceError for a folder that has another policy, or where the server does not
-    answer; then nothing of a new one stays.
+    The typed command counts as trusted, and its package is installed (``scripts``: with its install scripts). A new
+    policy comes from the server's list, with all tools accepted; the paths in its arguments become its places, to
+    change. Raises WorkspaceError for a folder with another policy, or a silent server; then nothing of a new policy
+    stays.
     """
     path = folder.absolute() / POLICY_NAME if folder.is_dir() else folder.absolute()
     is_new = not path.exists()
@@ -54,8 +54,8 @@ def policy_for_server(
             catalog = workspace.policy.catalog(CATALOG)
             words = (catalog.command, *catalog.args) if catalog is not None else ()
             if words != tuple(command) or agent_id not in workspace.policy.agents:
-                hint = f"serve it as it is (`gatewright serve {path} --agent ID`), or say another folder before `--`"
-                raise WorkspaceError(f"`{path}` is a policy already, without this server for `{agent_id}`: {hint}")
+                hint = f"serve it unchanged (`gatewright serve {path} --agent ID`), or name another folder before `--`"
+                raise WorkspaceError(f"`{path}` is another policy, without this server for `{agent_id}`: {hint}")
             workspace.trust_server(CATALOG)
             asyncio.run(workspace.servers.install(CATALOG, scripts=scripts, tell=tell))
             if is_new:
@@ -63,7 +63,7 @@ def policy_for_server(
                 workspace.accept_tools(CATALOG, None, needs_capabilities=False, instructions=True, who="command line")
                 (held,) = workspace.catalog_states()
                 _write(path, agent_id, command, env, tools=held.tool_names, places=places)
-                tell(f"`{path}` was made: it shows everything and enforces nothing yet")
+                tell(f"made `{path}`, which shows everything and enforces nothing yet")
                 named = ", ".join(f"`{place}`" for place in places) or "no folder"
                 tell(f"the server reads and changes {named}, and nothing else of yours")
     except BaseException:
@@ -92,4 +92,4 @@ def _write(
         text = render_policy(Policy(agents={agent_id: agent}, catalogs=(server,)))
         write_atomically(path, (head + text).encode())
     except (OSError, NotSupported, UnicodeEncodeError) as error:
-        raise WorkspaceError(f"a policy cannot be made at `{path}`: {error}; say another folder before `--`") from None
+        raise WorkspaceError(f"a policy cannot be made at `{path}`: {error}; name another folder before `--`") from None

@@ -1,4 +1,4 @@
-"""What a source's rules say of one path, as a value. It asks nobody."""
+"""The level of a path by a source's rules, as a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @frozen
 class PathRow:
-    """The level of one path by the rules of a source; ``index`` counts rules from 0, None is the default."""
+    """The level of one path by the rules of a source; ``index`` counts rules from 0, None means the default."""
 
     path: str
     permission: Permission
@@ -32,7 +32,7 @@ class PathRow:
 
 
 def path_rows(source: Source, base: Path, sources: SourceManager, paths: Iterable[str]) -> Iterator[PathRow]:
-    """The level of paths by a source's rules, with its real folder ``base``; protected files are none."""
+    """Yield the level of paths by a source's rules, with its real folder ``base``; protected files have none."""
     rules = PermissionRules(source.permission_rules, source.default_permission)
     for path in paths:
         found = rules.explain(path)

@@ -1,4 +1,4 @@
-"""The pins of the catalogs of a workspace: on disk, as a catalog stands now, what waits, and what was accepted."""
+"""The pins of a workspace's catalogs: on disk, in force, with waiting and accepted tools."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MOST_RECORDED = 200
 
 @frozen
 class CatalogState:
-    """One catalog as it stands now: its pin (None: never imported, or run by a program), and whether it may be used.
+    """One catalog now: its pin (None: never imported, or run by a program), and its trust.
 
-    ``is_trusted`` None: there is nothing to trust. ``tool_names``: the tools that it gives, by their names in the
-    policy; ``listed_names``: the same as their program lists them; ``held``: those that no agent sees before they are
-    accepted. ``fault``: why its manifest cannot be read, or that there is none; empty of a server.
+    ``is_trusted`` None: it needs no trust. ``tool_names``: its tools by their names in the policy; ``listed_names``:
+    the same by their program's names; ``held``: the tools that no agent sees before their acceptance. ``fault``: why
+    its manifest is unreadable or missing; empty for a server.
     """
 
     catalog: Catalog
@@ -51,9 +51,9 @@ class CatalogState:
 
 @frozen
 class Waiting:
-    """One tool that waits to be accepted: ``change`` is new, changed or vanished.
+    """One tool that waits for acceptance: ``change`` is new, changed or vanished.
 
-    ``before``: what was accepted, ``after``: what it would count as, and ``why``. ``description``: as it is listed;
+    ``before``: the accepted state, ``after``: the proposed one, with ``why``. ``description``: as listed;
     ``difference``: of the definitions, as a unified diff.
     """
 
@@ -67,7 +67,7 @@ class Waiting:
 
 
 def waiting(pin: Pin, *, trusted: bool = False, needs_capabilities: bool = True) -> tuple[Waiting, ...]:
-    """What waits to be accepted of a pin, with what it would count as."""
+    """List the waiting tools of a pin with their proposed states."""
     rows: list[Waiting] = []
     for change, names in (("new", pin.drift.new), ("changed", pin.drift.changed), ("vanished", pin.drift.vanished)):
         for name in names:
@@ -78,18 +78,18 @@ def waiting(pin: Pin, *, trusted: bool = False, needs_capabilities: bool = True)
                 after, why = acceptance(listed, before, proposed, needs_capabilities=needs_capabilities), proposed.why
             old = before.definition if before is not None else None
             is_kept = before is None or old is not None
-            text = difference(old, listed) if is_kept else "the accepted definition was not kept\n"
+            text = difference(old, listed) if is_kept else "the accepted definition was not stored\n"
             rows.append(Waiting(name, change, before, after, why, str((listed or {}).get("description") or ""), text))
     return tuple(rows)
 
 
 def difference(old: Schema | None, new: Schema | None) -> str:
-    """What two definitions of a tool say differently, as a unified diff; None: there is none."""
+    """Return the unified diff of two definitions of a tool; None stands for a missing one."""
     return text_difference("\n".join(_lines(old)), "\n".join(_lines(new)))
 
 
 def text_difference(old: str, new: str) -> str:
-    """A unified diff of two texts."""
+    """Return a unified diff of two texts."""
     rows = difflib.unified_diff(old.splitlines(), new.splitlines(), "accepted", "listed", lineterm="")
     return "".join(f"{row}\n" for row in rows)
 
@@ -115,10 +115,10 @@ def store(folder: Path, catalog: Catalog, content: bytes) -> None:
 
 
 async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path | None = None) -> Pin | None:
-    """Ask the server of a catalog for its tools where its pin is lost or damaged, and pin them: none is accepted.
+    """Ask a catalog's server for its tools if its pin is lost or damaged, and pin them without acceptance.
 
-    For a policy that cannot be opened without its pin; ``path`` is its file or folder. What a damaged one held is
-    kept beside it. None: there is nothing to mend. Raises WorkspaceError, also where the server is not trusted.
+    For a policy that cannot open without its pin; ``path`` is its file or folder. A damaged pin stays beside the new
+    one. None: nothing to mend. Raises WorkspaceError, also for an untrusted server.
     """
     from gatewright.adapters.confine import Confiner
     from gatewright.adapters.host_proxy import HostProxy
@@ -145,7 +145,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         store(policy_path.parent, catalog, write_pin(pin))
         return pin
 
-    def proxy(confinement: Confinement) -> HostProxy:  # to install; no log can be had before the policy loads
+    def proxy(confinement: Confinement) -> HostProxy:  # for the installation; the log opens only with the policy
         return HostProxy(confinement.hosts, confinement.allow_private, lambda _: None)
 
     servers = Servers(
@@ -165,8 +165,8 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         servers.close()
 
 
-def accepted_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEntry:
-    """CatalogAccepted: the tools with the digests of their definitions, and those that were forgotten."""
+def acceptance_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEntry:
+    """Return the row CatalogAccepted: the tools with digests of their definitions, and the dropped ones."""
     changed = [name for name, row in after.accepted.items() if before.accepted.get(name) != row]
     gone = [name for name in before.accepted if name not in after.accepted]
     tools: dict[str, JsonValue] = {
@@ -189,7 +189,7 @@ def accepted_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEn
 
 
 class ServerPins:
-    """``state`` answers the policy as it is now, ``put`` writes a pin and puts it in force, with a row for the log."""
+    """The pins of the policy in force: ``state`` returns it, ``put`` writes a pin, puts it in force and logs a row."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class ServerPins:
         self._policy_path, self._records, self._state, self._put = policy_path, records, state, put
 
     def states(self) -> tuple[CatalogState, ...]:
-        """The catalogs of the policy as they stand now, in its order."""
+        """List the policy's catalogs as of now, in its order."""
         state = self._state()
         tools = state.book.tools(state.policy.catalogs)
         found: list[CatalogState] = []
@@ -221,11 +221,11 @@ class ServerPins:
         return tuple(found)
 
     def pin(self, catalog_id: str) -> Pin | None:
-        """The tools that were listed, and those accepted; None where it was never imported. Raises WorkspaceError."""
+        """Return the listed and the accepted tools; None if never imported. Raises WorkspaceError."""
         return self._state().book.manifest(self.server(catalog_id)).pin
 
     def record(self, catalog_id: str, listing: Listing) -> Pin:
-        """Keep what is listed of its tools now. Raises WorkspaceError, PolicyInvalid."""
+        """Store the present listing of its tools. Raises WorkspaceError, PolicyInvalid."""
         before, is_kept = self.pin(catalog_id), self._state().book.manifest(self.server(catalog_id)).content is not None
         after = relisted(before or Pin(), listing)
         if before is None or not is_kept or write_pin(after) != write_pin(before):  # equal values may differ: 1, true
@@ -242,7 +242,7 @@ class ServerPins:
         instructions: bool,
         who: str,
     ) -> Pin:
-        """Accept tools as they are listed, as ``Workspace.accept_tools`` says."""
+        """Accept tools as listed, like ``Workspace.accept_tools``."""
         catalog, before = self.server(catalog_id), self.pin(catalog_id)
         if before is None:
             raise WorkspaceError(f"the tools of catalog `{catalog_id}` were never imported")
@@ -257,7 +257,7 @@ class ServerPins:
                 instructions=instructions,
             )
             if after != before:
-                self._put(catalog, after, accepted_row(catalog, before, after, who))
+                self._put(catalog, after, acceptance_row(catalog, before, after, who))
             return after
 
         try:

@@ -25,10 +25,10 @@ from gatewright.policyfile import (
 )
 from gatewright.schema.formats import FORMATS
 from gatewright.tools import Tool, ToolRegistry
-from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, rooted
+from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, rooted_tools
 from gatewright.workspace.catalog import CatalogBook, MakeRunner
 from gatewright.workspace.lint import grant_problems, lints
-from gatewright.workspace.location import resolved
+from gatewright.workspace.location import resolve_base
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.trust import TrustRecords
 
@@ -179,7 +179,7 @@ def catalog_book(
     registry, ours = ToolRegistry(), (*builtin_tools(), *note_tools(), file_tool())
     for tool in (*ours, *tools):
         registry.register(tool)
-    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted())
+    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted_tools())
     names = (tool.name for tool in ours)
     return CatalogBook(
         policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given, runner=runner
@@ -228,7 +228,7 @@ def base_problems(
         source_id, written = source.source_id, source.base_path
         address: Address = ("sources", source_id, "base_path")
         try:
-            base = resolved(written, policy_path.parent)
+            base = resolve_base(written, policy_path.parent)
         except WorkspaceError as error:
             problem = Severity.WARNING, "unreadable", f"source `{source_id}`: {error}"
         else:

@@ -23,7 +23,7 @@ from gatewright.policyfile.readworkspace import EndpointsTable
 from gatewright.policyfile.table import plain
 from gatewright.record.folder import PrivateFolder
 from gatewright.tools.pin import Listing, Pin, drift
-from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.location import is_inside, resolve_base
 
 FolderKind = Literal["source", "root", "place"]
 """What a folder is named by."""
@@ -127,7 +127,7 @@ def _records_of(policy_path: Path, catalog: Catalog, module: str | None = None) 
 def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
     """The record of each place of a server that lies outside, by the place as written."""
     folder = policy_path.parent
-    paths = {place: resolved(place, folder) for place in catalog.place_folders}
+    paths = {place: resolve_base(place, folder) for place in catalog.place_folders}
     return {
         place: _digest("place", policy_path, catalog.catalog_id, path)
         for place, path in paths.items()

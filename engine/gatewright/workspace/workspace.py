@@ -56,7 +56,7 @@ from gatewright.workspace.assembly import CopyOf, Folders, assemble
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
 from gatewright.workspace.image import WorkspaceImage
-from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
+from gatewright.workspace.location import is_inside, list_folders, policy_path_of, resolve_base
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.program import (
@@ -879,7 +879,7 @@ class Workspace:
         state = self._state
         if self._is_copy:  # its files are the copy's own, and what it has read is the original's
             return False
-        return state.text.changed_outside() or state.book.changed(state.text.saved_policy.catalogs)
+        return state.text.changed_outside() or state.book.is_outdated(state.text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
         """Read the file again, dropping unsaved edits; with errors the last good policy stays in force, and an alarm
@@ -916,7 +916,7 @@ class Workspace:
         state = self._state
         texts = self.export_texts(dialect, agent_id)
         whole = dialect == "gatewright"
-        bases = written_folders(state.policy) if whole else []
+        bases = list_folders(state.policy) if whole else []
         manifests = state.book.contents(state.policy.catalogs) if whole else {}
         if not team:
             return exporting.write_export(folder, texts, self.folder, bases, manifests)
@@ -940,7 +940,7 @@ class Workspace:
         state = self._state
         manifests = state.book.contents(state.policy.catalogs)
         text = state.text.of(state.policy)
-        return exporting.write_copy(path, text, self.folder, written_folders(state.policy), manifests)
+        return exporting.write_copy(path, text, self.folder, list_folders(state.policy), manifests)
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
         """File name to text of what ``export`` writes."""
@@ -967,7 +967,7 @@ class Workspace:
         source = self.policy.source(source_id)
         if source is None:
             raise WorkspaceError(f"no source `{source_id}`")
-        return tuple(path_rows(source, resolved(source.base_path, self.folder), self.sources, paths))
+        return tuple(path_rows(source, resolve_base(source.base_path, self.folder), self.sources, paths))
 
     async def reconcile(
         self, source_id: str, path: str, strategy: str = "ask", *, mark: str | None = None
@@ -1009,16 +1009,16 @@ class Workspace:
 
     def outside(self, base_path: str) -> Path | None:
         """The real folder of a source with that base where it lies outside the workspace, else None."""
-        base = resolved(base_path, self.folder)
+        base = resolve_base(base_path, self.folder)
         return None if is_inside(base, self.folder) else base
 
     def trust_source(self, source_id: str, base_path: str) -> None:
         """Remember, by the operator's word, that this source may reach this folder. Raises WorkspaceError."""
-        self._records.trust_folder("source", self.policy_path, source_id, resolved(base_path, self.folder))
+        self._records.trust_folder("source", self.policy_path, source_id, resolve_base(base_path, self.folder))
 
     def trust_root(self, name: str, folder: str) -> None:
         """Remember, by the operator's word, that the root of that name may reach this folder. Raises WorkspaceError."""
-        self._records.trust_folder("root", self.policy_path, name, resolved(folder, self.folder))
+        self._records.trust_folder("root", self.policy_path, name, resolve_base(folder, self.folder))
 
     def selfcheck(self, agent_ids: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
         """Compare listed, valid and callable for every tool and operation of these agents, or of all.
@@ -1303,7 +1303,7 @@ class Workspace:
             return self._reader.facts_of(state.text.read(after))
         if after.tools == state.policy.tools:
             return self.gate.snapshot().facts
-        return state.book.declared_all(after, self._parts.registry.facts())
+        return state.book.declare_all(after, self._parts.registry.facts())
 
     def _tool(self, tool_name: str) -> Tool | None:
         name, major = split_name(tool_name)

@@ -142,7 +142,7 @@ class UnsavedEdits(QObject):
         journal = self._journal
         if journal is None:
             return
-        left, ignored = await asyncio.to_thread(journal.left)
+        left, ignored = await asyncio.to_thread(journal.leftovers)
         if journal is not self._journal:
             return
         for sentence in ignored:

@@ -287,7 +287,7 @@ def test_a_policy_keeps_the_command_and_its_pin_the_version(
     assert told == [
         "installing `hello-server@^1.0.0`, which is done once",
         "installed `hello-server` 1.1.0",
-        f"`{path}` was made: it shows everything and enforces nothing yet",
+        f"made `{path}`, which shows everything and enforces nothing yet",
         "the server reads and changes `./one`, and nothing else of yours",
     ]
     assert '"hello-server@^1.0.0"' in path.read_text()

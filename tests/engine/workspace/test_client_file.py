@@ -95,7 +95,7 @@ def test_how_long_a_question_waits_is_written_and_stays_until_it_is_told_otherwi
     assert args("10m") == ["--agent", "desk", "--wait", "10m"]
     assert args() == ["--agent", "desk", "--wait", "10m"]
     assert args("2h") == ["--agent", "desk", "--wait", "2h"]
-    with pytest.raises(WorkspaceError, match="how long a question waits, `never`"):
+    with pytest.raises(WorkspaceError, match="the wait for an answer, `never`"):
         args("never")
 
 
