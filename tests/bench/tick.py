@@ -83,7 +83,7 @@ class _Ticking:
 
     def _tokens(self) -> None:
         view = self._gate.view(self._agent_id)
-        for listings in (view.listings(), view.unrestricted_listings()):
+        for listings in (view.listings(), view.full_listings()):
             self._counter.count(listings, self._form)
 
 

@@ -168,7 +168,7 @@ def preview(
         view = workspace.view(require_agent(workspace, agent))
         print_json(view.tools(format))
         if not json:
-            for line in notes(view.listings(), format, view.unrestricted_listings()):
+            for line in notes(view.listings(), format, view.full_listings()):
                 print_error(line)
 
 

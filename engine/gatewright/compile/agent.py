@@ -1,7 +1,7 @@
-"""One agent compiled: its rights, its tools' plans and shapes, immutable to whoever holds it; the digest of a policy.
+"""One agent compiled: its rights, its tools' plans and shapes, immutable to its readers; and the digest of a policy.
 
-An agent keeps by tool name what an edit cannot concern from the agent as it was compiled before (``base``). The digest
-covers everything that the policy says, agent by agent, and nothing of how its file is laid out.
+After an edit an agent keeps, tool by tool, the parts of its earlier self (``base``) that the edit cannot concern. The
+digest covers all that the policy says, agent by agent, and ignores the layout of its file.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 def policy_digest(policy: Policy, held: AgentDigests) -> str:
-    """SHA-256 of everything that the policy says, 64 hexadecimal digits. ``held`` keeps what agents came to."""
+    """SHA-256 of all that the policy says, 64 hexadecimal digits. ``held`` caches the digests of agents."""
     agents = {agent_id: held.of(agent) for agent_id, agent in policy.agents.items()}
     return digest({**_table(replace(policy, agents={})), "agents": agents})
 
 
 class AgentDigests:
-    """The digest of each agent as long as it is the same value, since most edits change one of many."""
+    """Caches each agent's digest while the agent stays the same value: most edits change one of many."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[Agent, str]] = {}
 
     def of(self, agent: Agent) -> str:
-        """The digest of everything that the policy says of the agent."""
+        """The digest of all that the policy says about the agent."""
         found = self._held.get(agent.agent_id)
         if found is None or found[0] is not agent:
             found = self._held[agent.agent_id] = (agent, digest(_table(agent)))
@@ -50,7 +50,7 @@ class AgentDigests:
 
 
 def _table(value: object) -> dict[str, Any]:
-    """A dataclass with its class as ``kind``."""
+    """A dataclass as a table, with its class as ``kind``."""
     kind = type(value)
     table: dict[str, Any] = {"kind": kind.__name__}
     for name in _names(kind):
@@ -69,55 +69,55 @@ def _value(value: object) -> Any:
     if isinstance(value, tuple):
         return [_value(item) for item in cast("tuple[object, ...]", value)]
     if isinstance(value, frozenset):
-        return _sorted(cast("frozenset[object]", value))
+        return _in_order(cast("frozenset[object]", value))
     if isinstance(value, Mapping):
         return {str(key): _value(item) for key, item in cast("Mapping[object, object]", value).items()}
     return [_value(item) for item in cast("list[object]", value)] if isinstance(value, list) else _table(value)
 
 
 @lru_cache(maxsize=4096)
-def _sorted(names: frozenset[object]) -> list[str]:
-    """The same few sets of operations stand in thousands of rules. Nobody changes the list."""
+def _in_order(names: frozenset[object]) -> list[str]:
+    """The names in order. Thousands of rules share few sets, so the cached list must stay unchanged."""
     return sorted(str(name) for name in names)
 
 
 TOOLS_AT_A_TIME = 16
-"""Tools whose rights are worked out in one piece."""
+"""The number of tools whose rights are worked out without a pause."""
 _NO_TOOLS: frozenset[str] = frozenset()
 _T = TypeVar("_T")
 Chosen = Mapping[str, "ToolFacts"]
 _Asked = tuple[tuple[str, ...], bool]
-"""The majors that an agent asks for, and whether some tools are held from it."""
+"""The majors that an agent asks for, and whether it is barred from some tools."""
 _NONE_HELD: frozenset[tuple[str, int]] = frozenset()
 
 
 @frozen
 class _Kept(Generic[_T]):
-    """What an earlier snapshot of an agent held by tool name; of the ``stale`` ones nothing may be taken."""
+    """An attribute of an earlier snapshot by tool name; entries of ``stale`` tools are invalid."""
 
     of: Mapping[str, _T]
     stale: frozenset[str]
     chosen: Chosen
 
     def without(self, touched: frozenset[str]) -> _Kept[_T]:
-        """The same with more of it stale."""
+        """The same with more stale tools."""
         return _Kept(self.of, self.stale | touched, self.chosen)
 
     def without_stale(self) -> dict[str, _T]:
-        """What may be taken."""
+        """The valid entries."""
         return {name: one for name, one in self.of.items() if name not in self.stale}
 
-    def renewed(self, make: Callable[[str], _T]) -> dict[str, _T]:
-        """All of it in its order, what is stale made anew."""
+    def renew(self, make: Callable[[str], _T]) -> dict[str, _T]:
+        """All entries in order, the stale ones made anew."""
         fresh = {name: make(name) for name in self.chosen.keys() & self.stale}
         return {**self.of, **fresh}
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What agents are compiled from. It holds no compiled agent, so that one kept over many edits keeps no other.
+    """The material that agents are compiled from. It holds no compiled agent: each would keep its predecessor alive.
 
-    ``held``: the tools that are kept from agents which list none, since they came in after the policy.
+    ``held``: the tools that came in after the policy, barred from agents without a list of tools.
     """
 
     policy: Policy
@@ -128,7 +128,7 @@ class Ground:
 
     @property
     def facts(self) -> tuple[ToolFacts, ...]:
-        """What the policy needs to know of every tool, as it declares them."""
+        """The facts about every tool that the policy needs, as it declares them."""
         return self.offer.facts
 
     @property
@@ -136,10 +136,10 @@ class Ground:
         """The tools by name and major, as the policy declares them."""
         return self.offer.tools
 
-    def chosen(self, agent: Agent) -> Chosen:
-        """One major of each tool by bare name: the same object for all who ask for the same majors.
+    def choose(self, agent: Agent) -> Chosen:
+        """One major of each tool by bare name: one object for all agents with the same wishes.
 
-        A major that is held does not take the place of one that is not.
+        A barred major never replaces another one.
         """
         held = self.held if agent.tools is None else _NONE_HELD
         asked = tuple(name for name in agent.tools or () if "@" in name), bool(held)
@@ -152,26 +152,26 @@ class Ground:
         return found
 
     def holding(self, agent: Agent, facts: ToolFacts) -> Reason | None:
-        """Why the agent has to do without a tool that came in after the policy."""
+        """The reason that bars the agent from a tool that came in after the policy."""
         if agent.tools is not None or (facts.name, facts.major) not in self.held:
             return None
         text = f"`{facts.name}` came in after the policy, and agent `{agent.agent_id}` lists no tools"
-        text += ": it is held until somebody edits the policy or accepts new tools, as `new_tools` says"
+        text += ": by `new_tools` it is held until somebody edits the policy or accepts new tools"
         return Reason(Layer.TOOLS, Verdict.DENY, "new-tool-held", text, ("defaults", "new_tools"))
 
     @once
     def misfits(self) -> Mapping[str, Reason]:
-        """By tool name: the policy rule that closes it, since it names an operation that none of its tools has."""
+        """By tool name, the policy rule that closes it because it names an operation that none of its tools has."""
         return policy_rule_misfits(self.policy, self.facts)
 
 
 class AgentSnapshot:
-    """What one agent may do, under one policy and one set of tools.
+    """The rights of one agent, under one policy and one set of tools.
 
-    ``base`` is the agent as it was compiled before, ``touched`` the tools that may differ from then. ``checks`` and
-    ``checked`` are the self-check's: what it found of each tool, here or before, and of all of them here.
-    ``policy``: what this was compiled from; where it differs from the one in force the agent is not concerned.
-    ``planned``: the tools that were asked for, by name; ``confinement``: the gate's words for how they run.
+    ``base`` is the agent's earlier snapshot, ``touched`` the tools that may differ from it. ``checks`` and ``checked``
+    belong to the self-check: its findings on each tool, here or earlier, and on all of them here. ``policy``: the one
+    that this was compiled from; a later policy in force says the same about the agent. ``planned``: the tools
+    compiled so far, by name; ``confinement``: the gate's words for how they run.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class AgentSnapshot:
         """Work ``rights`` out, with a pause after every few tools."""
         if "rights" in self.__dict__:
             return
-        kept, chosen = self._kept_rights, self._chosen
+        kept, chosen = self._kept_rights, self._majors
         alike = kept is not None and kept.chosen is chosen
         old = {} if kept is None else kept.of if alike else kept.without_stale()
         lacking = list(chosen.keys() & kept.stale if kept is not None and alike else chosen.keys() - old.keys())
@@ -219,14 +219,14 @@ class AgentSnapshot:
             if number % TOOLS_AT_A_TIME == 0:
                 yield
         every = {**old, **fresh}
-        self._settled("rights", "_kept_rights", every if alike else {name: every[name] for name in chosen})
+        self._settle("rights", "_kept_rights", every if alike else {name: every[name] for name in chosen})
 
     @property
     def rights_lacking(self) -> int:
-        """On how many tools the right has still to be worked out before ``rights`` is answered."""
+        """The number of tools whose rights ``rights`` still has to work out."""
         if "rights" in self.__dict__:
             return 0
-        kept, chosen = self._kept_rights, self._chosen
+        kept, chosen = self._kept_rights, self._majors
         return len(chosen) if kept is None or kept.chosen is not chosen else len(chosen.keys() & kept.stale)
 
     @once
@@ -238,63 +238,63 @@ class AgentSnapshot:
 
     @once
     def rules(self) -> AgentRules:
-        """The tool rules that the agent's calls come under."""
+        """The tool rules for the agent's calls."""
         from gatewright.compile.rulebook import AgentRules
 
         return AgentRules(self.agent, self.sources, self.rights)
 
-    def told(self, name: str) -> tuple[BoundRule, ...]:
-        """The rules that the model is told of at the tool; the same object as before an edit that concerns none."""
-        found = self._told.get(name)
-        return found if found is not None else self._told.setdefault(name, self.rules.told(name))
+    def rules_for_model(self, name: str) -> tuple[BoundRule, ...]:
+        """The rules that the model reads at the tool; the same object after an edit that concerns none of them."""
+        found = self._for_model.get(name)
+        return found if found is not None else self._for_model.setdefault(name, self.rules.rules_for_model(name))
 
     def plan(self, name: str) -> ToolPlan | None:
-        """The tool of that bare name, hidden or not; None when there is none."""
-        return self.planned.get(name) or self._compile(name)
+        """The plan of the tool with that bare name, hidden or not; None for an unknown one."""
+        return self.planned.get(name) or self._make_plan(name)
 
     def plans(self) -> Iterator[ToolPlan]:
-        """Every tool, hidden ones included."""
+        """The plans of all tools, hidden ones included."""
         for name in self.rights:
             plan = self.plan(name)
             if plan is not None:
                 yield plan
 
     def tools(self) -> Iterator[Tool]:
-        """Every tool, hidden ones included, as the policy declares it."""
+        """All tools, hidden ones included, as the policy declares them."""
         tools = self._ground.tools
         return (tools[name, right.facts.major] for name, right in self.rights.items())
 
     def shapes(self) -> Iterator[ToolShape]:
-        """What the model sees, tool by tool."""
+        """The shapes that the model sees, tool by tool."""
         return (shape for shape in self._shapes.values() if shape is not None)
 
     @once
     def problems(self) -> Mapping[str, tuple[Reason, ...]]:
-        """By tool what of the policy does not fit it, where something does not."""
+        """By tool, the parts of the policy that misfit it, for tools that have any."""
         kept = self._kept_problems
-        if kept is None or kept.chosen is not self._chosen:
-            names, of = iter(self._chosen), dict[str, tuple[Reason, ...]]()
+        if kept is None or kept.chosen is not self._majors:
+            names, of = iter(self._majors), dict[str, tuple[Reason, ...]]()
         else:
-            names, of = iter(self._chosen.keys() & kept.stale), dict(kept.of)
+            names, of = iter(self._majors.keys() & kept.stale), dict(kept.of)
         layers = self.__dict__.get("_layers") or self._new_layers()
         of.update((name, self._problems_of(name, layers)) for name in names)
         found = {name for name, reasons in of.items() if reasons}
-        whole = {name: of[name] for name in self._chosen if name in found} if found else {}
-        return self._settled("problems", "_kept_problems", whole)
+        whole = {name: of[name] for name in self._majors if name in found} if found else {}
+        return self._settle("problems", "_kept_problems", whole)
 
     def rights_unkept(self) -> Mapping[str, ToolRight]:
-        """The rights, not held on to if nobody has asked for them so far."""
+        """The rights, cached only if somebody has asked for them before."""
         if "rights" in self.__dict__ or self._kept_rights is not None:
             return self.rights
         layers = self._new_layers()
-        return {name: self._right(facts, layers) for name, facts in self._chosen.items()}
+        return {name: self._right(facts, layers) for name, facts in self._majors.items()}
 
     def _take(self, base: AgentSnapshot, touched: frozenset[str]) -> None:
-        self._kept_rights = base._kept("rights", base._kept_rights, touched)
-        self._kept_shapes = base._kept("_shapes", base._kept_shapes, touched)
-        self._kept_problems = base._kept("problems", base._kept_problems, touched)
-        if base.__dict__.get("_told"):
-            self._kept_told = _Kept(base._told, touched, base._chosen), base._wide
+        self._kept_rights = base._keep("rights", base._kept_rights, touched)
+        self._kept_shapes = base._keep("_shapes", base._kept_shapes, touched)
+        self._kept_problems = base._keep("problems", base._kept_problems, touched)
+        if base.__dict__.get("_for_model"):
+            self._kept_told = _Kept(base._for_model, touched, base._majors), base._wide
         elif base._kept_told is not None:
             self._kept_told = base._kept_told[0].without(touched), base._kept_told[1]
         self._old_hidden = base.__dict__.get("hidden_tools")
@@ -303,47 +303,47 @@ class AgentSnapshot:
             self._old_plans.pop(name, None)
         self.checks = base.checks
 
-    def _kept(self, what: str, kept: _Kept[_T] | None, touched: frozenset[str]) -> _Kept[_T] | None:
-        """What of an attribute stays: of its own, or of what was kept for it and not used yet."""
+    def _keep(self, what: str, kept: _Kept[_T] | None, touched: frozenset[str]) -> _Kept[_T] | None:
+        """The entries of an attribute that stay: its own, or those kept for it and still unused."""
         held: Mapping[str, _T] | None = self.__dict__.get(what)
         if held is not None:
-            return _Kept(held, touched, self._chosen)
+            return _Kept(held, touched, self._majors)
         return kept.without(touched) if kept is not None else None
 
-    def _settled(self, name: str, kept: str, found: _T) -> _T:
-        """The first answer of several threads; what it was made of is let go then."""
+    def _settle(self, name: str, kept: str, found: _T) -> _T:
+        """Store the first answer among several threads and release its sources."""
         first: _T = self.__dict__.setdefault(name, found)
         setattr(self, kept, None)
         return first
 
     @once
-    def _chosen(self) -> Chosen:
-        return self._ground.chosen(self.agent)
+    def _majors(self) -> Chosen:
+        return self._ground.choose(self.agent)
 
     @once
     def _shapes(self) -> Mapping[str, ToolShape | None]:
-        """By tool what the model sees; None where it sees nothing."""
+        """By tool, the shape that the model sees; None for a hidden tool."""
         kept = self._kept_shapes
-        if kept is not None and kept.chosen is self._chosen:
-            found = kept.renewed(self._shape)
+        if kept is not None and kept.chosen is self._majors:
+            found = kept.renew(self._shape)
         else:
             found = {name: self._shape(name) for name in self.rights}
-        return self._settled("_shapes", "_kept_shapes", found)
+        return self._settle("_shapes", "_kept_shapes", found)
 
     @once
-    def _told(self) -> dict[str, tuple[BoundRule, ...]]:
+    def _for_model(self) -> dict[str, tuple[BoundRule, ...]]:
         kept, wide = self._kept_told or (None, ())
-        fits = kept is not None and kept.chosen is self._chosen and wide == self._wide
-        return self._settled("_told", "_kept_told", kept.without_stale() if kept is not None and fits else {})
+        fits = kept is not None and kept.chosen is self._majors and wide == self._wide
+        return self._settle("_for_model", "_kept_told", kept.without_stale() if kept is not None and fits else {})
 
     @once
     def _wide(self) -> tuple[WideRule, ...]:
-        """The rules that are told at other tools than those that they name: a change of these may concern any tool."""
+        """The rules that also appear at tools that they do not name: a change of these may concern any tool."""
         from gatewright.compile.rulebook import wide_rules
 
         return wide_rules(self.agent, self.sources, self.rights)
 
-    def _compile(self, name: str) -> ToolPlan | None:
+    def _make_plan(self, name: str) -> ToolPlan | None:
         right = self.rights.get(name)
         if right is None:
             return None
@@ -367,7 +367,7 @@ class AgentSnapshot:
             return None
 
     def _problems_of(self, name: str, layers: Layers) -> tuple[Reason, ...]:
-        facts = self._chosen[name]
+        facts = self._majors[name]
         if self._ground.tools[name, facts.major].schema_may_fail:
             reasons = self._right(facts, layers).reasons
         else:
@@ -398,13 +398,13 @@ class AgentSnapshot:
     def _new_layers(self) -> Layers:
         ground = self._ground
 
-        def closed(facts: ToolFacts) -> Reason | None:
+        def close_reason(facts: ToolFacts) -> Reason | None:
             wrong = ground.misfits.get(facts.name)
             if wrong is None and (conditions or facts.tool_rules):
                 wrong = unusable(layers, facts, ground.shapes)
             return wrong
 
-        layers = Layers(ground.policy, self.agent, self.sources, closed)
+        layers = Layers(ground.policy, self.agent, self.sources, close_reason)
         conditions = has_conditions(layers)
         return layers
 

@@ -1,7 +1,8 @@
-"""Which constraints on arguments the shown schema can say itself, and that schema with them in it.
+"""The constraints on arguments that the shown schema can express, and that schema with them in it.
 
-What it cannot say, or must not, is left to the stage rules, which checks every constraint again on canonical values;
-a lint says which those are and why. The folder that a path has to be in is told in words in any case.
+The gate checks every constraint again on canonical values (stage rules), so the schema may leave out those that it
+cannot or must not express; a lint names these with the reason. The folder that a path must lie in always appears in
+words.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ if TYPE_CHECKING:
     from gatewright.tools.tool import Tool
 
 _UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)
-_CANONICAL = "it holds for the canonical form, which may differ from what is sent"
-_DEPENDS = "it is for some operations only, and the operation stands deeper in the arguments"
-_OTHER_WORDS = "the schema cannot say it in its own draft without naming what is not shown"
+_CANONICAL = "it holds for the canonical form, which may differ from the text that is sent"
+_DEPENDS = "it holds for some operations only, and the operation lies deeper in the arguments"
+_OTHER_WORDS = "the schema cannot express it in its own draft without naming something hidden"
 _WORDS = frozenset({"title", "description", "$comment", "examples", "default", "deprecated"})
 
 
 @frozen
 class Limit:
-    """What one field of the arguments must satisfy. ``operations`` None: whatever the operation.
+    """The demand on one field of the arguments. ``operations`` None: every operation.
 
-    ``required``: it must be given, and its schema says nothing. Two are equal when they ask for the same, whoever does.
+    ``required``: a call must give it, and its schema is empty. Limits with the same demand are equal, whoever made
+    them.
     """
 
     name: str
@@ -52,10 +54,10 @@ class Limit:
 
 @frozen
 class Narrowed:
-    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot,
-    empty where words in it say all that is asked.
+    """A schema that expresses the limits on ``names``, compiled; ``unsaid``: the other fields, each with the reason,
+    empty if its words say it all.
 
-    ``open_why``: why it takes arguments that it does not name although it should not.
+    ``open_why``: the reason why it still accepts arguments that it does not name.
     """
 
     schema: Schema = field(hash=False)
@@ -66,7 +68,7 @@ class Narrowed:
 
 
 def limits_of(rules: Iterable[BoundRule], facts: ToolFacts, shown: frozenset[str]) -> tuple[Limit, ...]:
-    """What the rules ask of calls of the ``shown`` operations, in an order that is the same for the same limits."""
+    """The demands of the rules on calls of the ``shown`` operations, equal limits in equal order."""
     found = {limit for bound in rules for limit in _limits(bound, facts, shown)}
     return tuple(sorted(found, key=lambda one: (one.name, sorted(one.operations or ()), one.digest)))
 
@@ -80,7 +82,7 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
         try:
             digest, closed = canonical_json(schema), closed_constraint(schema)
         except _UNREADABLE:
-            continue  # a constraint that cannot be compiled closes the tool where its rules are (`Conditions`)
+            continue  # `Conditions` closes the tool for a constraint that cannot be compiled
         yield Limit(name, None if operations == shown else operations, digest, closed)
     asked = {row.name: facts.mandatory_arguments(bound.rule, row) for row in facts.operations if row.name in operations}
     for name in kind.required:
@@ -88,7 +90,7 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
             yield Limit(name, None if by == shown else by, b"", True, required=True)
 
 
-def narrowed(
+def apply_limits(
     tool: Tool,
     shown: frozenset[str],
     schema: Schema,
@@ -97,9 +99,9 @@ def narrowed(
     closed: bool = False,
     check_formats: bool = False,
 ) -> Narrowed:
-    """``schema``, shown for those operations, with every limit that it can say; ``closed``: to unknown arguments.
+    """Add every limit that ``schema``, shown for those operations, can express; ``closed``: refuse unknown arguments.
 
-    ``check_formats``: its checker asks that texts are what a known `format` says.
+    ``check_formats``: its checker demands that texts match a known `format`.
     """
     reading = _Reading(tool, shown, schema)
     result, checker, names, unsaid = schema, None, set[str](), dict[str, str]()
@@ -107,7 +109,7 @@ def narrowed(
     for limit in taken:
         why = reading.obstacle(limit)
         try:
-            wanted = reading.given(result, limit) if why else reading.limited(result, limit)
+            wanted = reading.with_demand(result, limit) if why else reading.with_limit(result, limit)
             checker = checker if wanted is result else SchemaChecker(wanted, check_formats=check_formats)
             result = wanted
         except _UNREADABLE:
@@ -132,7 +134,7 @@ def narrowed(
 
 
 class _Reading:
-    """A shown schema with what is known of its operations and parameters."""
+    """A shown schema, with facts about its operations and parameters."""
 
     def __init__(self, tool: Tool, shown: frozenset[str], schema: Schema) -> None:
         self._tool, self._shown, self._schema = tool, shown, schema
@@ -142,25 +144,25 @@ class _Reading:
         self._hidden = frozenset(spec.name for spec in tool.operations) - shown
         parameters = [one for name in shown for one in tool.parameters(name)]
         self._marked = frozenset(one.name for one in parameters if one.role is not Role.PLAIN)
-        self._taken = frozenset(one.name for one in parameters) | _declared(schema)
+        self._taken = frozenset(one.name for one in parameters) | _member_names(schema)
         self._names_none = not tool.has_operations and not self._taken
 
     def takes(self, limit: Limit) -> bool:
-        """Whether a call that fits the schema may give the field."""
+        """Tell whether a call that fits the schema may give the field."""
         return self._names_none or limit.name in self._taken
 
     def obstacle(self, limit: Limit) -> str:
-        """Why the schema cannot hold it: for values as they are sent, without naming what is not shown."""
+        """The reason why the schema cannot hold the limit: it must fit values as sent, and name nothing hidden."""
         if limit.name in self._marked and not limit.required:
             return _CANONICAL
         return "" if limit.operations is None or self._may_depend() else _DEPENDS
 
-    def limited(self, schema: Schema, limit: Limit) -> Schema:
-        """``schema`` with the limit. Raises SchemaError."""
+    def with_limit(self, schema: Schema, limit: Limit) -> Schema:
+        """Add the limit to ``schema``. Raises SchemaError."""
         if limit.required:
             return narrow(schema, {}, when=self._when(limit.operations), required=(limit.name,))
         bound = limit.operations or self._shown
-        bare = self._rewritten(limit.name, _bare(limit.schema))
+        bare = self._for_selector(limit.name, _bare(limit.schema))
         defaults = self._broken_defaults(limit.name, bound, bare)
         wanted, when = {limit.name: bare}, self._when(limit.operations)
         broken = dict.fromkeys([limit.name] if defaults else [], next(iter(defaults.values()), None))
@@ -170,10 +172,10 @@ class _Reading:
             result = narrow(result, wanted, when=self._when(frozenset(defaults)), defaults=broken)
         return result
 
-    def given(self, schema: Schema, limit: Limit) -> Schema:
-        """``schema`` that asks for the field where its default, which counts as given, breaks a limit it cannot say.
+    def with_demand(self, schema: Schema, limit: Limit) -> Schema:
+        """Demand the field where its default, which counts as given, breaks a limit that the schema cannot express.
 
-        A path may be left out where a label says it. Raises SchemaError.
+        A call may omit a path that a label implies. Raises SchemaError.
         """
         if limit.required or not (limit.operations is None or self._may_depend()):
             return schema
@@ -184,8 +186,8 @@ class _Reading:
         every = broken.keys() == self._shown
         return narrow(schema, {}, when=None if every else self._when(frozenset(broken)), required=(limit.name,))
 
-    def _rewritten(self, name: str, bare: object) -> object:
-        """What carries the operation is limited in words that name no hidden one. Raises SchemaError."""
+    def _for_selector(self, name: str, bare: object) -> object:
+        """Rewrite a limit on the field that selects operations so that it names no hidden one. Raises SchemaError."""
         selector, table = self._selector, as_object(bare)
         if selector is None or table is None or name not in selector.fields:
             return bare
@@ -193,11 +195,11 @@ class _Reading:
         text = json.dumps(result, ensure_ascii=False)
         words = frozenset(re.findall(r"\w+", text))
         if any(hidden in words or json.dumps(hidden, ensure_ascii=False) in text for hidden in self._hidden):
-            raise SchemaError("the constraint names an operation that is not shown")
+            raise SchemaError("the constraint names a hidden operation")
         return result
 
     def _broken_defaults(self, name: str, operations: frozenset[str], schema: object) -> dict[str, object]:
-        """By operation, the default that stands for the field left out, where it does not satisfy the limit."""
+        """By operation, the default for an omitted field, where it breaks the limit."""
         if is_off(schema):
             return {}
         checker = SchemaChecker(_as_table(schema))
@@ -209,7 +211,7 @@ class _Reading:
         }
 
     def _may_depend(self) -> bool:
-        """Whether a limit of some operations only can be said beside the rest."""
+        """Tell whether the schema can express a limit for some operations only."""
         return self._is_flat and all("unevaluatedProperties" not in node for _, node in walk(self._schema))
 
     def _when(self, operations: frozenset[str] | None) -> tuple[str, list[Any]] | None:
@@ -222,8 +224,8 @@ class _Reading:
         return self._field, names
 
 
-def _declared(schema: Schema) -> frozenset[str]:
-    """What the schema names for the object itself, in its branches too."""
+def _member_names(schema: Schema) -> frozenset[str]:
+    """The names that the schema gives the object's members, in its branches too."""
     names, stack = set[str](), [schema]
     while stack:
         node = stack.pop()
@@ -235,7 +237,7 @@ def _declared(schema: Schema) -> frozenset[str]:
 
 
 def _with_words(schema: Schema, limit: Limit, words: str) -> Schema:
-    """The schema with a sentence more where it describes the field, in its alternatives too."""
+    """Add a sentence to the description of the field, in all branches."""
     known = properties_of(schema)
     if (own := as_object(known.get(limit.name))) is not None:
         said = words if limit.operations is None else f"for {', '.join(sorted(limit.operations))} {words}"
@@ -249,13 +251,13 @@ def _with_words(schema: Schema, limit: Limit, words: str) -> Schema:
 
 
 def _is_always_text(schema: Schema, name: str) -> bool:
-    """Whether no valid call leaves the field out or gives null there."""
+    """Tell whether every valid call gives the field a text."""
     own = as_object(properties_of(schema).get(name))
     return name in required_of(schema) and own is not None and own.get("type") == "string"
 
 
 def _bare(schema: object) -> object:
-    """Without the author's words: they were written for the operator and may name what this agent does not see."""
+    """The schema without its author's words: they are for the operator and may name hidden things."""
     table = as_object(schema)
     return schema if table is None else _without_words(table)
 

@@ -1,11 +1,11 @@
-"""Operations of a tool: as the policy declares them, hidden in texts for the model, and several named by one call.
+"""Operations of a tool: declared by the policy, hidden in texts for the model, and combined in one call.
 
-``[tools.NAME] operation_field`` and ``operations`` are put over what a tool is. A declared tool is made once and kept
-as long as the tool and the declaration are the same, so that what is compiled from it stays too.
+``[tools.NAME] operation_field`` and ``operations`` override a tool's own operations. A declared tool is made once and
+stays as long as the tool and the declaration, so that everything compiled from it stays too.
 
-A batch comes under everything that each of its operations comes under, the strictest winning. Its name, in approvals,
-grants and the log, is the JSON list of the distinct names, sorted: ``["delete", "read"]``; a tool that has an operation
-of just that name gets one more pair of brackets. So an approval of one operation never covers a batch with another.
+A batch obeys the rules on each of its operations, and the strictest verdict wins. Its name, in approvals, grants and
+the log, is the JSON list of the distinct names, sorted: ``["delete", "read"]``; if the tool has an operation of just
+that name, it gets one more pair of brackets. So an approval of one operation never covers a batch with another.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _Declaration = tuple[str | None, tuple[str, ...] | None]
 
 @frozen
 class _Made:
-    """What a declaration made of a tool, or, with ``problem``, why it could not."""
+    """A tool with a declaration applied, or, with ``problem``, the reason why that failed."""
 
     of: Tool
     tool: Tool
@@ -59,49 +59,49 @@ class _Made:
 
 
 class DeclaredTools:
-    """What declarations made of tools, by tool and declaration; safe to use from any thread."""
+    """Tools with declarations applied, by tool and declaration; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[Key, _Declaration], _Made] = {}
         self._lock = fork_safe_lock()
 
-    def made(self, tool: Tool, declared: _Declaration) -> _Made:
-        """The tool so read. One that cannot be read so is as it was, with the problem."""
+    def declare(self, tool: Tool, declared: _Declaration) -> _Made:
+        """Apply a declaration. A tool that it does not fit stays as it is, with the problem."""
         key = ((tool.name, tool.major), declared)
         with self._lock:
             found = self._held.get(key)
             if found is None or found.of is not tool:
                 if len(self._held) >= MOST_DECLARED:
                     self._held.clear()
-                found = self._held[key] = _made(tool, declared)
+                found = self._held[key] = _declare(tool, declared)
         return found
 
 
 @frozen
 class Offer:
-    """The tools of one moment, as the policy declares them. ``unusable``: those that are closed, and why."""
+    """The tools of one moment, as the policy declares them. ``unusable``: the closed ones, with reasons."""
 
     tools: Mapping[Key, Tool] = field(hash=False)
     facts: tuple[ToolFacts, ...]
     unusable: Mapping[Key, Reason] = field(hash=False)
 
 
-def offered(policy: Policy, registry: ToolRegistry, held: DeclaredTools) -> Offer:
-    """Every registered tool, those that the policy declares in that form."""
+def make_offer(policy: Policy, registry: ToolRegistry, held: DeclaredTools) -> Offer:
+    """Every registered tool, with the policy's declarations applied."""
     tools, facts = {(tool.name, tool.major): tool for tool in registry.tools()}, registry.facts()
-    shut = {key: _unlisted(tool) for key, tool in tools.items() if tool.operations_problem}
+    shut = {key: _unknown_operations(tool) for key, tool in tools.items() if tool.operations_problem}
     if not any(settings.declares for settings in policy.tools.values()):
         return Offer(tools, facts, shut)
     declared = {key: found for key in tools if (found := _settings(policy, key)) is not None}
-    made = {key: held.made(tools[key], (found.operation_field, found.operations)) for key, found in declared.items()}
+    made = {key: held.declare(tools[key], (found.operation_field, found.operations)) for key, found in declared.items()}
     return Offer(
         {key: made[key].tool if key in made else tool for key, tool in tools.items()},
         tuple(made[key].facts if (key := (row.name, row.major)) in made else row for row in facts),
-        {**{key: _closed(policy, key, one.problem) for key, one in made.items() if one.problem}, **shut},
+        {**{key: _misfit(policy, key, one.problem) for key, one in made.items() if one.problem}, **shut},
     )
 
 
-def _unlisted(tool: Tool) -> Reason:
+def _unknown_operations(tool: Tool) -> Reason:
     text = f"the operations of `{tool.name}` are not known, so the tool is closed: {tool.operations_problem}"
     return Reason(Layer.TOOLS, Verdict.DENY, UNUSABLE, text)
 
@@ -111,15 +111,15 @@ def _settings(policy: Policy, key: Key) -> ToolSettings | None:
     return found if found is not None and found.declares else None
 
 
-def _made(tool: Tool, declared: _Declaration) -> _Made:
+def _declare(tool: Tool, declared: _Declaration) -> _Made:
     try:
         other = tool.declared(*declared)
         return _Made(tool, other, tool.facts() if other is tool else other.facts())
     except GatewrightError as error:
-        return _Made(tool, tool, tool.facts(), str(error) or "it cannot be read so")
+        return _Made(tool, tool, tool.facts(), str(error) or "it does not fit the tool")
 
 
-def _closed(policy: Policy, key: Key, problem: str) -> Reason:
+def _misfit(policy: Policy, key: Key, problem: str) -> Reason:
     name, major = key
     written = f"{name}@{major}" if f"{name}@{major}" in policy.tools else name
     says = "operation_field" if policy.tools[written].operation_field is not None else "operations"
@@ -134,10 +134,10 @@ _CLAUSE = late_regex(r"(?<=[,;:.])\s+|\n+")
 
 
 class Redactor:
-    """Takes what names a hidden operation or tool out of a tool's own message.
+    """Removes mentions of hidden operations and tools from a tool's own message.
 
-    A clause goes as a whole when a hidden operation stands in it as a word, or a hidden tool in backticks (without them
-    too, where its name is no plain word): advice that the model cannot follow is of no use to it.
+    It drops a whole clause that contains a hidden operation as a word, or a hidden tool in backticks (or bare, unless
+    its name is a plain word): the model cannot follow such advice anyway.
     """
 
     def __init__(self, operations: Iterable[str], tools: Iterable[str] = ()) -> None:
@@ -147,10 +147,10 @@ class Redactor:
         self._longest = max(map(len, self._tools), default=0)
 
     def __call__(self, text: str) -> str:
-        """``text`` without the clauses that name something hidden; a general sentence when none is left."""
-        return self.kept(text) or EMPTY
+        """``text`` without the clauses that name something hidden; a general sentence if none remains."""
+        return self.visible(text) or EMPTY
 
-    def kept(self, text: str) -> str:
+    def visible(self, text: str) -> str:
         """``text`` without the clauses that name something hidden."""
         if not self._names_hidden(text):
             return text
@@ -166,9 +166,9 @@ class Redactor:
         return any(map(self._is_hidden, quoted)) or any(map(self._is_hidden, _MADE_UP.findall(text)))
 
     def _is_hidden(self, word: str) -> bool:
-        """Whether it is a hidden tool, or an operation of one."""
+        """Tell whether it is a hidden tool, or an operation of one."""
         word = word.casefold()
-        head = word[: self._longest + 1]  # no longer one can begin with a tool's name and a dot
+        head = word[: self._longest + 1]  # a tool's name and a dot can begin no later
         return word in self._tools or any(head[:at] in self._tools for at, letter in enumerate(head) if letter == ".")
 
 
@@ -187,9 +187,9 @@ _ANY_OF_THEM: Mapping[str, int] = {"": 1}
 
 @frozen
 class PathPlan:
-    """An argument that is a path on disk, and what a call does there; ``action`` None: the policy says it is none.
+    """A path argument and the action there; ``action`` None: the policy says that it is no path.
 
-    ``at`` leads to it in the arguments; ``default``: what stands for it where it is left out.
+    ``at`` leads to it in the arguments; ``default``: its value when omitted.
     """
 
     argument: str
@@ -199,7 +199,7 @@ class PathPlan:
 
 
 def path_plans(facts: OperationFacts) -> tuple[PathPlan, ...]:
-    """The paths that count, and those that are declared to be none; the tier tells what is done where nothing does."""
+    """The paths that count, and those declared to be none; the tier decides an unknown action."""
     found: list[PathPlan] = []
     unknown = Action.READ if facts.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     for one in facts.paths:
@@ -215,14 +215,15 @@ def path_plans(facts: OperationFacts) -> tuple[PathPlan, ...]:
 
 @frozen
 class OperationPlan:
-    """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: why it asks anyhow.
+    """One shown operation. ``roles``: its parameters that are paths, labels, sources. ``asks``: reasons to ask for
+    every call.
 
-    ``actions``: what it may do to a place, the mildest first. ``capabilities``: the kinds that it needs.
-    ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: the agent's,
-    the tool's own, and those of its sources. ``source_denials``: by source, why a call that goes there is denied.
-    ``paths``: its arguments that are paths on disk, though its author did not mark them.
-    ``takes_labels``: some role is a label. ``assessment``: what every call does; None: the tool says it of each call.
-    ``parts``: the operations of a batch, whose plans together this is.
+    ``actions``: its possible actions at a place, the mildest first. ``capabilities``: the kinds that it needs.
+    ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: those of the
+    agent, the tool and its sources. ``source_denials``: by source, the denial of calls that go there. ``paths``: its
+    arguments that are paths on disk without the author's mark. ``takes_labels``: some role is a label. ``assessment``:
+    the effect of every call; None: the tool tells it call by call. ``parts``: the operations of a batch, combined in
+    this plan.
     """
 
     name: str
@@ -241,7 +242,7 @@ class OperationPlan:
 
 
 class CombinedPlans:
-    """The plans of one tool's batches, made when one is first called; few are kept. Safe to use from any thread."""
+    """The plans of one tool's batches, made on first use; it keeps few. Safe to use from any thread."""
 
     def __init__(self, operations: Mapping[str, OperationPlan], names: Iterable[str]) -> None:
         self._operations = operations
@@ -249,17 +250,17 @@ class CombinedPlans:
         self._held: dict[frozenset[str], OperationPlan] = {}
 
     @property
-    def kept(self) -> int:
-        """How many of them are kept now."""
+    def count(self) -> int:
+        """The number of cached plans."""
         return len(self._held)
 
     def of(self, names: frozenset[str]) -> OperationPlan:
-        """The plan of a call of all these shown operations; of one, its own."""
+        """The plan of a call of all these shown operations; for one, its own."""
         if len(names) == 1:
             return self._operations[next(iter(names))]
         found = self._held.get(names)
         if found is None:
-            found = _combined([self._operations[name] for name in sorted(names)], self._names)
+            found = _combine([self._operations[name] for name in sorted(names)], self._names)
             if len(self._held) >= MOST_BATCHES:
                 self._held.clear()
             self._held[names] = found
@@ -267,9 +268,9 @@ class CombinedPlans:
 
 
 def uses_of(tool: Tool, called: tuple[str, ...]) -> Mapping[str, int]:
-    """How often a call that names these operations uses each.
+    """The number of uses of each operation in a call that names these.
 
-    Where the field was left out and any of them may be meant, and in an empty batch: one call of any (``""``).
+    A call that omits the field when any operation may be meant, and an empty batch, count as one call of any (``""``).
     """
     if not called:
         return _ANY_OF_THEM
@@ -279,21 +280,21 @@ def uses_of(tool: Tool, called: tuple[str, ...]) -> Mapping[str, int]:
 
 
 def _names_at_most_one(tool: Tool) -> bool:
-    """Whether a call can name one operation only, so that several stand for a field that was left out."""
+    """Tell whether a call can name at most one operation, so that several stand for an omitted field."""
     found = tool.operation_set
     return found is None or (len(found.places) == 1 and found.repeats is None and not holds_batch(found.places[0]))
 
 
-def combined_name(names: Iterable[str], known: frozenset[str]) -> str:
-    """The name of a call of several operations; none of the ``known`` ones of the tool has it."""
+def batch_name(names: Iterable[str], known: frozenset[str]) -> str:
+    """The name of a call of several operations; none of the ``known`` operations has it."""
     name = json.dumps(sorted(names), ensure_ascii=False)
     while name in known:
         name = f"[{name}]"
     return name
 
 
-def _combined(parts: list[OperationPlan], known: frozenset[str]) -> OperationPlan:
-    name = combined_name((part.name for part in parts), known)
+def _combine(parts: list[OperationPlan], known: frozenset[str]) -> OperationPlan:
+    name = batch_name((part.name for part in parts), known)
     actions = {action for part in parts for action in part.actions}
     rules = _distinct((rule for part in parts for rule in part.policy_rules), lambda rule: rule.address)
     denials: dict[str, Finding] = {}
@@ -346,7 +347,7 @@ def _key_of_ask(ask: Finding) -> Hashable:
 
 
 def _distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
-    """The first of each key."""
+    """The first item of each key."""
     found: dict[Hashable, T] = {}
     for item in items:
         found.setdefault(key(item), item)

@@ -1,6 +1,6 @@
-"""One tool of one agent, compiled: what a call looks up instead of the policy, and the shape that the model sees.
+"""One tool of one agent, compiled: the plan that a call reads instead of the policy, and the shape that the model sees.
 
-A shape is made once for a set of shown operations and shared by all agents that see the same; so are conditions.
+Each set of shown operations has one shape, shared by all agents that see the same; conditions are shared too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.jsonvalue import JsonValue, copy_value
 from gatewright.base.late import once
 from gatewright.compile.operation import CombinedPlans, DeclaredTools, OperationPlan, Redactor, path_plans
-from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compiled_rules, constraints_of
+from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compile_rules, constraints_of
 from gatewright.policy.document import OutputCheck, Policy, ToolSettings
 from gatewright.policy.layer import Layers
 from gatewright.policy.reach import source_rules
@@ -39,13 +39,12 @@ _Key: TypeAlias = "tuple[str, int, frozenset[str], str | None, tuple[Limit, ...]
 
 
 class ToolShape:
-    """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for.
+    """A tool with ``shown`` as its operations; checker and renderings are made on first use.
 
-    ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none;
-    ``unsaid``: the fields whose constraints it does not say, and why (empty: words do). ``closed``: whether it takes no
-    argument that it does not name; ``open_why``: why it does although it should not, empty where that does not hold.
-    ``check_formats``: whether its checker asks that texts are what a known `format` says.
-    ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
+    ``narrowed``: the fields whose constraints the schema expresses; ``unsaid``: the fields whose constraints it does
+    not, with the reason (empty: words do). ``closed``: it refuses arguments that it does not name; ``open_why``: the
+    reason why it accepts them although it should not. ``check_formats``: its checker demands that texts match a known
+    `format`. ``tried``: the self-check's notes on the listing (None) and its calls, by operation.
     """
 
     def __init__(
@@ -69,12 +68,12 @@ class ToolShape:
         self._narrowed_from = narrowed_from
         self._rendered: dict[tuple[Format, str], dict[str, Any]] = {}
 
-    def limited(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
-        """The shape whose schema says the limits too, as far as it can; ``closed``: and takes no unknown argument."""
-        from gatewright.compile.narrowing import narrowed
+    def with_limits(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
+        """The shape with as many limits in its schema as possible; ``closed``: it also refuses unknown arguments."""
+        from gatewright.compile.narrowing import apply_limits
         from gatewright.schema.formats import ToolListing
 
-        found = narrowed(
+        found = apply_limits(
             self.tool, self.shown, self.listing.schema, limits, closed=closed, check_formats=self.check_formats
         )
         listing = self.listing
@@ -89,7 +88,7 @@ class ToolShape:
 
     @property
     def whole(self) -> ToolShape:
-        """The shape whose schema says no limits."""
+        """The shape without limits in its schema."""
         return self._narrowed_from or self
 
     @once
@@ -106,8 +105,8 @@ class ToolShape:
         """The tool's own usage rule, with those of the shown operations."""
         return self.tool.usage_rule_for(self.shown)
 
-    def rendered(self, form: Format, name: str) -> dict[str, Any]:
-        """The tool as JSON in a provider's format under ``name``, apart from what the gate checks against."""
+    def render(self, form: Format, name: str) -> dict[str, Any]:
+        """The tool as JSON in a provider's format under ``name``, a copy apart from the schema that the gate checks."""
         found = self._rendered.get((form, name))
         if found is None:
             found = self._rendered[form, name] = copy_value(form.fitted(self.listing).body(name))
@@ -115,9 +114,8 @@ class ToolShape:
 
 
 class ShapeCache:
-    """Shapes by tool, shown operations, description and limits; compiled conditions; tools as policies declare them.
-
-    Safe from any thread.
+    """Shapes by tool, shown operations, description and limits; compiled conditions; declared tools. Safe from any
+    thread.
     """
 
     def __init__(self) -> None:
@@ -137,11 +135,11 @@ class ShapeCache:
         check_formats: bool = False,
         tells_output: bool = True,
     ) -> ToolShape | None:
-        """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema.
+        """The shape, or None if nothing is shown. Raises GatewrightError for a tool without a usable schema.
 
-        ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can;
-        ``closed``: it takes no argument that it does not name. ``check_formats``: see ``ToolShape``.
-        ``tells_output``: whether its listing has the schema of results.
+        ``description`` replaces the tool's own. ``limits``: to put in the schema as far as possible; ``closed``: refuse
+        arguments that it does not name. ``check_formats``: see ``ToolShape``. ``tells_output``: the listing includes
+        the schema of results.
         """
         key = (tool.name, tool.major, shown, description, limits, closed, check_formats, tells_output)
         found = self._shapes.get(key)
@@ -151,7 +149,7 @@ class ShapeCache:
             whole = self.shape(tool, shown, description, check_formats=check_formats, tells_output=tells_output)
             if whole is None:
                 return None
-            shape = whole.limited(limits, closed=closed)
+            shape = whole.with_limits(limits, closed=closed)
         else:
             from gatewright.schema.operation import ToolListing
 
@@ -170,9 +168,10 @@ class ShapeCache:
 
 @dataclass(frozen=True)
 class ToolPlan:
-    """One tool. ``operations``: those shown; ``hidden``: why each other one is denied; ``closed``: why all of it is.
+    """One tool. ``operations``: the shown ones; ``hidden``: the denial of each other one; ``closed``: the denial of
+    all.
 
-    ``scrub``: whether secrets are taken out of its results; ``output``: what becomes of one that misfits its schema.
+    ``scrub``: remove secrets from its results; ``output``: the treatment of a result that misfits its schema.
     """
 
     tool: Tool
@@ -189,12 +188,12 @@ class ToolPlan:
 
     @property
     def has_operations(self) -> bool:
-        """Whether a field of the arguments selects the operation."""
+        """True if a field of the arguments selects the operation."""
         return self.right.facts.has_operations
 
     @property
     def tool_digest(self) -> str:
-        """The digest of the tool as it is registered."""
+        """The digest of the tool as registered."""
         return self.tool.digest
 
     @once
@@ -203,13 +202,13 @@ class ToolPlan:
         return self.tool.actor
 
     @once
-    def combined(self) -> CombinedPlans:
+    def batches(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
 
     @once
     def examples(self) -> tuple[Mapping[str, JsonValue], ...]:
-        """Arguments to try that fit what the model is shown: of the tool's examples and of those in its schema."""
+        """Arguments to try that fit the shown schema: the tool's examples and those in its schema."""
         if self.shape is None:
             return ()
         given = (*self.tool.examples, *objects(self.shape.listing.schema.get("examples")))
@@ -221,14 +220,14 @@ class ToolPlan:
 
     @once
     def unknown_operation(self) -> str:
-        """The words for an operation that is unknown or hidden: which ones there are."""
+        """The answer to an unknown or hidden operation: the list of shown ones."""
         names = ", ".join(f"`{name}`" for name in sorted(self.operations))
         field = self.tool.operation_field
         return f"{'the only argument' if field == KEYED_FIELD else f'`{field}`'} must be one of {names}"
 
     @once
     def redactor(self) -> Redactor:
-        """Takes what names hidden things out of the tool's failure messages."""
+        """The function that removes hidden names from the tool's failure messages."""
         return Redactor(self.hidden, self.hidden_tools)
 
 
@@ -240,9 +239,9 @@ def compile_tool(
     hidden_tools: frozenset[str],
     shape: ToolShape | None = None,
 ) -> ToolPlan:
-    """The plan of one tool; one that cannot be enforced as written is closed, and says why.
+    """Make the plan of one tool; a tool that cannot be enforced as written is closed with the reason.
 
-    ``shape``: what the model sees of it, where that is known already.
+    ``shape``: the shape that the model sees, if known already.
     """
     policy, facts = layers.policy, right.facts
     closed = None
@@ -278,9 +277,9 @@ def compile_tool(
 
 
 def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -> ToolShape | None:
-    """What the agent's model sees of the tool, or None when nothing is shown.
+    """The shape that the agent's model sees, or None if nothing is shown.
 
-    Raises GatewrightError when the tool has no usable schema.
+    Raises GatewrightError for a tool without a usable schema.
     """
     limits: tuple[Limit, ...] = ()
     if rules := _bound_rules(layers, right.facts, ArgumentConstraints):
@@ -309,7 +308,7 @@ def _output_check(settings: ToolSettings | None, tool: Tool) -> OutputCheck:
 
 
 def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> list[BoundRule]:
-    """The rules of these kinds that the agent and the tool itself put on every call, most important first."""
+    """The rules of these kinds on every call, by the agent and the tool itself, the most important first."""
     if not facts.tool_rules and layers.kinds.isdisjoint(kinds):
         return []
     found = [
@@ -321,10 +320,10 @@ def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> li
 
 
 def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | None:
-    """Why a condition on the tool's arguments cannot be checked, so that the tool has to be closed."""
+    """The reason why a condition on the tool's arguments cannot be checked, so that the tool must close."""
     for index, rule in layers.policy_rules(facts):
         try:
-            compiled_rules([(rule, address_of(index))], shapes.conditions)
+            compile_rules([(rule, address_of(index))], shapes.conditions)
         except GatewrightError as error:
             text = f"the condition of policy rule `{rule.name}` cannot be checked, so `{facts.name}` is closed: {error}"
             return Reason(Layer.POLICY, Verdict.DENY, "condition-unusable", text, address_of(index), rule.name)
@@ -338,7 +337,7 @@ def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | N
 
 
 def has_conditions(layers: Layers) -> bool:
-    """Whether anything but a tool's own rules puts conditions on arguments."""
+    """Tell whether anything but a tool's own rules puts conditions on arguments."""
     theirs = (rule for source in layers.sources for rule in source.required_tools)
     return (
         ArgumentConstraints in layers.kinds
@@ -348,7 +347,7 @@ def has_conditions(layers: Layers) -> bool:
 
 
 class _Parts:
-    """What the plans of one tool's operations are made of."""
+    """The shared material for the plans of one tool's operations."""
 
     def __init__(self, layers: Layers, tool: Tool, facts: ToolFacts, shapes: ShapeCache) -> None:
         self._tool = tool
@@ -370,7 +369,7 @@ class _Parts:
             tuple(self._asks(row)),
             roles,
             declared.capabilities,
-            compiled_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
+            compile_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
             tuple(self._constraints(name)),
             dict(self._denials(name)),
             path_plans(declared),
@@ -387,12 +386,12 @@ class _Parts:
         for source_id, bound in reversed(self._sources):
             kind = bound.rule.rule_type
             if isinstance(kind, AllowedOperations) and operation not in kind.operations:
-                text = f"source `{source_id}` does not open `{operation}` of `{self._tool.name}`"
+                text = f"source `{source_id}` does not permit `{operation}` of `{self._tool.name}`"
                 finding = Finding(Verdict.DENY, "source-operation-not-allowed", text, bound.address, bound.rule.rule_id)
                 yield source_id, finding
 
     def _asks(self, row: OperationRight) -> Iterator[Finding]:
-        """The asks that hold whatever the arguments: consents by priority, then the approvals key or tier."""
+        """The reasons to ask for every call: consents by priority, then the approvals key or tier."""
         for bound in self._rules:
             kind = bound.rule.rule_type
             if isinstance(kind, RequiresConsent) and bound.binds(row.operation):

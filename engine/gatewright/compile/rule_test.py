@@ -1,6 +1,6 @@
 """Tests of a call, as values: one for each kind of tool rule, conditions on arguments, and the finding of a failure.
 
-Conditions (`when` of policy rules, constraints) are compiled once and shared by whoever writes the same.
+Conditions (`when` of policy rules, constraints) are compiled once and shared by all that are the same.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def _no_facts() -> dict[str, JsonValue]:
 
 @frozen
 class Finding:
-    """What a stage objects to: ask or deny, why, where in the policy, and the words for the model.
+    """A stage's objection: ask or deny, the reason, its place in the policy, and the words for the model.
 
-    ``model`` is without the prefix; None where the stage's verdict is ask. ``about``: the one place or block that it is
-    about, so that it does not stand for others.
+    ``model`` has no prefix; None if the stage asks. ``about``: the one place or block that it concerns, so that it does
+    not stand for others.
     """
 
     verdict: Verdict
@@ -45,7 +45,7 @@ class Finding:
 
 @frozen
 class BoundRule:
-    """A rule where it stands. ``address`` None: the tool's own. ``operations`` None: whatever the operation.
+    """A rule with its place. ``address`` None: the tool's own. ``operations`` None: every operation.
 
     ``source_id``: it binds only calls that go to that source. ``owner``: the tool whose own rule it is.
     """
@@ -57,13 +57,15 @@ class BoundRule:
     owner: str | None = None
 
     def binds(self, operation: str) -> bool:
-        """Whether a call of that operation comes under the rule."""
+        """Tell whether the rule applies to calls of that operation."""
         return self.operations is None or operation in self.operations
 
 
 @frozen
 class Rate:
-    """A rule by the key of its starts. ``calls``: for how many of them the call counts; a batch counts for more."""
+    """A rate rule with the key of its recorded starts. ``calls``: how many the call counts for; a batch counts for
+    more.
+    """
 
     key: str
     rule: RateLimit
@@ -72,17 +74,17 @@ class Rate:
 
 @frozen
 class ToolRef:
-    """A tool, or some operations of it, as a rule names it. What no registered tool answers to never matches."""
+    """A tool, or some of its operations, as a rule names it. A name without a registered tool never matches."""
 
     tool: str
     operations: frozenset[str] | None = None
 
     def covers(self, tool: str, operation: str) -> bool:
-        """Whether a call of that operation is one of this."""
+        """Tell whether a call of that operation counts."""
         return tool == self.tool and (self.operations is None or operation in self.operations)
 
     def __str__(self) -> str:
-        """As people write it: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
+        """The spelling for people: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
         names = sorted(self.operations or ())
         return (
             self.tool
@@ -111,7 +113,7 @@ class PrecedingTest:
 
 @frozen
 class FollowingTest:
-    """None of these may have succeeded, or be under way."""
+    """None of these may have succeeded or be running."""
 
     bound: BoundRule
     later: tuple[ToolRef, ...]
@@ -119,7 +121,7 @@ class FollowingTest:
 
 @frozen
 class GroupTest:
-    """No other member may have been called. ``own``: the members that this call is one of."""
+    """No other member of the group may have been called. ``own``: the members that this call is one of."""
 
     bound: BoundRule
     own: tuple[ToolRef, ...]
@@ -146,7 +148,7 @@ class GapTest:
 
 @frozen
 class ExitTest:
-    """Must have succeeded before the loop may end, once all of ``conditions`` have."""
+    """The tool must have succeeded before the loop may end, once all of ``conditions`` have."""
 
     bound: BoundRule
     required: ToolRef
@@ -166,9 +168,9 @@ class RateTest:
 
 @frozen
 class RuleBook:
-    """What a call of one operation is tested against, most important first.
+    """The tests of a call of one operation, the most important first.
 
-    ``exits``: the rules that make a successful call end the loop; ``requirements`` are tested for such a call only.
+    ``exits``: the rules by which a successful call ends the loop; ``requirements`` apply to such a call only.
     ``consents``: those of sources, which ask only for a call that goes there.
     """
 
@@ -179,13 +181,13 @@ class RuleBook:
     consents: tuple[BoundRule, ...] = ()
 
     def ends_loop(self, sources: Iterable[str] = ()) -> bool:
-        """Whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
+        """Tell whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
         return any(applies(bound, frozenset(sources)) for bound in self.exits)
 
 
 @frozen
 class Due:
-    """The model is reminded when nothing of ``counted`` succeeded for ``every_s``."""
+    """A reminder to the model when nothing of ``counted`` has succeeded for ``every_s``."""
 
     bound: BoundRule
     counted: ToolRef
@@ -193,12 +195,12 @@ class Due:
 
 
 def applies(bound: BoundRule, sources: frozenset[str]) -> bool:
-    """Whether a call that goes to ``sources`` comes under the rule, as far as that is what limits it."""
+    """Tell whether the rule applies to a call that goes to ``sources``, as far as sources limit it."""
     return bound.source_id is None or bound.source_id in sources
 
 
 def report_order(bound: BoundRule) -> tuple[int, int, int]:
-    """Higher priority first; the agent's rules before a source's, those before a tool's own; then as in the file."""
+    """A sort key: higher priority first; the agent's rules, then a source's, then a tool's own; then file order."""
     layer = 2 if bound.address is None else 1 if bound.source_id is not None else 0
     index = bound.address[-1] if bound.address else 0
     return -bound.rule.priority, layer, index if isinstance(index, int) else 0
@@ -208,7 +210,7 @@ _MAX_CONDITIONS = 16_384
 
 
 class Conditions:
-    """Compiled schemas by what they say; safe to use from any thread."""
+    """Compiled schemas by content; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._held: dict[bytes, SchemaChecker] = {}
@@ -216,17 +218,17 @@ class Conditions:
 
     def checker(self, schema: object) -> SchemaChecker:
         """The compiled schema; true and false are schemas too. Raises SchemaError."""
-        return self._held_or_made(schema, b"when", _as_table)
+        return self._compile(schema, b"when", _as_table)
 
     def constraint(self, schema: object) -> SchemaChecker:
-        """The same for a constraint on an argument, which closes the types of which it says nothing."""
-        return self._held_or_made(schema, b"constraint", closed_constraint)
+        """The same for a constraint on an argument, which excludes types that it does not mention."""
+        return self._compile(schema, b"constraint", closed_constraint)
 
-    def _held_or_made(self, schema: object, kind: bytes, table: Callable[[object], Schema]) -> SchemaChecker:
+    def _compile(self, schema: object, kind: bytes, table: Callable[[object], Schema]) -> SchemaChecker:
         try:
             key = kind + canonical_json(schema)
         except (ValueError, TypeError, RecursionError) as error:
-            raise SchemaError(f"the condition is no JSON: {error}") from None
+            raise SchemaError(f"the condition is not JSON: {error}") from None
         found = self._held.get(key)
         if found is None:
             found = SchemaChecker(table(schema))
@@ -239,20 +241,20 @@ class Conditions:
 
 @frozen
 class CompiledPolicyRule:
-    """A policy rule that may match a call; ``checker`` None: it does, whatever the arguments."""
+    """A policy rule that may match a call; ``checker`` None: it matches whatever the arguments."""
 
     rule: PolicyRule
     address: Address
     checker: SchemaChecker | None
 
     def matches(self, arguments: Mapping[str, JsonValue]) -> bool:
-        """Whether its condition holds for the canonical arguments. Raises SchemaError where that cannot be told."""
+        """Tell whether its condition holds for the canonical arguments. Raises SchemaError if that is undecidable."""
         return self.checker is None or self.checker.holds(arguments)
 
 
 @frozen
 class Constraint:
-    """One ArgumentConstraints rule: fields of the arguments with what each must satisfy.
+    """One ArgumentConstraints rule: fields of the arguments with a checker for each.
 
     ``source_id``: it binds only calls that go to that source; None: every call.
     """
@@ -262,7 +264,7 @@ class Constraint:
     source_id: str | None = None
 
 
-def compiled_rules(
+def compile_rules(
     rules: Iterable[tuple[PolicyRule, Address]], conditions: Conditions
 ) -> tuple[CompiledPolicyRule, ...]:
     """The rules with their conditions compiled. Raises SchemaError."""
@@ -275,7 +277,7 @@ def compiled_rules(
 def constraints_of(
     rules: Iterable[BoundRule], operation: str | None, conditions: Conditions, source_id: str | None = None
 ) -> Iterator[Constraint]:
-    """The constraints that a call of ``operation`` (None: of any) comes under. Raises SchemaError."""
+    """The constraints on a call of ``operation`` (None: of any). Raises SchemaError."""
     for bound in rules:
         kind = bound.rule.rule_type
         if isinstance(kind, ArgumentConstraints) and (operation is None or bound.binds(operation)):

@@ -1,7 +1,7 @@
-"""An agent's tool rules compiled per operation: what is tested, whom it names, what it counts. It looks at no session.
+"""An agent's tool rules compiled per operation: their tests, the tools that they name, the calls that they count.
 
 Rules of the agent bind its calls, rules of a source the calls that go to it, a tool's own rules its own calls; groups,
-starts and what must be done before the end hold for the whole session, whichever tool they stand on.
+starts and requirements before the end hold for the whole session, whichever tool they are on.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ _T = TypeVar("_T", SessionTest, RateTest, ExitTest, BoundRule)
 
 
 WideRule = tuple[str, str, int, ToolRule]
-"""A rule that is told at other tools than the one it names: whose it is (kind and id), its place there, the rule."""
+"""A rule that the model also reads at tools that it does not name: its owner (kind and id), its place there, the rule.
+"""
 
 
 class AgentRules:
-    """Every rule that an agent comes under. ``books``: by tool and operation, compiled at the first call."""
+    """All rules for an agent. ``books``: by tool and operation, each compiled on first use."""
 
     def __init__(self, agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> None:
         self._agent = agent
@@ -58,12 +59,12 @@ class AgentRules:
 
     @once
     def requirements(self) -> tuple[ExitTest, ...]:
-        """What must be done before the end."""
+        """The requirements before the end."""
         return tuple(self._exit_tests())
 
     @once
     def due(self) -> tuple[Due, ...]:
-        """What is due from time to time."""
+        """The calls that are due from time to time."""
         return tuple(self._dues())
 
     @once
@@ -91,29 +92,29 @@ class AgentRules:
         return _Index(self._rules, self._groups)
 
     def book(self, tool: str, operation: str) -> RuleBook:
-        """What a call of the operation is tested against."""
+        """The tests of a call of the operation."""
         found = self.books.get((tool, operation))
         if found is None:
-            found = self.books[tool, operation] = self._compiled(self._tools[tool], operation)
+            found = self.books[tool, operation] = self._compile(self._tools[tool], operation)
         return found
 
     def book_of(self, tool: str, operations: frozenset[str]) -> RuleBook:
-        """What a call of all these operations at once is tested against: whatever each of them is."""
+        """The tests of a call of all these operations at once: those of each."""
         found = self._batches.get((tool, operations))
         if found is None:
-            found = _joined([self.book(tool, operation) for operation in sorted(operations)])
+            found = _join([self.book(tool, operation) for operation in sorted(operations)])
             if len(self._batches) >= MOST_BATCHES:
                 self._batches.clear()
             self._batches[tool, operations] = found
         return found
 
-    def told(self, tool: str) -> tuple[BoundRule, ...]:
-        """The rules that the model is told of at the tool: those on it, and the groups that other rules put it into."""
-        facts, grouped = self._tools[tool], self._index.grouped(tool)
+    def rules_for_model(self, tool: str) -> tuple[BoundRule, ...]:
+        """The rules that the model reads at the tool: those on it, and the groups that other rules put it into."""
+        facts, groups_with = self._tools[tool], self._index.groups_with(tool)
         near = self._index.near(tool)
-        return tuple(self._rules[at] for at in near if at in grouped or _stands_on(self._rules[at], facts))
+        return tuple(self._rules[at] for at in near if at in groups_with or _stands_on(self._rules[at], facts))
 
-    def _compiled(self, facts: ToolFacts, operation: str) -> RuleBook:
+    def _compile(self, facts: ToolFacts, operation: str) -> RuleBook:
         near = (self._rules[at] for at in self._index.near(facts.name))
         rules = [bound for bound in near if _binds(bound, facts, operation)]
         tests = [
@@ -131,7 +132,7 @@ class AgentRules:
         )
 
     def _own_tests(self, facts: ToolFacts, operation: str) -> Iterator[SessionTest]:
-        """The tests of rules that may stand on any tool."""
+        """The tests of rules that may be on any tool."""
         if not any(test.start.covers(facts.name, operation) for test in self._starts):
             yield from self._starts
         for bound, group in self._groups:
@@ -149,10 +150,10 @@ class AgentRules:
             case kinds.Cooldown():
                 yield GapTest(bound, counted, kind.seconds)
             case kinds.RequiresPrecedingTools():
-                if refs := self._named(bound, facts, operation):
+                if refs := self._awaited(bound, facts, operation):
                     yield PrecedingTest(bound, refs)
             case kinds.RequiresFollowingTools():
-                if refs := self._named(bound, facts, operation):
+                if refs := self._awaited(bound, facts, operation):
                     yield FollowingTest(bound, refs)
             case (
                 kinds.AllowedOperations()
@@ -172,9 +173,10 @@ class AgentRules:
             case _:
                 assert_never(kind)
 
-    def _named(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
-        """What the conditions name, for this call. A call that is itself named there waits for nothing that the rule
-        binds too: they would wait for each other for ever."""
+    def _awaited(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
+        """The tools that the conditions name, for this call. If they name the call itself, those that the same rule
+        binds are left out: they would wait for each other for ever.
+        """
         refs = self._refs(bound.rule)
         if not any(ref.covers(facts.name, operation) for ref in refs):
             return refs
@@ -188,12 +190,13 @@ class AgentRules:
 
     def _refs(self, rule: ToolRule) -> tuple[ToolRef, ...]:
         written = [text for text in rule.conditions if not text.startswith(OPERATION_CONDITION)]
-        return tuple(resolved(text, self._tools) for text in dict.fromkeys(written))
+        return tuple(resolve(text, self._tools) for text in dict.fromkeys(written))
 
     def _rates(self, rules: Iterable[BoundRule], tool: str) -> Iterator[RateTest]:
-        """The starts of a rate are kept by what it binds, not by its numbers, so that an edit forgets none of them.
+        """The starts of a rate are recorded by what it binds, not by its numbers, so that an edit forgets none.
 
-        Of several for the same the longest comes first: what one that is changed or removed leaves is never too little.
+        Of several rates for the same calls the longest comes first: after one changes or goes, the record still reaches
+        far enough back.
         """
         found = [(bound, kind) for bound in rules if isinstance(kind := bound.rule.rule_type, kinds.RateLimit)]
         numbers = Counter[bytes]()
@@ -212,11 +215,11 @@ class AgentRules:
         for bound in self._rules:
             kind = bound.rule.rule_type
             for group in kind.groups if isinstance(kind, kinds.ExclusiveGroups) else ():
-                refs = [self._member(bound, resolved(text, self._tools)) for text in dict.fromkeys(group)]
+                refs = [self._member(bound, resolve(text, self._tools)) for text in dict.fromkeys(group)]
                 yield bound, tuple(ref for ref in refs if ref.operations is None or ref.operations)
 
     def _member(self, bound: BoundRule, ref: ToolRef) -> ToolRef:
-        """A member; operations that the rule is limited to are those of the tool that it stands on."""
+        """A member; the rule's own operations limit the tool that it is on."""
         facts = self._tools.get(ref.tool)
         if bound.operations is None or facts is None or not _stands_on(bound, facts):
             return ref
@@ -237,7 +240,7 @@ class AgentRules:
                 yield from (Due(bound, ref, kind.seconds) for ref in self._subjects(bound) if ref.tool in self._shown)
 
     def _subjects(self, bound: BoundRule) -> Iterator[ToolRef]:
-        """The tools that a rule is on: for ``*`` every one that is shown."""
+        """The tools that a rule is on: for ``*`` every shown one."""
         if bound.rule.tool_name != ANY_TOOL:
             yield self._subject(bound)
             return
@@ -246,11 +249,11 @@ class AgentRules:
                 yield ToolRef(name, bound.operations)
 
     def _subject(self, bound: BoundRule) -> ToolRef:
-        return ToolRef(resolved(bound.rule.tool_name, self._tools).tool, bound.operations)
+        return ToolRef(resolve(bound.rule.tool_name, self._tools).tool, bound.operations)
 
 
 class _Index:
-    """Where in the order of report the rules stand that may concern a tool, so that nobody looks through all."""
+    """The places, in the order of report, of the rules that may concern a tool, so that nobody searches all."""
 
     def __init__(self, rules: Sequence[BoundRule], groups: Iterable[tuple[BoundRule, tuple[ToolRef, ...]]]) -> None:
         self._by_tool: dict[str, list[int]] = {}
@@ -262,22 +265,22 @@ class _Index:
             for ref in group:
                 self._grouped.setdefault(ref.tool, set()).add(places[id(bound)])
 
-    def grouped(self, tool: str) -> AbstractSet[int]:
-        """The rules with a group that the tool is a member of."""
+    def groups_with(self, tool: str) -> AbstractSet[int]:
+        """The rules with a group that contains the tool."""
         return self._grouped.get(tool, _NO_PLACES)
 
     def near(self, tool: str) -> list[int]:
         """The rules that name the tool, every tool, or a group with it, in their order."""
-        return sorted({*self._by_tool.get(tool, ()), *self._by_tool.get(ANY_TOOL, ()), *self.grouped(tool)})
+        return sorted({*self._by_tool.get(tool, ()), *self._by_tool.get(ANY_TOOL, ()), *self.groups_with(tool)})
 
 
 _NO_PLACES: frozenset[int] = frozenset()
 
 
-def resolved(written: str, tools: Mapping[str, ToolFacts]) -> ToolRef:
-    """``tool``, ``tool.operation``, either with ``@major``; the longest registered name wins.
+def resolve(written: str, tools: Mapping[str, ToolFacts]) -> ToolRef:
+    """Read ``tool``, ``tool.operation``, either with ``@major``; the longest registered name wins.
 
-    A name that nothing answers to, or a major that is not the chosen one, stays as written and matches no call.
+    An unknown name, or a major that is not the chosen one, stays as written and matches no call.
     """
     end = len(written)
     while end > 0:
@@ -293,8 +296,8 @@ def resolved(written: str, tools: Mapping[str, ToolFacts]) -> ToolRef:
     return ToolRef(written)
 
 
-def _joined(books: Sequence[RuleBook]) -> RuleBook:
-    """The books as one; what stands in several stands in it once."""
+def _join(books: Sequence[RuleBook]) -> RuleBook:
+    """Join the books; equal entries appear once."""
     return RuleBook(
         tuple(sorted(_once(test for book in books for test in book.tests), key=lambda test: report_order(test.bound))),
         tuple(sorted(_once(test for book in books for test in book.rates), key=lambda test: report_order(test.bound))),
@@ -305,7 +308,7 @@ def _joined(books: Sequence[RuleBook]) -> RuleBook:
 
 
 def _once(items: Iterable[_T]) -> Iterator[_T]:
-    """Each of the equal ones once. Rules are told apart by where they are, since comparing them is dear."""
+    """Each distinct item once. Rules are compared by identity, since comparing their values is slow."""
     seen: set[object] = set()
     for item in items:
         key = _key(item)
@@ -322,7 +325,7 @@ def _key(item: object) -> object:
 
 
 def wide_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> tuple[WideRule, ...]:
-    """Those rules of an agent that a tool may be told of without being named: on every tool, or with groups."""
+    """The rules of an agent that the model may read at a tool that they do not name: on every tool, or with groups."""
     written: list[tuple[str, str, Sequence[ToolRule]]] = [("agent", agent.agent_id, agent.tool_rules)]
     written += [("source", source.source_id, source.required_tools) for source in sources]
     written += [("tool", name, right.facts.tool_rules) for name, right in rights.items() if right.shown]

@@ -1,9 +1,9 @@
-"""Policy and registry compiled per agent, immutable to whoever holds it, with proofs of what is open to an agent.
+"""Policy and registry compiled per agent, immutable to its readers, with proofs that an operation is open to an agent.
 
-An agent is compiled when it is first asked for, a tool when it is first called. ``renewed`` carries over whatever an
-edit cannot concern: whole agents, and within an agent the rights and plans of its other tools. ``concerned`` names too
-many tools rather than too few, which would be a stale right: what it does not look at in detail concerns every tool.
-A proof that an operation is open or closed completes when it is read.
+An agent is compiled on first use, a tool on its first call. ``renew`` carries over everything that an edit cannot
+concern: whole agents, and the rights and plans of an agent's other tools. ``touched_tools`` errs towards too many
+tools, since too few would leave a stale right: a part that it does not examine in detail concerns every tool. A proof
+completes itself when somebody reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from gatewright.base.jsonvalue import JsonValue, digest
 from gatewright.base.late import once
 from gatewright.compile.agent import AgentDigests, AgentSnapshot, Ground, policy_digest
-from gatewright.compile.operation import Key, offered
+from gatewright.compile.operation import Key, make_offer
 from gatewright.compile.plan import ShapeCache
 from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Agent, Policy, Source
@@ -36,7 +36,7 @@ _NAMED = 80
 
 
 class _Compiled(Protocol):
-    """The snapshot that answered."""
+    """The snapshot behind a proof."""
 
     @property
     def policy_digest(self) -> str: ...
@@ -44,10 +44,11 @@ class _Compiled(Protocol):
 
 
 class OperationProof(tuple[Any, ...]):
-    """The verdict on one operation whatever its arguments: allow and ask mean that lookup and operation let it pass.
+    """The verdict on one operation whatever its arguments: allow and ask mean that it passes the stages lookup and
+    operation.
 
-    Made of the snapshot, agent, tool, operation and verdict, in that order; the rest is worked out when it is read. A
-    tuple inside, since nothing else in the language is made as fast.
+    Made of the snapshot, agent, tool, operation and verdict, in that order; other values are worked out on demand. It
+    is a tuple, since nothing else in Python is created as fast.
     """
 
     __slots__ = ()
@@ -59,23 +60,23 @@ class OperationProof(tuple[Any, ...]):
 
     @property
     def is_open(self) -> bool:
-        """Whether the agent's model is shown the operation."""
+        """The agent's model sees the operation."""
         return self[4] is not _DENY
 
     @property
     def proof_id(self) -> str:
-        """The same for the same answer under the same policy and tool: a digest of them."""
+        """A digest of the answer, the policy and the tool: equal for equal answers."""
         parts: list[JsonValue] = [self.agent_id, self.tool, self.operation, str(self.verdict)]
         return "op_" + digest([*parts, self.policy_digest, self.tool_digest])[:32]
 
     @property
     def policy_digest(self) -> str:
-        """The digest of the policy that it was answered by."""
+        """The digest of the policy behind the answer."""
         return self._snapshot.policy_digest
 
     @property
     def tool_digest(self) -> str | None:
-        """The digest of the tool; None when there is none of that name."""
+        """The digest of the tool; None for an unknown one."""
         agent = self._snapshot.agent(self.agent_id)
         plan = agent.plan(self.tool) if agent is not None else None
         return plan.tool_digest if plan is not None else None
@@ -103,7 +104,7 @@ class OperationProof(tuple[Any, ...]):
 
     @property
     def finding(self) -> Finding | None:
-        """Why it is denied or asks, with the deciding place of the policy; None when it is simply allowed."""
+        """The reason for a denial or ask, with the deciding place of the policy; None if simply allowed."""
         agent = self._snapshot.agent(self.agent_id)
         if agent is None:
             return Finding(_DENY, "unknown-agent", f"no agent `{self.agent_id[:_NAMED]}` in the policy")
@@ -132,12 +133,12 @@ class OperationIndex:
         self._cells: dict[tuple[tuple[str, Verdict], ...], Cell] = {}
 
     def add(self, agent_id: str, rights: Mapping[str, ToolRight]) -> dict[str, Cell]:
-        """Lay out the rights of an agent."""
+        """Index the rights of an agent."""
         rows = {name: self._cell(right) for name, right in rights.items()}
         return self.rows.setdefault(agent_id, rows)
 
     def take(self, agent_id: str, other: OperationIndex) -> None:
-        """Carry over what another index holds for an agent that nothing changed for."""
+        """Carry over another index's rows for an unchanged agent."""
         rows = other.rows.get(agent_id)
         if rows is not None:
             self.rows[agent_id] = rows
@@ -154,8 +155,8 @@ _NO_TOOL: frozenset[str] = frozenset()
 _TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
-def concerned(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
-    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``."""
+def touched_tools(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
+    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``; None: all."""
     found = _NO_TOOL
     for tools in _parts(old, new, before, after, facts):
         if tools is None:
@@ -171,7 +172,7 @@ def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterabl
     yield _policy_rules(old, new, after.agent_id)
     if before is not after:
         yield _tool_rules(before.tool_rules, after.tool_rules)
-        yield _listed(before.tools, after.tools)
+        yield _list_change(before.tools, after.tools)
         yield _approvals(before.approvals, after.approvals)
         yield _capabilities(before, after, facts)
         if (before.sources is None) != (after.sources is None):
@@ -182,11 +183,11 @@ def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterabl
 
 
 def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
-    """Whether all that is not said of one agent is the very same, so that it need not be compared for each of them."""
+    """Tell whether everything outside the agents is identical, so that nobody needs to compare it for each of them."""
     return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
 
 
-def _listed(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> Tools:
+def _list_change(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> Tools:
     if before == after:
         return _NO_TOOL
     if before is None or after is None:
@@ -195,7 +196,7 @@ def _listed(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> To
 
 
 def _tool_rules(before: tuple[ToolRule, ...], after: tuple[ToolRule, ...]) -> Tools:
-    names = {split_name(rule.tool_name)[0] for rule in _changed(before, after)}
+    names = {split_name(rule.tool_name)[0] for rule in _changes(before, after)}
     return None if ANY_TOOL in names else frozenset(names)
 
 
@@ -207,12 +208,12 @@ def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Too
 
 
 def _heads(key: str) -> Iterable[str]:
-    """Every tool name that an ``approvals`` key may begin with; names may hold dots."""
+    """Every tool name that may begin an ``approvals`` key; names may contain dots."""
     return accumulate(key.split("."), "{}.{}".format)
 
 
 def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> frozenset[str]:
-    """The tools that need a grant; what one bounds is part of their rights."""
+    """The tools that need a grant, since its bounds are part of their rights."""
     if before.capabilities == after.capabilities:
         return _NO_TOOL
     return frozenset(row.name for row in facts if any(op.capabilities for op in row.operations))
@@ -228,7 +229,7 @@ def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Itera
 
 
 def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
-    """The tools with arguments that are or may be paths: what is below the base of any source has its level."""
+    """The tools with arguments that are or may be paths: any source may set their level."""
     before, after = ({one.source_id: one.levels for one in policy.sources} for policy in (old, new))
     if before == after:
         return _NO_TOOL
@@ -238,20 +239,20 @@ def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
 
 
 def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
-    """Tell whether a call names places; ``texts``: also by what may be one, which any source may judge."""
+    """Tell whether a call names places; ``texts``: count texts that may be paths too."""
     return any(
         op.paths or op.disk_actions or (texts and (op.holds_texts or op.takes_others)) for op in facts.operations
     )
 
 
 def _for_all(policy: Policy) -> tuple[object, ...]:
-    """What may concern every tool of every agent."""
+    """The parts that may concern every tool of every agent."""
     shared = policy.roots, policy.web, policy.shell, policy.endpoints, policy.closed
     return policy.defaults, policy.default, policy.catalogs, policy.compositions, *shared
 
 
 def _reach(source: Source) -> tuple[object, ...]:
-    """What of a source is compiled; which path has which level is read when a call comes."""
+    """The compiled part of a source; the gate looks up the level of a path at the call."""
     return source.source_id, source.levels, source.required_tools
 
 
@@ -262,7 +263,7 @@ def _settings(old: Policy, new: Policy) -> frozenset[str]:
 
 def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
     found: set[str] = set()
-    for rule in _changed(old.rules, new.rules):
+    for rule in _changes(old.rules, new.rules):
         if rule.agents is None or agent_id in rule.agents:
             if rule.tools is None:
                 return None
@@ -270,8 +271,8 @@ def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
     return frozenset(found)
 
 
-def _changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
-    """Every entry that came, went, or stands at another index, since reasons lead to the place of a rule."""
+def _changes(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
+    """Every entry that came, went, or moved to another index, since reasons point to a rule's place."""
     if len(before) == len(after):
         return [one for pair in zip(before, after, strict=True) if pair[0] != pair[1] for one in pair]
     shared = min(len(before), len(after))
@@ -280,10 +281,10 @@ def _changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
 
 
 class Snapshot:
-    """One policy and one revision of the registry. Everything read from it belongs together.
+    """One policy and one revision of the registry. All values read from it belong together.
 
-    ``facts``: of every tool, as the policy declares it. ``known``: the tools that are not new to whoever wrote the
-    policy; None: all that are there. ``agents``: those that were asked for.
+    ``facts``: of every tool, as the policy declares it. ``known``: the tools that the policy's author knew; None: all
+    present ones. ``agents``: those compiled so far.
     """
 
     def __init__(
@@ -299,7 +300,7 @@ class Snapshot:
         self.revision = registry.revision
         self.shapes = shapes or ShapeCache()
         same = before is not None and before.revision == self.revision and before.policy.tools == policy.tools
-        self._offer = before._offer if before and same else offered(policy, registry, self.shapes.declared)
+        self._offer = before._offer if before and same else make_offer(policy, registry, self.shapes.declared)
         self.facts = self._offer.facts
         there = frozenset(self._offer.tools)
         self.known = there if known is None else known
@@ -312,12 +313,12 @@ class Snapshot:
 
     @property
     def is_current(self) -> bool:
-        """Whether the registry still holds the tools that this was compiled from."""
+        """The registry still holds the tools that this was compiled from."""
         return self.revision == self.registry.revision
 
     @property
     def is_digested(self) -> bool:
-        """Whether asking for the digest takes no time to speak of: it is known, or the policy is small."""
+        """The digest takes no noticeable time: it is known, or the policy is small."""
         if "policy_digest" in self.__dict__:
             return True
         agents = self.policy.agents.values()
@@ -325,12 +326,12 @@ class Snapshot:
 
     @once
     def policy_digest(self) -> str:
-        """SHA-256 of everything that the policy says, 64 hexadecimal digits."""
+        """SHA-256 of all that the policy says, 64 hexadecimal digits."""
         return policy_digest(self.policy, self._digests)
 
     @once
     def problems(self) -> tuple[Reason, ...]:
-        """What of the policy does not fit the tools that are there now; each closes the tools that it concerns."""
+        """The parts of the policy that misfit the present tools; each closes the tools that it concerns."""
         agents = (self.agent(agent_id) for agent_id in self.policy.agents)
         found = [
             reason for agent in agents if agent is not None for reasons in agent.problems.values() for reason in reasons
@@ -338,7 +339,7 @@ class Snapshot:
         return tuple(dict.fromkeys(found))
 
     def agent(self, agent_id: str) -> AgentSnapshot | None:
-        """The agent, compiled at the first use; None when the policy has none of that id."""
+        """The agent, compiled on first use; None for an unknown id."""
         found = self.agents.get(agent_id)
         if found is not None:
             return found
@@ -348,28 +349,28 @@ class Snapshot:
         return self.agents.setdefault(agent_id, AgentSnapshot(self._ground, agent))
 
     def operation(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
-        """Whether the agent's model is shown the operation, whatever the arguments; in the time of a few look-ups."""
+        """The proof whether the agent's model sees the operation, whatever the arguments; it costs a few look-ups."""
         try:
             verdict = self.rows[agent_id][tool][operation]
         except KeyError:
-            verdict = self._indexed(agent_id).get(tool, _NO_CELL).get(operation, _DENY)
+            verdict = self._cells_of(agent_id).get(tool, _NO_CELL).get(operation, _DENY)
         return OperationProof((self, agent_id, tool, operation, verdict))
 
-    def renewed(
+    def renew(
         self,
         policy: Policy,
-        changed: ChangeSet | None,  # noqa: ARG002 found out anew, so that a wrong one leaves nothing stale
+        changed: ChangeSet | None,  # noqa: ARG002 worked out anew, so that a wrong set leaves nothing stale
         *,
         known: frozenset[Key] | None = None,
     ) -> Snapshot:
-        """The snapshot of another policy over the tools as they are now; ``known``: those not new; None: as before."""
+        """The snapshot of another policy over the present tools; ``known``: those not new; None: as before."""
         fresh = Snapshot(policy, self.registry, self.shapes, self, self.known if known is None else known)
         as_held = fresh._held == self._held
         if as_held and fresh.facts == self.facts:
             fresh._ground.choices.update(self._ground.choices)
         fresh._digests = self._digests
         same = fresh.revision == self.revision and as_held and policy.tools == self.policy.tools
-        swapped = frozenset[str]() if same else self._swapped(fresh)
+        swapped = frozenset[str]() if same else self._swaps(fresh)
         compiled_by = {id(one.policy): one.policy for one in list(self.agents.values())}
         alike = {key for key, one in compiled_by.items() if same and differ_in_agents_alone(one, policy)}
         for agent_id, compiled in list(self.agents.items()):
@@ -380,7 +381,7 @@ class Snapshot:
                 continue
             if agent is None:
                 continue
-            tools = concerned(compiled.policy, policy, compiled.agent, agent, fresh.facts)
+            tools = touched_tools(compiled.policy, policy, compiled.agent, agent, fresh.facts)
             if tools is None:
                 continue
             touched = tools | swapped
@@ -391,8 +392,8 @@ class Snapshot:
                 fresh._index.take(agent_id, self._index)
         return fresh
 
-    def _swapped(self, fresh: Snapshot) -> frozenset[str]:
-        """The names of the tools that came, went, changed, are held or held no more, or that rules fit differently."""
+    def _swaps(self, fresh: Snapshot) -> frozenset[str]:
+        """The names of the tools that came, went or changed, or whose bars or misfits differ."""
         before, now = self._offer.tools, fresh._offer.tools
         names = {key[0] for key in before.keys() | now.keys() if before.get(key) is not now.get(key)}
         names |= {name for name, _ in self._held ^ fresh._held}
@@ -400,7 +401,7 @@ class Snapshot:
         names |= {name for name in misfits if self._ground.misfits.get(name) != fresh._ground.misfits.get(name)}
         return frozenset(names)
 
-    def _indexed(self, agent_id: str) -> Mapping[str, Cell]:
+    def _cells_of(self, agent_id: str) -> Mapping[str, Cell]:
         rows = self.rows.get(agent_id)
         if rows is not None:
             return rows
@@ -409,6 +410,6 @@ class Snapshot:
 
 
 SMALL_RULES = 200
-"""Below so many rules and agents a digest is made in a few milliseconds; 100,000 take a second."""
+"""The most rules and agents whose digest takes a few milliseconds; 100,000 take a second."""
 _NO_KEY: frozenset[Key] = frozenset()
 _NO_CELL: Mapping[str, Verdict] = {}

@@ -1,4 +1,4 @@
-"""What one agent's model is shown: tools in a provider's format, and the usage rules. It decides nothing."""
+"""One agent's tools as its model sees them, in a provider's format, and the usage rules."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @frozen
 class _Listed:
-    """The tools in one format, with what they were made of. ``names``: the fitted ones."""
+    """The tools in one format, with their material. ``names``: the fitted names."""
 
     shapes: tuple[ToolShape, ...]
     names: Mapping[str, str]
     tools: list[dict[str, Any]]
 
     def names_as(self, shapes: tuple[ToolShape, ...]) -> bool:
-        """Whether these are shapes of the same tools in the same order."""
+        """Tell whether the names fit these shapes: the same tools in the same order."""
         if len(shapes) != len(self.shapes):
             return False
         pairs = zip(self.shapes, shapes, strict=True)
@@ -44,7 +44,7 @@ class _Listed:
 
 @frozen
 class _Row:
-    """A row of the usage rules, with what it was made of."""
+    """A row of the usage rules, with its material."""
 
     shape: ToolShape
     told: tuple[BoundRule, ...]
@@ -52,15 +52,15 @@ class _Row:
     row: UsageRow
 
     def is_of(self, shape: ToolShape, told: tuple[BoundRule, ...], hidden: frozenset[str]) -> bool:
-        """Whether it would be made of the same."""
+        """Tell whether the same material would make it."""
         is_redacted_so = self.hidden is hidden or not shape.usage_rule
         return self.shape is shape and self.told is told and is_redacted_so
 
 
 class AgentView:
-    """One agent under one snapshot; it does not change when the policy does. Ask the gate for a new one.
+    """One agent under one snapshot; it does not follow a new policy. Ask the gate for a new one.
 
-    ``before``: the view that this one follows, for what of its usage rules and of the unrestricted tools stays.
+    ``before``: the preceding view, whose unchanged usage rules and unrestricted tools stay.
     """
 
     def __init__(self, snapshot: AgentSnapshot, before: AgentView | None = None) -> None:
@@ -85,40 +85,38 @@ class AgentView:
 
     @property
     def rights_lacking(self) -> int:
-        """On how many tools the right has still to be worked out; 0: ``rights`` is at hand."""
+        """The number of tools whose rights are still to be worked out; 0: ``rights`` is ready."""
         return self._snapshot.rights_lacking
 
     def rights_in_pieces(self) -> Iterator[None]:
-        """Have ``rights`` worked out at the end, with other things to do between two pieces of some milliseconds."""
+        """Work ``rights`` out in pieces of some milliseconds, with room for other work between them."""
         return self._snapshot.rights_in_pieces()
 
     def listings(self) -> tuple[ToolListing, ...]:
         """The tools that the model sees, in the order of the registry."""
         return self._listings
 
-    def unrestricted_listings(self) -> tuple[ToolListing, ...]:
-        """Every tool with all its operations, as if nothing were limited: what the preview compares with."""
-        return self._unrestricted
+    def full_listings(self) -> tuple[ToolListing, ...]:
+        """Every tool with all its operations, without limits: the preview compares with these."""
+        return self._full_listings
 
     def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: A002 the name that callers write
         """The tools as JSON in ``format`` (see `FORMATS`), each under a name of its own; rendered once.
 
-        Raises NotSupported.
-
-        The list and its objects are the caller's, to add to; what lies deeper is shared between callers. Nothing in it
-        is what the gate checks against.
+        Raises NotSupported. The list and its objects are the caller's to extend; deeper parts are shared between
+        callers. The gate checks against none of them.
         """
         listed = self._lists.get(format)
         if listed is None:
-            listed = self._lists[format] = self._listed(format)
+            listed = self._lists[format] = self._make_list(format)
         return [tool.copy() for tool in listed.tools]
 
     def restore(self, format: str, name: str, arguments: Any) -> tuple[str, Any]:  # noqa: A002 as in `tools`
-        """A call as a model makes it of ``tools(format)``, in the tool's own spelling: what the gate takes.
+        """Translate a model's call of ``tools(format)`` into the tool's own spelling for the gate.
 
-        A provider's name for the tool is undone, arguments that were wrapped are unwrapped, and nulls that stand for
-        arguments left out go. ``arguments``: JSON text or an object. What cannot be read is handed through, for the
-        gate to refuse; it never raises for what a model sends. Raises NotSupported for an unknown format.
+        It undoes a provider's tool name, unwraps wrapped arguments, and drops nulls that stand for omitted arguments.
+        ``arguments``: JSON text or an object. It passes unreadable input through for the gate to refuse, and never
+        raises for anything that a model sends. Raises NotSupported for an unknown format.
         """
         from gatewright.schema.formats import format_named
 
@@ -128,11 +126,9 @@ class AgentView:
         return reader.restore(name, arguments)
 
     def lints(self, format: str) -> Mapping[str, tuple[ProviderLint, ...]]:  # noqa: A002 as in `tools`
-        """By tool name what a provider's spelling changed or could not keep; what concerns them all under "".
+        """By tool name, the losses and changes in a provider's spelling; those of all tools under "".
 
-        Constraints that are enforced although no format can say them are among them.
-
-        Raises NotSupported.
+        They include constraints that the gate enforces although no format can express them. Raises NotSupported.
         """
         from gatewright.schema.formats import format_named
 
@@ -147,37 +143,37 @@ class AgentView:
         return found
 
     def tokens(self, format: str) -> TokenCount:  # noqa: A002 as in `tools`
-        """What the tools cost in tokens, and what the limits save; ``exact`` says whether it is an estimate.
+        """The tokens that the tools cost, and those that the limits save; ``exact``: counted, not estimated.
 
-        The first count of a process loads a vocabulary and takes a second or two; later ones count the tools that
-        changed. Raises NotSupported.
+        A process's first count loads a vocabulary and takes a second or two; later ones count changed tools only.
+        Raises NotSupported.
         """
         from gatewright.schema.tokens import count_tokens
 
-        return count_tokens(self._listings, format, self._unrestricted)
+        return count_tokens(self._listings, format, self._full_listings)
 
-    def _listed(self, form: str) -> _Listed:
-        """The list in a format; as long as no tool comes or goes, what is as before is taken from there."""
+    def _make_list(self, form: str) -> _Listed:
+        """The list in a format; while no tool comes or goes, unchanged entries stay."""
         from gatewright.schema.formats import format_named
 
         spelled, before, shapes = format_named(form), self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
             names = spelled.names(self._listings)
-            return _Listed(shapes, names, [shape.rendered(spelled, names[shape.listing.name]) for shape in shapes])
+            return _Listed(shapes, names, [shape.render(spelled, names[shape.listing.name]) for shape in shapes])
         names = before.names
         tools = before.tools.copy()
         for at, (was, now) in enumerate(zip(before.shapes, shapes, strict=True)):
             if was is not now:
-                tools[at] = now.rendered(spelled, names[now.listing.name])
+                tools[at] = now.render(spelled, names[now.listing.name])
         return _Listed(shapes, names, tools)
 
     @once
-    def _unrestricted(self) -> tuple[ToolListing, ...]:
+    def _full_listings(self) -> tuple[ToolListing, ...]:
         return tuple(row[1] for row in self._whole.values())
 
     @once
     def _whole(self) -> _Whole:
-        """By name every tool with its unrestricted listing; that of a tool that stayed is the one from before."""
+        """By name, every tool with its unrestricted listing; unchanged tools keep theirs."""
         from gatewright.schema.formats import ToolListing
 
         before, self._whole_before = self._whole_before, {}
@@ -196,14 +192,14 @@ class AgentView:
 
     @property
     def usage_rules(self) -> str:
-        """The Markdown section on tool usage; empty when there is nothing to say."""
+        """The Markdown section on tool usage; empty if nothing is to say."""
         return self._usage.text
 
     @once
     def instructions(self) -> str:
-        """All that is told beside the tools, as Markdown: the usage rules, and what the servers of shown tools say.
+        """All text beside the tools, as Markdown: the usage rules, and the instructions of the servers of shown tools.
 
-        Of that, what the operator accepted, without what names anything hidden of the same server.
+        The operator has accepted the instructions; clauses that name anything hidden of the same server are left out.
         """
         from gatewright.tools.usage import server_section
 
@@ -212,7 +208,7 @@ class AgentView:
         return "\n".join(section for section in (self.usage_rules, *sections) if section)
 
     def _of_server(self, origin: str, text: str) -> str:
-        """A server's text without the clauses that name what is hidden of it, or a hidden tool in backticks."""
+        """A server's text without the clauses that name something hidden of it, or a hidden tool in backticks."""
         from gatewright.compile.operation import Redactor
 
         shown: set[str] = set()
@@ -226,12 +222,12 @@ class AgentView:
             if shape is not None:
                 shown.update((tool.name, tool.listed_name), shape.shown)
         redactor = Redactor(every - shown, self._snapshot.hidden_tools)
-        lines = ((line, redactor.kept(line)) for line in text.splitlines())
+        lines = ((line, redactor.visible(line)) for line in text.splitlines())
         return "\n".join(kept for line, kept in lines if kept == line or any(map(str.isalnum, kept)))
 
     @once
-    def unrestricted_usage_rules(self) -> str:
-        """The section as if nothing were limited: every tool's own words with those of all its operations, no rules."""
+    def full_usage_rules(self) -> str:
+        """The section without limits: every tool's own words with those of all its operations, no rules."""
         from gatewright.tools.usage import UsageRow, usage_rules
 
         rows: list[UsageRow] = []
@@ -257,21 +253,21 @@ class AgentView:
         return tuple(self._snapshot.shapes())
 
     def _usage_row(self, shape: ToolShape) -> _Row:
-        """The row of a tool; the one from before as long as everything that it is made of is the same."""
+        """The row of a tool; the earlier one while its material is the same."""
         from gatewright.tools.usage import UsageRow
 
         name, hidden = shape.tool.name, self._snapshot.hidden_tools
-        told, held = self._snapshot.told(name), self._rows.get(name)
+        told, held = self._snapshot.rules_for_model(name), self._rows.get(name)
         if held is not None and held.is_of(shape, told, hidden):
             return held
         rules = tuple(bound.rule for bound in told if bound.source_id is None)
         of_sources = tuple((bound.source_id, bound.rule) for bound in told if bound.source_id is not None)
-        row = UsageRow(name, shape.shown, self._redacted(shape.usage_rule), rules, of_sources)
+        row = UsageRow(name, shape.shown, self._redact(shape.usage_rule), rules, of_sources)
         return _Row(shape, told, hidden, row)
 
-    def _redacted(self, usage_rule: str | None) -> str | None:
-        """A tool's own words without those about tools that are hidden."""
-        return self._redactor.kept(usage_rule) if usage_rule else usage_rule
+    def _redact(self, usage_rule: str | None) -> str | None:
+        """A tool's own words without those about hidden tools."""
+        return self._redactor.visible(usage_rule) if usage_rule else usage_rule
 
     @once
     def _redactor(self) -> Redactor:
@@ -289,7 +285,7 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
         reason = f"the constraint on `{name}` is not in the shown schema: {why}"
         pointer, advice = (
             pointer_text(("properties", name)),
-            "the gate checks it, so say it in the tool's description too",
+            "the gate checks it, so put it in the tool's description too",
         )
         yield ProviderLint("constraint-not-shown", format_named(form).provider, pointer, reason, advice, "looser")
     for pointer, why in shape.tool.unchecked_arguments:
@@ -297,11 +293,11 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
         advice = "constrain the argument in the policy where it matters"
         yield ProviderLint("pattern-not-checked", format_named(form).provider, pointer, reason, advice, "looser")
     if shape.open_why:
-        reason = f"arguments that the schema does not name are let through: {shape.open_why}"
+        reason = f"arguments that the schema does not name pass: {shape.open_why}"
         advice = "constrain each argument that matters, and look at what the tool does with others"
         yield ProviderLint("arguments-open", format_named(form).provider, "", reason, advice, "note")
     for pointer, node in walk(shape.listing.schema) if shape.check_formats else ():
         if is_checked_format(kind := node.get("format")):
-            reason, advice = f"as it is sent `format` is a note: any text fits `{kind}`", "the gate checks it"
+            reason, advice = f"in this spelling `format` is only a note: any text fits `{kind}`", "the gate checks it"
             at = pointer_text((*pointer, "format"))
             yield ProviderLint("format", format_named(form).provider, at, reason, advice, "looser")

@@ -138,7 +138,7 @@ class Gate:
             known = old.snapshot.registry.keys()
             if policy.is_same(old.snapshot.policy):
                 known = old.snapshot.known | (known - there)
-            snapshot = old.snapshot.renewed(policy, changed, known=known)
+            snapshot = old.snapshot.renew(policy, changed, known=known)
             self._force = InForce(snapshot, places or old.places, services, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
         self._bell.clear()
@@ -151,7 +151,7 @@ class Gate:
             holds = snapshot.policy.defaults.new_tools == "hold"
             new = sorted(there - snapshot.known) if holds else []
             if new:
-                self._force = replace(self._force, snapshot=snapshot.renewed(snapshot.policy, None, known=there))
+                self._force = replace(self._force, snapshot=snapshot.renew(snapshot.policy, None, known=there))
         return tuple(name if major == 1 else f"{name}@{major}" for name, major in new)
 
     def refuse(self, problems: Iterable[Problem]) -> Alarm:
@@ -398,7 +398,7 @@ class Gate:
         with self._lock:
             force = self._force
             if not force.snapshot.is_current:
-                renewed = force.snapshot.renewed(force.snapshot.policy, None)
+                renewed = force.snapshot.renew(force.snapshot.policy, None)
                 self._force = force = replace(force, snapshot=renewed)
             return force
 

@@ -271,6 +271,6 @@ def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[
     for line in where:
         yield (
             f"{line.split(': ', 1)[0]}: is not allowed; try another value"
-            if carries and redactor.kept(line) != line
+            if carries and redactor.visible(line) != line
             else line
         )

@@ -201,7 +201,7 @@ class Boxes:
         if rest:
             listed[facts.name] = rest
 
-    # the app_rule rules
+    # the app's rules
 
     def _limits_on(self, facts: ToolFacts) -> list[int]:
         """The AllowedOperations rules for the tool, in file order."""

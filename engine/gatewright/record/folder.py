@@ -148,7 +148,7 @@ class PrivateFolder:
         return True
 
     def end(self, name: str, descriptor: int) -> None:
-        """Remove an open, perhaps exclusive file if possible, and close it.
+        """Remove an open, perhaps locked file if possible, and close it.
 
         Nobody can open it in between. On Windows it is closed first, and a file that another process has opened by then
         stays.

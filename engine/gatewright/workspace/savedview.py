@@ -39,7 +39,7 @@ class SavedViews:
                 held = (
                     now
                     if now.policy is saved
-                    else now.renewed(replace(saved, **{part: getattr(now.policy, part) for part in _OFFERS}), None)
+                    else now.renew(replace(saved, **{part: getattr(now.policy, part) for part in _OFFERS}), None)
                 )
                 self._policy, self._snapshot, self._views = saved, held, {}
             agent = held.agent(agent_id)

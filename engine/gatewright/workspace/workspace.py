@@ -752,7 +752,7 @@ class Workspace:
 
     def view_under(self, policy: Policy, agent_id: str) -> AgentView | None:
         """What ``view`` would answer if ``policy`` were in force; None where it has no such agent."""
-        agent = self.gate.snapshot().renewed(policy, None).agent(agent_id)
+        agent = self.gate.snapshot().renew(policy, None).agent(agent_id)
         return None if agent is None else AgentView(agent)
 
     def view(self, agent_id: str) -> AgentView:

@@ -270,7 +270,7 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
     seen = {tool.name for tool in shown}
     tools = {tool.name: tool for tool in agent.tools()} if agent is not None else {}
     others: list[ShownTool] = []
-    for listing in view.unrestricted_listings():
+    for listing in view.full_listings():
         right, tool = view.rights.get(listing.name), tools.get(listing.name)
         if listing.name in seen or right is None or tool is None:
             continue

@@ -240,7 +240,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     lints = () if unsent else lint_rows(view, provider, tool)
     schema = Foldable.json(_cut(whole := _schema(shown, one=tool is not None), MAX_SHOWN))
     sent = [one for one in view.listings() if tool in (None, one.name)]
-    sent = sent or [one for one in view.unrestricted_listings() if unsent and one.name == tool]
+    sent = sent or [one for one in view.full_listings() if unsent and one.name == tool]
     told = _cut(readable_text(sent, rights), MAX_SHOWN) if shown else ""
     facts = rights[tool].facts if tool is not None and tool in rights else None
     operations = facts.operations if facts is not None and facts.has_operations else ()
@@ -286,7 +286,7 @@ def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str,
     """A tool that is blocked even if it is ticked, as if nothing were limited; nothing for None."""
     from gatewright.workspace.api import format_named
 
-    return [format_named(provider).render(one) for one in view.unrestricted_listings() if one.name == tool]
+    return [format_named(provider).render(one) for one in view.full_listings() if one.name == tool]
 
 
 def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
@@ -296,7 +296,7 @@ def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: st
     view, form = workspace.view(agent_id), format_named(provider)
     answer = Comparison(agent_id, tool, provider, base)
     if base == "unrestricted":
-        before, told = view.unrestricted_listings(), view.unrestricted_usage_rules
+        before, told = view.full_listings(), view.full_usage_rules
         sides, said = (tr("unrestricted"), tr("this agent")), ("", tr("not shown at all"))
     else:
         saved = workspace.saved_view(agent_id)

@@ -59,7 +59,7 @@ def token_report(workspace: Workspace, agent_id: str, provider: str) -> TokenRep
     from gatewright.workspace.api import count_tokens, format_named
 
     view, form = workspace.view(agent_id), format_named(provider)
-    shown, whole = count_tokens(view.listings(), form), count_tokens(view.unrestricted_listings(), form)
+    shown, whole = count_tokens(view.listings(), form), count_tokens(view.full_listings(), form)
     rows = tuple(
         TokenRow(tool, shown.per_tool.get(tool, 0), before, tool in shown.per_tool)
         for tool, before in whole.per_tool.items()

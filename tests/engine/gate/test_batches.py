@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.operation import MOST_BATCHES, PathPlan, combined_name, path_plans, uses_of
+from gatewright.compile.operation import MOST_BATCHES, PathPlan, batch_name, path_plans, uses_of
 from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status, selfcheck
 from gatewright.gate.breach import MaxCallsExceeded, violation_of
 from gatewright.gate.session import Reservation
@@ -395,8 +395,8 @@ def test_nested_and_keyed_operations_are_told_apart() -> None:
 
 
 def test_name_of_a_batch_is_no_name_of_an_operation() -> None:
-    assert combined_name(["b", "a"], frozenset()) == '["a", "b"]'
-    assert combined_name(["a", "b"], frozenset({'["a", "b"]'})) == '[["a", "b"]]'
+    assert batch_name(["b", "a"], frozenset()) == '["a", "b"]'
+    assert batch_name(["a", "b"], frozenset({'["a", "b"]'})) == '[["a", "b"]]'
 
 
 def test_few_batches_of_many_are_kept() -> None:
@@ -410,7 +410,7 @@ def test_few_batches_of_many_are_kept() -> None:
         assert decide(gate, batch(*chosen)).verdict is Verdict.ALLOW
     plan = agent.plan("files")
     assert plan is not None
-    assert plan.combined.kept <= MOST_BATCHES
+    assert plan.batches.count <= MOST_BATCHES
 
 
 def test_large_batch_is_counted_whole() -> None:

@@ -116,7 +116,7 @@ def _everything(gate: Gate, asked: Iterable[str]) -> dict[str, object]:
         "order": lambda: [list(view.rights) for view in views.values()],
         "tools": lambda: [view.tools(form) for view in views.values() for form in ("openai", "mcp")],
         "usage": lambda: [view.usage_rules for view in views.values()],
-        "whole": lambda: [view.unrestricted_listings() for view in views.values()],
+        "whole": lambda: [view.full_listings() for view in views.values()],
         "problems": gate.problems,
         "selfcheck": lambda: selfcheck(gate),
     }

@@ -124,7 +124,7 @@ def test_usage_rules_name_shown_operations_only(world: World) -> None:
 
 
 def test_unrestricted_listings_hold_every_tool_whole(world: World) -> None:
-    rows = {row.name: row for row in world.gate.view("archivist").unrestricted_listings()}
+    rows = {row.name: row for row in world.gate.view("archivist").full_listings()}
 
     assert "fail" in rows
     assert "delete" in rows["file"].schema["properties"]["op"]["enum"]
@@ -324,7 +324,7 @@ def named(*names: str) -> Gate:
 def test_tool_that_nothing_limits_is_one_listing_with_and_without_the_limits() -> None:
     view = named("a", "b").view("a")
 
-    assert [id(row) for row in view.unrestricted_listings()] == [id(row) for row in view.listings()]
+    assert [id(row) for row in view.full_listings()] == [id(row) for row in view.listings()]
 
 
 def sent_names(view: AgentView, form: str) -> list[str]:

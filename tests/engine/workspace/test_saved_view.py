@@ -76,7 +76,7 @@ def test_saved_policy_with_other_roots_is_seen_over_the_tools_of_now_and_that_is
 
 
 def test_unrestricted_usage_rules_tell_every_tool_and_no_limit(workspace: Workspace) -> None:
-    whole = workspace.view("newcomer").unrestricted_usage_rules
+    whole = workspace.view("newcomer").full_usage_rules
 
     assert workspace.view("newcomer").usage_rules == ""
     assert "- `file`: " in whole
@@ -136,7 +136,7 @@ def test_a_rule_that_closes_a_tool_is_no_change_of_an_edit_elsewhere() -> None:
     registry.register(clock)
     snapshot = Snapshot(policy, registry)
     described = apply(policy, agentedit.describe_agent(policy, "a", "other words"))
-    was, now = (one.agent("a") for one in (snapshot, snapshot.renewed(described, None)))
+    was, now = (one.agent("a") for one in (snapshot, snapshot.renew(described, None)))
     assert was is not None
     assert now is not None
     assert was.rights["clock"].is_hidden

@@ -114,7 +114,7 @@ def _denied(state: CallState, rule: PolicyRule) -> str:
     if not names:
         return _DENIED
     lines = [line for name in names for line in _wanted(state, rule.when, name)]
-    kept = [line for line in lines if state.plan.redactor.kept(line) == line]
+    kept = [line for line in lines if state.plan.redactor.visible(line) == line]
     told = f"this call is not allowed with these values of {', '.join(f'`{name}`' for name in names)}; change them"
     return "\n".join([f"{told} or go on without it{':' if kept else ''}", *kept])
 

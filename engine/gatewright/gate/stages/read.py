@@ -135,7 +135,7 @@ def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
     if wrong is not None:
         return _refused(state, wrong)
     names = frozenset(called) or frozenset(plan.operations)
-    state.operation = state.chosen = plan.combined.of(names)
+    state.operation = state.chosen = plan.batches.of(names)
     state.uses = uses_of(plan.tool, called)
     return StageResult(note=f"all {len(called)} {_SHOWN_WORDS}" if called else "names none, so counts as any")
 
