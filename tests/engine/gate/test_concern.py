@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.compile.snapshot import concerned, differ_in_agents_alone
+from gatewright.compile.snapshot import touched_tools, differ_in_agents_alone
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -47,9 +47,9 @@ NOTHING: set[str] = set()
 def test_nothing_that_differs_concerns_no_tool() -> None:
     policy = Policy(agents={"a": Agent("a", tools=("file",))}, sources=(X,))
     other = replace(policy, name="n", description="d", agents={**policy.agents, "b": Agent("b")})
-    assert concerned(policy, other, policy.agents["a"], other.agents["a"], FACTS) == frozenset()
+    assert touched_tools(policy, other, policy.agents["a"], other.agents["a"], FACTS) == frozenset()
     again = replace(policy.agents["a"], description="d", user_id="u")
-    assert concerned(policy, policy, policy.agents["a"], again, FACTS) == frozenset()
+    assert touched_tools(policy, policy, policy.agents["a"], again, FACTS) == frozenset()
     assert (differ_in_agents_alone(policy, replace(policy, agents={})), differ_in_agents_alone(policy, other)) == (
         True,
         False,
@@ -81,7 +81,7 @@ def test_change_of_an_agent_concerns_what_it_is_about(
 ) -> None:
     old, new = Agent("a", **before), Agent("a", **after)
     was = Policy(agents={"a": old}, sources=(X, Y))
-    assert concerned(was, replace(was, agents={"a": new}), old, new, FACTS) == tools
+    assert touched_tools(was, replace(was, agents={"a": new}), old, new, FACTS) == tools
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_change_beside_the_agents_concerns_what_it_is_about(
 ) -> None:
     agent = Agent("a")
     old, new = (Policy(agents={"a": agent}, **one) for one in (before, after))
-    assert concerned(old, new, agent, agent, FACTS) == tools
+    assert touched_tools(old, new, agent, agent, FACTS) == tools
 
 
 def test_tool_whose_arguments_are_declared_as_paths_is_concerned_by_sources() -> None:
     agent = Agent("a")
     policy = Policy(agents={"a": agent}, tools={"note@1": ToolSettings(paths={"p": PathUse.READ})})
-    assert concerned(policy, replace(policy, sources=(X,)), agent, agent, FACTS) == {"file", "copy", "note"}
+    assert touched_tools(policy, replace(policy, sources=(X,)), agent, agent, FACTS) == {"file", "copy", "note"}

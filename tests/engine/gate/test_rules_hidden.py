@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.compile.rule_test import ToolRef
-from gatewright.compile.rulebook import resolved
+from gatewright.compile.rulebook import resolve
 from gatewright.gate import Gate, Session
 from gatewright.gate.breach import Violation, from_json, to_json, violation_of
 from gatewright.policy.document import Agent, Policy, Source
@@ -160,4 +160,4 @@ TABLE = {
 def test_longest_registered_name_wins_and_an_unknown_one_matches_nothing(
     written: str, tool: str, operation: str | None
 ) -> None:
-    assert resolved(written, TABLE) == ToolRef(tool, frozenset({operation}) if operation else None)
+    assert resolve(written, TABLE) == ToolRef(tool, frozenset({operation}) if operation else None)

@@ -19,7 +19,7 @@ from gatewright.compile import snapshot as compiled_snapshot
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import Conditions
-from gatewright.compile.snapshot import Snapshot, concerned
+from gatewright.compile.snapshot import Snapshot, touched_tools
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import (
     Agent,
@@ -319,9 +319,9 @@ def test_agents_that_an_edit_leaves_alone_keep_their_flat_answers(
 
     def noting(old: Policy, new: Policy, was: Agent, now: Agent, facts: Any) -> frozenset[str] | None:
         asked.add(now.agent_id)
-        return concerned(old, new, was, now, facts)
+        return touched_tools(old, new, was, now, facts)
 
-    monkeypatch.setattr(compiled_snapshot, "concerned", noting)
+    monkeypatch.setattr(compiled_snapshot, "touched_tools", noting)
     gate.reload(policy)
     after = gate.snapshot().rows
 
