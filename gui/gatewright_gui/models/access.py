@@ -71,7 +71,7 @@ class AccessModel(RowModel[Access]):
             case Qt.ItemDataRole.DisplayRole:
                 return _words(operations)
             case Qt.ItemDataRole.ToolTipRole:
-                return "\n".join(one.words for one in operations) or tr("no tool of the workspace does it")
+                return "\n".join(one.words for one in operations) or tr("no tool here can do this")
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{row.agent_id}, {self.headers[column]}: {_words(operations)}"
             case _ if role == VERDICT:

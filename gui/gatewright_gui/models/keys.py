@@ -132,7 +132,7 @@ PARTS = (
         (
             KeyRow("Ctrl+Return, Ctrl+Shift+Return", mark("decide, run")),
             KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", mark("fills in an example, puts in a provider's whole call")),
-            KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", mark("in the JSON: indents, completes, goes to the fault")),
+            KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", mark("in the JSON: format, complete, go to error")),
             KeyRow("Alt+Return", mark("in the form: what a field can be (left out, default, null, as JSON)")),
             KeyRow("Alt+Up, Alt+Down, Alt+Del", mark("in the form: moves or removes an item of a list")),
             KeyRow("Down, F4", mark("in a field for a path: lists the files, browses")),

@@ -62,7 +62,7 @@ RELATIONS = {
         Relation(mark("is"), "const", _PLAIN),
         Relation(mark("is not"), "const", _PLAIN, is_not=True),
         Relation(mark("is one of"), "enum", _SCALAR, hint=mark("values, separated by commas")),
-        Relation(mark("is none of"), "enum", _SCALAR, is_not=True, hint=mark("values, separated by commas")),
+        Relation(mark("is not one of"), "enum", _SCALAR, is_not=True, hint=mark("values, separated by commas")),
         Relation(mark("matches"), "pattern", _TEXT, hint=mark("a regular expression")),
         Relation(mark("does not match"), "pattern", _TEXT, is_not=True, hint=mark("a regular expression")),
         Relation(mark("holds"), "contains", _LIST, hint=mark("a value in the list")),

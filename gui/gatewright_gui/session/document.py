@@ -423,7 +423,7 @@ class Document(QObject):
             self.changed_outside.emit()
 
     def look_for_file(self) -> bool:
-        """Whether the policy file is gone from the disk; what is new of that is told."""
+        """Look whether the policy file is gone from the disk; emits `gone_changed` if this changed."""
         gone = self._workspace is not None and self._workspace.is_gone
         if gone != self._is_gone:
             self._is_gone = gone

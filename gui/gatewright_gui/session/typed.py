@@ -88,7 +88,7 @@ class Typed(QObject):
         """Say once what cannot be kept."""
         if why_not and not self._is_warned:
             self._is_warned = True
-            text = tr("what is typed and not saved ends with the window: {reason}", reason=why_not)
+            text = tr("unsaved text will be lost when the window closes: {reason}", reason=why_not)
             self._document.say("warning", text)
 
 

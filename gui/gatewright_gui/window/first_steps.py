@@ -53,7 +53,7 @@ class FirstSteps(QWidget):
         self.next_button = named(
             QPushButton(tr("Connect a client...")),
             "window.steps.next",
-            tip=tr("The agent works with the program of yours that gets the gateway into its configuration"),
+            tip=tr("Choose the client that should use the gateway"),
             kind="primary",
         )
         self.next_button.clicked.connect(partial(_run, context.navigator.ask_for_client))

@@ -112,7 +112,7 @@ class CommandPalette(QFrame):
         self.view.setUniformItemSizes(True)
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._nothing = Label(tr("Nothing fits. A > before the words searches the commands only."))
+        self._nothing = Label(tr("No matches. Start with > to search commands only."))
         self._nothing.setProperty("kind", "muted")
         self._nothing.setMargin(tokens.space_3)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

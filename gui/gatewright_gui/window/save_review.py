@@ -134,7 +134,7 @@ class SaveReview(FormDialog):
             if len(change.agents) > _NAMED
             else ""
         )
-        words = "\n".join(change.agents[:_NAMED]) or tr("What agents may do changes through what they share")
+        words = "\n".join(change.agents[:_NAMED]) or tr("Shared settings change what agents may do")
         cut = (
             " " + tr("The first {count:,} lines are listed.", count=MOST_SAVED_ROWS)
             if len(change.lines.rows) == MOST_SAVED_ROWS

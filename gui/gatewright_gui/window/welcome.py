@@ -22,7 +22,7 @@ MORE = mark(
 WAYS: tuple[tuple[str, str, str, str], ...] = (
     ("new", "folder-plus", mark("New workspace"), mark("Choose a folder; secrets stay hidden; one agent to start")),
     ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),
-    ("open", "folder-open", mark("Open a policy"), mark("A policy.toml that is there already")),
+    ("open", "folder-open", mark("Open a policy"), mark("An existing policy.toml")),
     ("demo", "package", mark("Explore the demo"), mark("Four agents, a small archive, every built-in tool")),
 )
 _WIDTH = 600

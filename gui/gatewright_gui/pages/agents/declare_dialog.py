@@ -35,7 +35,7 @@ from gatewright_gui.session.verbs.operations import Declaration
 
 SIZE = (620, 540)
 MAX_CHOICES_SEEN = 6
-NO_LIST = mark("There is no list: one box in the tree stands for the whole tool.")
+NO_LIST = mark("No operations: one box covers the whole tool.")
 NAME_FIRST = mark("tick or add the operations that the tool takes; every other value is refused then")
 
 

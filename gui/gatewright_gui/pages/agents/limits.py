@@ -95,7 +95,7 @@ def words_of(rule: ToolRule) -> RuleWords:
             return RuleWords(
                 tr("Comes before"),
                 tr("before {tools}", tools=either),
-                tr("not any more once {tools} succeeded", tools=either),
+                tr("denied once {tools} has succeeded", tools=either),
             )
         case ExclusiveGroups(groups):
             named = [tr("one of {tools}", tools=", ".join(group)) for group in groups]

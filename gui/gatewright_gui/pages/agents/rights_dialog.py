@@ -378,7 +378,7 @@ class ResetDialog(RightsDialog):
         self.lay_out_choice(
             _said(tr("For {agent}:", agent=agent_id), kind=""),
             named(_said(named_tools, kind=""), "rights.tools"),
-            _said(tr("Gone are the rule that lists the operations of a tool, and the keys that say whether it asks.")),
+            _said(tr("This removes the operation list and the ask-first settings.")),
             _said(
                 tr("A tool that is on has every operation on then, so far as no other layer turns it off. Limits stay.")
             ),

@@ -554,5 +554,5 @@ class ToolPane(QWidget):
                 add_action(menu, tr("Edit steps"), go, name="agents.steps", icon="list")
             if self.view.currentIndex().data(SHARE) is not None:
                 go = partial(self._show_files, self.view.currentIndex())
-                add_action(menu, tr("At which files"), go, name="agents.files", icon="folder-tree")
+                add_action(menu, tr("Show matching files"), go, name="agents.files", icon="folder-tree")
         menu.popup(self.view.viewport().mapToGlobal(at))

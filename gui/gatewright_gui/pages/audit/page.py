@@ -189,7 +189,7 @@ class AuditPage(Page):
         if self._failure:
             self.empty.set_state("circle-alert", tr("The log cannot be read"), self._failure)
         elif found.rows and not count and found.is_whole:
-            words = tr("Other filters, or another span of time, may have some.")
+            words = tr("Try other filters or another time range.")
             self.empty.set_state("list-filter", tr("No call fits"), words, action=tr("Show all"))
         elif not found.is_whole:
             self.empty.set_unknown()
@@ -388,7 +388,7 @@ class AuditPage(Page):
         self.proof.set_chip(*_proof_words(report))
         if report.problems:
             self.message.show_message(
-                "error", tr("The log does not hold: {problems}", problems="; ".join(report.problems[:3]))
+                "error", tr("The log failed verification: {problems}", problems="; ".join(report.problems[:3]))
             )
         else:
             self.message.dismiss()

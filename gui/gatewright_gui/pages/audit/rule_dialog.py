@@ -36,7 +36,7 @@ class RuleDialog(FormDialog):
         self.accept_button.setDefault(True)
         self.accept_button.setEnabled(False)
         self.lay_out(
-            Label(tr("What shall hold for calls like this one?")),
+            Label(tr("What should happen to calls like this one?")),
             stretch(self.list),
             Label(tr("What the policy file will say; undo takes it back")),
             stretch(self.change),

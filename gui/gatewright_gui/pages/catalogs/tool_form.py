@@ -255,7 +255,7 @@ class ToolForm(QWidget):
         told = [tr("{operations} in {tools}.", operations=operations, tools=counted(len(found.tools), "tool", "tools"))]
         if self.runs is CatalogType.HTTP:
             host = _host(self.address.currentText())
-            told.append(tr("Calls go to {host}, with what agents put into them.", host=host) if host else "")
+            told.append(tr("Calls, with the agents' arguments, go to {host}.", host=host) if host else "")
         if self._document.policy.catalog(self.catalog_id.text().strip()) is not None and found.is_document:
             again = tr("Reads the document of catalog {catalog} again.", catalog=self.catalog_id.text().strip())
             told.insert(0, again)

@@ -27,8 +27,8 @@ GETS_ONE = mark("This command gets the places below, and nothing else of your fi
 GETS_MANY = mark("Commands get the places below, and nothing else of your files.")
 RUNS_ONE = mark("This command runs with your rights; no policy limits what it does by itself.")
 RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
-GOES_ONE = mark("Calls go to this address, with what agents put into them.")
-GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
+GOES_ONE = mark("Calls, with the agents' arguments, go to this address.")
+GOES_MANY = mark("Calls, with the agents' arguments, go to these addresses.")
 HOLDS_MODULE = mark("A module gets the places below, and nothing else of this computer.")
 
 

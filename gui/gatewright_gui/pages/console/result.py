@@ -158,7 +158,7 @@ _NOT = {
 
 
 def _reading() -> tuple[str, str, str]:
-    return "scroll-text", tr("Reading the result"), tr("It is long: it will be here in a moment")
+    return "scroll-text", tr("Reading the result"), tr("Large result, loading ...")
 
 
 class ResultPanel(QWidget):

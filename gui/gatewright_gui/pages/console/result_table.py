@@ -169,7 +169,7 @@ class ResultTableView(QWidget):
         self.table = table_of(self.model, _Delegate, tr("Result as a table"), "console.table")
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.table.selectionModel().currentChanged.connect(self._choose)
-        self.empty = EmptyState("list", tr("The list is empty"), tr("The call gave back no row."))
+        self.empty = EmptyState("list", tr("The list is empty"), tr("The call returned no rows."))
         self.whole = named(CodeView(tr("The chosen value")), "console.table.value")
         self.whole.set_wrapping(True)
         self.whole.setMaximumHeight(110)

@@ -33,9 +33,7 @@ class StateLook:
 
 
 STATES: Mapping[FileState, StateLook] = {
-    FileState.SYNCED: StateLook(
-        mark("loaded"), "layers", "muted", mark("agents work on a block of it, which is as the disk is")
-    ),
+    FileState.SYNCED: StateLook(mark("loaded"), "layers", "muted", mark("open as a block, in sync with the disk")),
     FileState.BLOCK_MODIFIED: StateLook(
         mark("unsaved"), "pencil", "ask", mark("its block holds edits that were not written to disk")
     ),

@@ -33,7 +33,7 @@ _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
 class LevelChip(QAbstractButton):
-    """A level with icon, word and count; pressed in while only such files are shown."""
+    """A level with icon, word and count; pressed in while showing only these files."""
 
     step_requested = Signal(object)
     """Left or Right was pressed: -1 or 1."""
@@ -115,7 +115,7 @@ class LevelChip(QAbstractButton):
 
     def _tell(self, _on: bool = False) -> None:
         files = [tr("{count} files", count=self._count)] if self._count else []
-        alone = [tr("only such files are shown")] if self.isChecked() else []
+        alone = [tr("showing only these files")] if self.isChecked() else []
         self.setAccessibleName(", ".join((self._shown_word, *files, *alone)))
         act = tr("Click to show all again") if self.isChecked() else tr("Click to show only such files")
         self.setToolTip(f"{self._shown_word}: {tr(_LEVEL_TIPS[self.word])}\n{act}")

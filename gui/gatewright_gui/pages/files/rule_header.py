@@ -79,7 +79,7 @@ class RuleHeader(SectionHeader):
             told.append(tr("more than {files}", files=files) if hits.truncated else files)
             told += [tr("{count:,} folders unreadable", count=closed)] if closed else []
         self.set_note(", ".join(told))
-        never = tr("dead: a rule that can never decide, since rules above it match all that it matches")
+        never = tr("dead: rules above it already match everything it matches")
         self.setToolTip("\n".join(part for part in (never if dead else "", _beside(hits)) if part))
 
     def _button(self, name: str, icon: str, words: str) -> IconButton:

@@ -202,7 +202,7 @@ class ArchivePane(TextsPane):
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context, "archive_entries", tr("The archive"), tr("Search the archive"))
-        self.insert_button = memory_button(tr("Insert..."), "plus", "insert", tr("Keep a text in the archive"))
+        self.insert_button = memory_button(tr("Insert..."), "plus", "insert", tr("Add to the archive"))
         self.forget_button = memory_button(tr("Forget..."), "trash", "forget", tr("Take the entry out of the archive"))
         self.top.addWidget(self.insert_button)
         self.foot.addWidget(self.forget_button)
