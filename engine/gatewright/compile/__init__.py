@@ -5,7 +5,7 @@
 preview, gate, self-check and differences all read these.
 
 Each layer of an answer has a place in `policy`: `policy/layer.py` joins the layers, `policy/reach.py` has the grants
-and the reach of sources, `policy/rulematch.py` the matching policy rules and the changes by `[tools.NAME]`. The same layers
-close a tool for every agent that is held, because it no longer fits what the operator accepted (`tools/pin.py`). A rule
+and the reach of sources, `policy/rulematch.py` the matching policy rules and the changes by `[tools.NAME]`. The same
+layers close a held tool for every agent: one that no longer fits what the operator accepted (`tools/pin.py`). A rule
 that misfits the registered tools (`policy.rulematch`) closes the tools that it names, and `Gate.problems()` reports it.
 """
