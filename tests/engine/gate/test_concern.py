@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.compile.snapshot import touched_tools, differ_in_agents_alone
+from gatewright.compile.snapshot import differ_in_agents_alone, touched_tools
 from gatewright.policy.document import (
     Agent,
     Catalog,

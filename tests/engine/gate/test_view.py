@@ -255,7 +255,7 @@ def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypa
 
     stricter = replace(world.gate.policy, agents={"other": Agent("other")})
     inside, swapped = threading.Event(), threading.Event()
-    renewed = Snapshot.renewed
+    renewed = Snapshot.renew
 
     def slow(
         self: Snapshot, policy: Policy, changed: ChangeSet | None, *, known: frozenset[tuple[str, int]] | None = None
@@ -270,7 +270,7 @@ def test_policy_swapped_while_tools_change_stays_in_force(world: World, monkeypa
         world.gate.reload(stricter)
         swapped.set()
 
-    monkeypatch.setattr(Snapshot, "renewed", slow)
+    monkeypatch.setattr(Snapshot, "renew", slow)
     world.registry.register(Late())
     reader, writer = threading.Thread(target=world.gate.snapshot), threading.Thread(target=swap)
     for thread in (writer, reader):
