@@ -6,7 +6,7 @@ write the key folder too (an old anchor put back beside an old log).
 
 A row's MAC covers the MAC before it and the canonical JSON of the row. A killed process loses nothing: rows commit
 before the anchor moves, and an anchor behind the log is fine. Losing power may cost the last rows, which then shows as
-a cut; with ``durable`` it does not.
+a cut; with ``durable`` it does not. Over 450 lines, since rows, anchor and key are one promise.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def _check_unchanged(path: Path, expected: str | None) -> None:
     if not os.path.exists(path):  # noqa: PTH110 -- Path.exists raises when the folder may not be searched
         raise WorkspaceError(f"`{path}` was not saved: the file is gone from the disk")
     if _read_bytes(path) != expected.encode("utf-8", "surrogatepass"):
-        raise WorkspaceError(f"`{path}` was not saved: it was changed by another program meanwhile")
+        raise WorkspaceError(f"`{path}` was not saved: another program changed it meanwhile")
     if not os.access(path, os.W_OK):
         raise WorkspaceError(f"`{path}` was not saved: the file is read-only")
 

@@ -272,7 +272,7 @@ def test_self_check_finds_a_shown_schema_that_does_not_ask_for_what_a_rule_asks(
     def unlimited(shape: ToolShape, *_: object, **__: object) -> ToolShape:
         return shape
 
-    monkeypatch.setattr(ToolShape, "limited", unlimited)
+    monkeypatch.setattr(ToolShape, "with_limits", unlimited)
     result = selfcheck(gate_of(shelf_of_a_stranger(), required("shelf", "until")))
 
     assert [(row.operation, row.what) for row in result.differences] == [

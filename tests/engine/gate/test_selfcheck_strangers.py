@@ -306,7 +306,7 @@ def test_constraint_that_the_shown_schema_leaves_out_is_found_out(monkeypatch: p
         assert closed
         return shape
 
-    monkeypatch.setattr(ToolShape, "limited", unlimited)
+    monkeypatch.setattr(ToolShape, "with_limits", unlimited)
     result = selfcheck(Gate(Policy(agents={"x": Agent("x", tool_rules=(ToolRule("t", SMALL),))}), registry))
 
     assert [(row.operation, row.what) for row in result.differences] == [

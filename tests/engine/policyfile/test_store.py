@@ -73,7 +73,7 @@ def test_a_save_never_lands_on_content_that_nobody_has_seen(tmp_path: Path) -> N
     path = tmp_path / "policy.toml"
     path.write_text("theirs")
 
-    for expected, reason in {"ours": "changed by another program", None: "is there already"}.items():
+    for expected, reason in {"ours": "another program changed it", None: "is there already"}.items():
         with pytest.raises(WorkspaceError, match=reason):
             write_policy_text(path, "new", expected=expected)
     assert path.read_text() == "theirs"

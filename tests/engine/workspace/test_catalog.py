@@ -396,7 +396,7 @@ def test_no_version_of_a_manifests_tool_takes_the_bare_name_of_one_that_is_here(
     }
     assert {(facts.name, facts.origin) for facts in workspace.catalog} >= {("desk.file", "desk")}
     assert codes(workspace) == ["tool-set-aside", "name-of-two"]
-    assert "bears the name" in workspace.problems[0].message
+    assert "has this name" in workspace.problems[0].message
     assert workspace.view("a").rights["file"].facts.major == 1
 
 

@@ -102,10 +102,10 @@ def test_how_long_a_question_waits_is_written_and_stays_until_it_is_told_otherwi
 def test_file_that_changed_meanwhile_is_left_alone(config: Path, tmp_path: Path) -> None:
     change = gateway_edit(client_file("cursor", config), [], tmp_path / "policy.toml", "desk")
     config.write_text("{}")
-    with pytest.raises(WorkspaceError, match="changed by another program"):
+    with pytest.raises(WorkspaceError, match="another program changed it"):
         write_client_file(change)
     config.unlink()
-    with pytest.raises(WorkspaceError, match="changed by another program"):
+    with pytest.raises(WorkspaceError, match="another program changed it"):
         write_client_file(change)
     assert list(tmp_path.iterdir()) == []
 

@@ -101,7 +101,7 @@ def test_a_file_that_was_changed_outside_is_not_overwritten_unasked(folder: Path
     theirs = on_disk(folder) + "# a line from elsewhere\n"
     (folder / "policy.toml").write_text(theirs, encoding="utf-8")
     assert workspace.changed_outside()
-    with pytest.raises(WorkspaceError, match="changed by another program"):
+    with pytest.raises(WorkspaceError, match="another program changed it"):
         workspace.save()
     assert on_disk(folder) == theirs
     assert workspace.is_dirty

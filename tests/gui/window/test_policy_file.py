@@ -64,7 +64,7 @@ async def test_difference_is_against_the_disk_as_it_is_now_and_shows_what_saving
     assert window.shelf.current_key == "toml"
     assert "-[agents.trainee]" in shown
     assert '+rule_type = { AllowedOperations = ["' in shown
-    assert "changed by another program" in shown.splitlines()[0]
+    assert "another program changed it" in shown.splitlines()[0]
     window.save_over()
     await settled(window)
     assert "[agents.trainee]" not in path_of(window).read_text("utf-8")
