@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base import aio
@@ -226,8 +226,9 @@ class CallState:
     after lookup and operation take them as ``plan`` and ``chosen``.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``unanswered``: the tool of an earlier call of the same turn that got no yes; then this one is not made.
-    ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
-    are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
+    ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; it
+    ``is_heavy`` where working through it would hold up the loop; ``normal`` are the bytes that stand for it.
+    ``execution``: the call was recorded and began; ``has_run``: the
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator; ``ran_under``: what held for
     whatever ran; ``misfit``: what of a result that was
@@ -269,6 +270,7 @@ class CallState:
     code: str = ""
     result: JsonValue | bytes = None
     has_result: bool = False
+    is_heavy: bool = False
     normal: bytes = b""
     output: str | None = None
     output_hash: str = ""
@@ -336,8 +338,11 @@ class CallState:
             state.within = self.within
         return state
 
-    def context(self) -> ToolExecutionContext:
-        """The snapshot for the tool; ``granted`` is the action that the permission stage allowed."""
+    def context(self, **more: Any) -> ToolExecutionContext:
+        """The snapshot for the tool; ``granted`` is the action that the permission stage allowed.
+
+        ``more``: further fields, for a tool that begins now.
+        """
         return ToolExecutionContext(
             agent_id=self.agent_id,
             session_id=self.session.session_id,
@@ -349,6 +354,7 @@ class CallState:
             granted=self.assessment.action if self.assessment else None,
             ports=self.ports,
             client=self.client,
+            **more,
         )
 
     def beneath(self, call_id: str, within: Within, tool: str, arguments: Mapping[str, JsonValue]) -> CallState:

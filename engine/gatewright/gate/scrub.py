@@ -45,9 +45,9 @@ def is_large(value: object) -> bool:
     return left <= 0
 
 
-async def apart(value: object, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """``function(*args)``: here for a small ``value``, in a thread of its own for a large one."""
-    if not is_large(value):
+async def apart(is_heavy: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """``function(*args)``: here, or, if that ``is_heavy`` work, in a thread of its own."""
+    if not is_heavy:
         return function(*args, **kwargs)
     return await unbroken(in_own_thread(function, *args, **kwargs))
 

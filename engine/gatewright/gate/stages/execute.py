@@ -128,6 +128,7 @@ async def _execute(state: CallState) -> None:
             await take_error(state, error, Status.FAILED)
         else:
             state.result, state.has_result, state.output = result, True, ""
+            state.is_heavy = is_large(result)
     except aio.CancelledError:
         await _cancel(state, task, stop)
         raise
@@ -155,8 +156,7 @@ def _running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext
     is_approved = state.grant is not None and state.grant.approved
     if state.answer is not None:
         is_approved = state.answer.approval.approved is True
-    return replace(
-        state.context(),
+    return state.context(
         bounds=bounds,
         capabilities=agent.capabilities if agent is not None else (),
         deadline_s=time.monotonic() + plan.timeout_s,

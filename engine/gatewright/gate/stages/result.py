@@ -151,7 +151,7 @@ async def _check_output(state: CallState) -> StageResult:
     if problem is None and check is OutputCheck.OFF:
         return StageResult(note="not checked: output is off")
     if problem is None and checker is not None:
-        problem = await apart(state.result, _problem, tool, checker, state.result)
+        problem = await apart(state.is_heavy, _problem, tool, checker, state.result)
         if problem is not None and check is OutputCheck.WARN:
             state.misfit = problem
             return StageResult(note=f"taken as it is: {problem}")
@@ -198,7 +198,7 @@ async def _normalise(state: CallState) -> StageResult:
         return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
     try:
         if type(state.plan.tool).normalize is Tool.normalize:
-            done = await apart(state.result, _normalised, state.plan, state.result)
+            done = await apart(state.is_heavy, _normalised, state.plan, state.result)
         else:
             done = await _in_time(state, in_own_thread(_normalised, state.plan, state.result))
     except _TooLate:
