@@ -1,24 +1,53 @@
-"""A well-behaved MCP server with tools of several shapes, written with the official SDK.
+"""A well-behaved MCP server that starts in no time: the tools and answers of `sdk_server.py`, in raw lines.
 
-Run as a program: ``good_server.py stdio [LOG]`` writes what it was asked into LOG, one line each;
-``good_server.py http`` prints the port of its own that it listens on.
+What a test has to say about the protocol it says with the official SDK, whose import takes a second of the processor.
+Run as a program: ``good_server.py stdio [LOG]`` writes what it was asked into LOG, one line each.
 """
 
+import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
 
-import anyio
-import uvicorn
-from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import ImageContent, TextContent, ToolAnnotations
-from pydantic import BaseModel
-
+Json = dict[str, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_voice = Lock()
+_stops: dict[object, Event] = {}
 
-server = MCPServer("good", version="1.2.3", instructions="Ask before you write.")
+
+def schema(title: str, **types: str) -> Json:
+    properties = {name: {"title": name.title(), "type": kind} for name, kind in types.items()}
+    return {"properties": properties, "type": "object", "title": title} | ({"required": [*types]} if types else {})
+
+
+def tool(name: str, description: str, output: Json | None = None, **parameters: str) -> Json:
+    """A tool that gives a text, unless `output` says what else; an empty one promises nothing."""
+    output = schema(f"{name}Output", result="string") if output is None else output
+    taken = {"name": name, "description": description, "inputSchema": schema(f"{name}Arguments", **parameters)}
+    return taken | ({"outputSchema": output} if output else {})
+
+
+VARIABLES = {"type": "object", "additionalProperties": {"type": "string"}, "title": "environmentDictOutput"}
+TOOLS = [
+    {**tool("echo", "Give the text back.", text="string"), "annotations": {"readOnlyHint": True}},
+    tool("add", "Add two numbers.", schema("Sum", total="integer"), a="integer", b="integer"),
+    tool("picture", "Draw a picture.", {}),
+    tool("fail", "Fail."),
+    tool("slow", "Take a while.", seconds="number"),
+    tool("count", "Count to three, and tell how far it is."),
+    tool("die", "End the server."),
+    tool("grow", "Get one more tool."),
+    tool("environment", "What the server sees of the environment.", VARIABLES),
+]
+
+
+def say(message: Json) -> None:
+    with _voice:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
 
 
 def record(what: str) -> None:
@@ -27,95 +56,109 @@ def record(what: str) -> None:
             file.write(what + "\n")
 
 
-class Sum(BaseModel):
-    total: int
+def give(text: str, structured: object = None) -> Json:
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": {"result": text} if structured is None else structured,
+        "isError": False,
+    }
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
-def echo(text: str) -> str:
-    """Give the text back."""
-    record(f"echo {text}")
-    return text
+def refuse(why: str) -> Json:
+    return {"content": [{"type": "text", "text": why}], "isError": True}
 
 
-@server.tool()
-def add(a: int, b: int) -> Sum:
-    """Add two numbers."""
-    return Sum(total=a + b)
+def outcome(asked: Json, stop: Event) -> Json | None:
+    """The result of a call; None: it was cancelled."""
+    name: str = asked["name"]
+    arguments: Json = asked.get("arguments") or {}
+    match name, arguments:
+        case "echo", {"text": str(text)}:
+            record(f"echo {text}")
+            return give(text)
+        case "add", {"a": int(a), "b": int(b)}:
+            return give(json.dumps({"total": a + b}, indent=2), {"total": a + b})
+        case "picture", _:
+            image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+            return {"content": [{"type": "text", "text": "a pixel"}, image], "isError": False}
+        case "slow", {"seconds": int(seconds) | float(seconds)}:
+            record("slow begins")
+            was_cancelled = stop.wait(seconds)
+            record("slow cancelled" if was_cancelled else "slow ends")
+            return None if was_cancelled else give("done")
+        case "count", _:
+            for number in (1, 2, 3):
+                token = asked.get("_meta", {}).get("progressToken")
+                told = {"progressToken": token, "progress": number, "total": 3, "message": f"at {number}"}
+                say({"method": "notifications/progress", "params": told})
+                stop.wait(0.1)
+            return give("counted")
+        case "die", _:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "grow", _:
+            TOOLS.append(tool("new", "A new tool."))
+            say({"method": "notifications/tools/list_changed"})
+            return give("grown")
+        case "environment", _:
+            return give(json.dumps(dict(os.environ), indent=2), dict(os.environ))
+        case "new", _:
+            return give("new")
+        case _:
+            pass
+    is_known = any(one["name"] == name for one in TOOLS)
+    return refuse(f"Error executing tool {name}" if is_known else f"Unknown tool: {name}")
 
 
-@server.tool()
-def picture() -> list[TextContent | ImageContent]:
-    """Draw a picture."""
-    image = ImageContent(type="image", data=PIXEL, mime_type="image/png")
-    return [TextContent(type="text", text="a pixel"), image]
+def call(number: object, asked: Json, stop: Event) -> None:
+    result = outcome(asked, stop)
+    _stops.pop(number, None)
+    if result is not None:
+        say({"id": number, "result": result})
 
 
-@server.tool()
-def fail() -> str:
-    """Fail."""
-    raise ValueError("the disk is full")
+def answer(asked: Json) -> None:
+    """Answer what is no call; what nobody has to answer gets nothing."""
+    match asked.get("method"):
+        case "initialize":
+            result: Json = {
+                "protocolVersion": asked["params"]["protocolVersion"],
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": {"name": "good", "version": "1.2.3"},
+                "instructions": "Ask before you write.",
+            }
+        case "tools/list":
+            result = {"tools": TOOLS}
+        case "ping":
+            result = {}
+        case "notifications/cancelled":
+            if stop := _stops.get(asked["params"].get("requestId")):
+                stop.set()
+            return
+        case _:
+            if "id" in asked:
+                say({"id": asked["id"], "error": {"code": -32601, "message": "Method not found"}})
+            return
+    say({"id": asked["id"], "result": result})
 
 
-@server.tool()
-async def slow(seconds: float) -> str:
-    """Take a while."""
-    record("slow begins")
-    try:
-        await anyio.sleep(seconds)
-    except anyio.get_cancelled_exc_class():
-        record("slow cancelled")
-        raise
-    record("slow ends")
-    return "done"
-
-
-@server.tool()
-async def count(ctx: Context) -> str:
-    """Count to three, and tell how far it is."""
-    for number in (1, 2, 3):
-        await ctx.report_progress(number, 3, f"at {number}")
-        await anyio.sleep(0.1)
-    return "counted"
-
-
-@server.tool()
-def die() -> str:
-    """End the server."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    return "unreachable"
-
-
-@server.tool()
-async def grow(ctx: Context) -> str:
-    """Get one more tool."""
-    server.add_tool(new)
-    await ctx.session.send_tool_list_changed()
-    return "grown"
-
-
-@server.tool()
-def environment() -> dict[str, str]:
-    """What the server sees of the environment."""
-    return dict(os.environ)
-
-
-def new() -> str:
-    """A new tool."""
-    return "new"
-
-
-def over_http() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-    config = uvicorn.Config(server.streamable_http_app(), log_level="warning")
-    uvicorn.Server(config).run(sockets=[listener])
+def serve() -> None:
+    """Answer until the input ends, each call in a thread of its own."""
+    threads: list[Thread] = []
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked.get("method") == "tools/call":
+            stop = _stops[asked["id"]] = Event()
+            threads.append(Thread(target=call, args=(asked["id"], asked["params"], stop)))
+            threads[-1].start()
+        else:
+            answer(asked)
+    for stop in [*_stops.values()]:
+        stop.set()
+    for thread in threads:
+        thread.join()
 
 
 if __name__ == "__main__":
     if "GOOD_KEY" in os.environ:
         record(f"GOOD_KEY {os.environ['GOOD_KEY']}")
-    if sys.argv[1] == "http":
-        over_http()
-    else:
-        server.run("stdio")
+    serve()

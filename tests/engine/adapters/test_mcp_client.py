@@ -54,7 +54,7 @@ def server(mark: str) -> Iterator[Start]:
     def make(
         *words: str, patience: Patience | None = None, secrets: tuple[str, ...] = (), **environment: str
     ) -> McpServer:
-        program = "good_server.py" if words[0] == "stdio" else "bad_server.py"
+        program = {"stdio": "sdk_server.py", "good": "good_server.py"}.get(words[0], "bad_server.py")
         environment = {"PATH": os.defpath, MARK: mark, **environment}
         command = Command(sys.executable, (str(SUPPORT / program), *words), environment, secrets=secrets)
         made.append(McpServer(lambda: command, patience=patience))
@@ -89,6 +89,21 @@ async def test_results_of_every_shape_pass_through_whole(server: Start) -> None:
     assert isinstance(picture, list)
     assert [block["type"] for block in picture if isinstance(block, dict)] == ["text", "image"]
     assert (await good.call("fail", {}))["isError"] is True
+
+
+async def test_the_good_server_of_other_tests_lists_and_answers_as_that_of_the_sdk(server: Start) -> None:
+    sdk, good = server("stdio"), server("good")
+    listed, other = await sdk.list(), await good.list()
+    assert (other.name, other.version, other.instructions) == (listed.name, listed.version, listed.instructions)
+    assert other.tools == listed.tools
+    for name, arguments in (
+        ("echo", {"text": "hé\n"}), ("add", {"a": 1, "b": -2}), ("picture", {}), ("fail", {}), ("count", {}),
+        ("grow", {}), ("slow", {"seconds": 0.01}), ("no such tool", {}), ("environment", {}),
+    ):  # fmt: skip
+        told, also = await sdk.call(name, arguments), await good.call(name, arguments)
+        assert also == told or name == "environment", name
+        assert also.keys() == told.keys(), name
+    assert (await sdk.call("add", {"a": "x"}))["isError"] is (await good.call("add", {"a": "x"}))["isError"] is True
 
 
 async def test_twenty_calls_at_once_each_get_their_own_answer(server: Start) -> None:
@@ -352,7 +367,7 @@ async def test_a_command_that_is_not_there_is_a_plain_failure() -> None:
 @pytest.fixture
 async def endpoint() -> AsyncIterator[str]:
     program = await asyncio.create_subprocess_exec(
-        sys.executable, str(SUPPORT / "good_server.py"), "http", stdout=asyncio.subprocess.PIPE
+        sys.executable, str(SUPPORT / "sdk_server.py"), "http", stdout=asyncio.subprocess.PIPE
     )
     assert program.stdout is not None
     port = int(await program.stdout.readline())
