@@ -87,6 +87,16 @@ def change(dice: random.Random, top: Path) -> None:
             return
 
 
+class Nobody:
+    """A listener to a room of which nothing may be told."""
+
+    def hide(self, mounts: object, *, anew: bool) -> None:
+        raise AssertionError((mounts, anew))
+
+    def fail(self, why: str) -> None:
+        raise AssertionError(why)
+
+
 def by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
     """The view that a process has of a path."""
 

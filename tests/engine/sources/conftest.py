@@ -1,9 +1,11 @@
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gatewright.memory.block_store import BlockStore
+from gatewright.sources.roomplan import RoomPlanner
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 
@@ -19,3 +21,18 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         made = make_bench(base, blocks, (base / "policy.toml", base / ".gatewright"))
         made.start(source_of(), base)
         yield made
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """The folder that a room is made of, under its real name."""
+    folder = Path(os.path.realpath(tmp_path), "work")
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
+    """A planner that keeps what it makes in the folder of the test."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return RoomPlanner(tmp_path / "cache")

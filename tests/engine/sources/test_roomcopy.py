@@ -20,27 +20,6 @@ pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.wh
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
 
 
-@pytest.fixture
-def top(tmp_path: Path) -> Path:
-    folder = Path(os.path.realpath(tmp_path), "work")
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return RoomPlanner(tmp_path / "cache")
-
-
-class Nobody:
-    def hide(self, mounts: object, *, anew: bool) -> None:
-        raise AssertionError((mounts, anew))
-
-    def fail(self, why: str) -> None:
-        raise AssertionError(why)
-
-
 def make(top: Path, *paths: str) -> None:
     for path in paths:
         (top / path).parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +37,7 @@ def test_a_process_changes_a_copy_and_the_changes_are_told(top: Path, planner: R
     (top / "a.txt").chmod(0o755)
     confinement = confined(top, WRITE, **{"*.key": NONE, "ro/": READ})
     plan = planner.plan(confinement)
-    watch = planner.watch(confinement, plan, Nobody())
+    watch = planner.watch(confinement, plan, roomtrees.Nobody())
     make(top, "late.key", "host.txt")
     watch.check()
     assert f"{top}/x.key" not in bubblewrap.seen(watch.plan, str(top))

@@ -24,19 +24,6 @@ pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.wh
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
 
 
-@pytest.fixture
-def top(tmp_path: Path) -> Path:
-    folder = Path(os.path.realpath(tmp_path), "work")
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return RoomPlanner(tmp_path / "cache")
-
-
 def make(top: Path, *paths: str) -> None:
     """Files that hold their own names; those ending in ``/`` are folders."""
     for path in paths:

@@ -50,19 +50,6 @@ class Heard:
         return found
 
 
-@pytest.fixture
-def top(tmp_path: Path) -> Path:
-    folder = Path(os.path.realpath(tmp_path), "work")
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return RoomPlanner(tmp_path / "cache")
-
-
 def confined(top: Path, use: PlaceUse, default: Permission, **rules: Permission) -> Confinement:
     levels = tuple(PermissionRule(pattern, level) for pattern, level in rules.items())
     return Confinement((Place(str(top), use),), (Tree(str(top), default, levels),))

@@ -22,7 +22,7 @@ from gatewright.sources import writeback
 from gatewright.sources.roomcopy import remove_tree
 from gatewright.sources.roomplan import RoomPlanner
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
-from tests.support import bubblewrap
+from tests.support import bubblewrap, roomtrees
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
 
@@ -35,14 +35,6 @@ RULES = (
     PermissionRule("mine/**", Permission.ADMIN),
 )
 FOLDERS = ("secret", "read", "log", "ask", "mine", "plain")
-
-
-class Nobody:
-    def hide(self, mounts: object, *, anew: bool) -> None:
-        raise AssertionError((mounts, anew))
-
-    def fail(self, why: str) -> None:
-        raise AssertionError(why)
 
 
 class Asking:
@@ -84,7 +76,7 @@ class Bench:
         self.now: tuple[Confinement, ...] = (self.held,)
         self.planner = RoomPlanner(folder / "state" / "rooms")
         self.plan = self.planner.plan(self.held)
-        self.watch = self.planner.watch(self.held, self.plan, Nobody())
+        self.watch = self.planner.watch(self.held, self.plan, roomtrees.Nobody())
         self.copy = next(Path(one.origin) for one in self.plan.mounts if one.path == str(self.place))
         self.words: tuple[list[str], dict[str, str]] = [], {}
 
