@@ -5,11 +5,11 @@ from dataclasses import fields
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage, QPalette
-from PySide6.QtWidgets import QApplication, QToolButton
+from PySide6.QtWidgets import QApplication, QMainWindow, QToolButton
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.qt.look import CheckState, Levels, Pair, Palette, Syntax, Verdicts, current_look, tie_icon
-from gatewright_gui.qt.widget import VerdictBadge
+from gatewright_gui.qt.widget import CodeView, VerdictBadge
 from gatewright_gui.settings import TEXT_FACTORS
 from gatewright_gui.theme import Theme
 from gatewright_gui.theme.tokens import DARK, LIGHT
@@ -104,6 +104,23 @@ def test_every_icon_draws_something_in_the_colour_of_the_text(theme: Theme, qapp
     for icon in icon_names():
         drawn = picture(theme.icon(icon), 48)
         assert theme.palette.text in solid_colours(drawn), icon
+
+
+def test_a_window_is_painted_in_the_colours_of_the_theme_that_is_on(
+    theme: Theme, qapp: QApplication, qtbot: QtBot
+) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    window.menuBar().addMenu("Policy")
+    window.setCentralWidget(CodeView("Text"))
+    window.resize(1280, 800)
+    for name in ("light", "dark"):
+        theme.apply(qapp, "dark" if name == "dark" else "light")
+        drawn = window.grab().toImage()
+        assert drawn.width() >= 1280
+        for x, y in ((5, 5), (640, 400)):
+            lightness = drawn.pixelColor(x, y).lightness()
+            assert lightness < 60 if name == "dark" else lightness > 200
 
 
 def test_icons_are_as_sharp_as_the_screen(theme: Theme) -> None:
