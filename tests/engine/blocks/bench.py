@@ -1,4 +1,4 @@
-"""How long edits of a 1 MB text take, ours beside the bare library doing the same; for tests and the benchmark script.
+"""How long edits of a 1 MB text take, ours beside the bare library doing the same; for tests and the benchmark.
 
 The library's own of each: find (where there is something to find), splice, commit, and the bytes to be kept.
 """
@@ -102,8 +102,3 @@ def _row(name: str, rounds: int, ours: Callable[[int], None], library: Callable[
     finally:
         gc.enable()
     return Row(name, sorted(taken[0])[rounds // 2], sorted(taken[1])[rounds // 2])
-
-
-if __name__ == "__main__":
-    for row in measure(200):
-        print(f"{row.name:8} {row.ours_s * 1e6:9.1f} us, library {row.library_s * 1e6:9.1f} us, x{row.factor:.2f}")
