@@ -17,20 +17,10 @@ from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import Editor
 from gatewright.policyfile.patchagent import AgentPatch, change_table, edit_rows, in_order
 from gatewright.policyfile.place import Places
-from gatewright.policyfile.plain import (
-    plain_agent,
-    plain_catalog,
-    plain_composition,
-    plain_permission_rule,
-    plain_policy_rule,
-    plain_rule,
-    plain_source,
-    plain_step,
-    plain_tool_settings,
-    plain_workspace,
-)
-from gatewright.policyfile.readagent import PATTERN_ENDPOINTS
+from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
 from gatewright.policyfile.reader import value_of
+from gatewright.policyfile.readrule import plain_rule
+from gatewright.policyfile.readworkspace import WorkspaceTable
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
 from gatewright.policyfile.splice import (
     AGENTS,
@@ -167,16 +157,14 @@ class _Patch:
             self._patch_agents()
         change_table(self._editor, ("defaults",), plain(before.defaults, whole=True), plain(after.defaults, whole=True))
         self._patch_sources()
-        edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
+        edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain)
         self._patch_compositions()
         self._patch_tools()
-        change_table(self._editor, ("workspace",), plain_workspace(before), plain_workspace(after))
+        change_table(self._editor, ("workspace",), plain(before, WorkspaceTable), plain(after, WorkspaceTable))
         if before.default is not after.default:
             self._editor.set_members(("policy",), {"default": str(after.default)})
         renamed = {"agents": self._renamed_agents, "tools": self._renamed_tools}
-        edit_rows(
-            self._editor, ("policy", "rules"), before.rules, after.rules, POLICY_RULES, plain_policy_rule, renamed
-        )
+        edit_rows(self._editor, ("policy", "rules"), before.rules, after.rules, POLICY_RULES, plain, renamed)
         return self._editor.result()
 
     def _patch_agents(self) -> None:
@@ -220,7 +208,7 @@ class _Patch:
                 self._patch_data_source(source, self._after.source(source.source_id))
 
     def _inline_source(self, source: Source) -> Mapping[str, object]:
-        rules = [plain_permission_rule(rule) for rule in source.permission_rules]
+        rules = [plain(rule) for rule in source.permission_rules]
         required = [plain_rule(rule, adjacent=self._adjacent) for rule in source.required_tools]
         lists = {"permission_rules": rules, "required_tools": required}
         return plain_source(source) | {key: rows for key, rows in lists.items() if rows}
@@ -232,7 +220,7 @@ class _Patch:
 
     def _change_levels(self, path: RawPath, old: Source, new: Source) -> None:
         rules = (old.permission_rules, new.permission_rules)
-        edit_rows(self._editor, (*path, "permission_rules"), *rules, LEVELS, plain_permission_rule)
+        edit_rows(self._editor, (*path, "permission_rules"), *rules, LEVELS, plain)
 
     def _patch_data_source(self, old: Source, new: Source | None) -> None:
         path = self._places.source_path(old.source_id) or ("data_sources", old.source_id)
@@ -260,16 +248,16 @@ class _Patch:
             self._before.compositions,
             self._after.compositions,
             COMPOSITIONS,
-            plain=plain_composition,
-            blocks=lambda composition: [block(("compositions", 0), plain_composition(composition))],
+            plain=plain,
+            blocks=lambda composition: [block(("compositions", 0), plain(composition))],
             change=self._change_composition,
         )
 
     def _change_composition(self, path: RawPath, old: Composition, new: Composition) -> None:
-        before, after = plain_composition(old), plain_composition(new)
+        before, after = plain(old), plain(new)
         del before["steps"], after["steps"]
         change_table(self._editor, path, before, after)
-        edit_rows(self._editor, (*path, "steps"), old.steps, new.steps, COMPOSITION_STEPS, plain_step)
+        edit_rows(self._editor, (*path, "steps"), old.steps, new.steps, COMPOSITION_STEPS, plain)
 
     def _patch_tools(self) -> None:
         old, new = self._before.tools, self._after.tools
@@ -285,15 +273,15 @@ class _Patch:
             if after is None:
                 self._editor.remove(path, comments=True)
             elif settings != after:
-                plain = plain_tool_settings(after)
-                if not plain and self._editor.is_only_dotted(path):
-                    plain["scrub"] = True
-                change_table(self._editor, path, plain_tool_settings(settings), plain)
+                data = plain(after)
+                if not data and self._editor.is_only_dotted(path):
+                    data["scrub"] = True
+                change_table(self._editor, path, plain(settings), data)
         written = set(kept.values())
         for name, settings in new.items():
             if name not in written:
-                plain = plain_tool_settings(settings)
-                self._editor.add_table(("tools",), name, plain, [block(("tools", name), plain)], None)
+                data = plain(settings)
+                self._editor.add_table(("tools",), name, data, [block(("tools", name), data)], None)
 
     def _refuse_foreign(self) -> None:
         after = self._after

@@ -11,18 +11,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar, cast
 
-from gatewright.base.amount import parse_duration, parse_size
+from gatewright.base.amount import parse_duration, parse_size, plain_duration, plain_number
 from gatewright.base.problem import RawPath
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policy.rule import ToolRule
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
-from gatewright.policyfile.plain import (
-    duration_like,
-    plain_agent,
-    plain_kind,
-    plain_rule,
-)
+from gatewright.policyfile.readagent import plain_agent
+from gatewright.policyfile.readrule import plain_kind, plain_rule
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Item, Kind, Section, scan
 from gatewright.policyfile.splice import CAPABILITIES, TOOL_RULES, Naming, Splices
@@ -87,10 +83,20 @@ def value_like(written: object, value: object) -> object:
     """``value``, a duration or a size as a number where that is how it is ``written``; anything else as it is."""
     if isinstance(written, str) or not isinstance(value, str | int | float) or isinstance(value, bool):
         return value
-    for read in (lambda: duration_like(written, parse_duration(value)), lambda: parse_size(value)):
+    for read in (lambda: _duration_like(written, parse_duration(value)), lambda: parse_size(value)):
         with contextlib.suppress(ValueError, OverflowError):
             return read()
     return value
+
+
+def _duration_like(written: object, seconds: float) -> object:
+    """A duration spelt as ``written`` is: a number stays one, ``{ secs, nanos }`` stays that."""
+    if isinstance(written, int | float):
+        return plain_number(seconds)
+    if isinstance(written, dict):
+        data = {"secs": int(seconds), "nanos": round((seconds - int(seconds)) * 1e9)}
+        return data if data["nanos"] < 1_000_000_000 and parse_duration(data) == seconds else plain_duration(seconds)
+    return plain_duration(seconds)
 
 
 def change_table(

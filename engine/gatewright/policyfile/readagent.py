@@ -34,7 +34,7 @@ from gatewright.policy.verdict import Permission, Verdict, split_name
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import ids_of_paths
 from gatewright.policyfile.readrule import read_required_tools, read_rules
-from gatewright.policyfile.table import Form, Id, Name, Seconds, Table, read_keys, shape_of
+from gatewright.policyfile.table import Form, Id, Name, Plain, Seconds, Table, plain, read_keys
 
 _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
 
@@ -102,6 +102,11 @@ class AgentTable(Table, of=Agent):
         (), description="What kinds of things it may touch, and how far"
     )
     tool_rules: tuple[ToolRule, ...] = Field((), description="Its rules for single tools")
+
+
+def plain_agent(agent: Agent) -> Plain:
+    """An agent without its rules."""
+    return plain(agent, without=("tool_rules",))
 
 
 class DefaultsTable(Table, of=Defaults):
@@ -242,6 +247,28 @@ class SourceTable(Table, of=Source):
         (), description="Tool rules that bind only the calls that go to this source"
     )
 
+    @classmethod
+    def shape(cls) -> Shape:
+        """Its JSON Schema, with what a source of each type lacks."""
+        return {
+            **super().shape(),
+            "allOf": [
+                {
+                    "if": {"properties": {"type": one_of([kind])}},
+                    "then": {
+                        "properties": dict.fromkeys(lacks, False),
+                        "required": [key for key in ("base_path",) if key not in lacks],
+                    },
+                }
+                for kind, lacks in LACKS.items()
+            ],
+        }
+
+
+def plain_source(source: Source, *, whole: bool = False) -> Plain:
+    """A source without its rules (levels and required tools)."""
+    return plain(source, without=("permission_rules", "required_tools", "follow_symlinks"), whole=whole)
+
 
 LACKS = {
     SourceType.FILE: (),
@@ -249,23 +276,6 @@ LACKS = {
     SourceType.HOST: ("base_path", "watch", "follow_symlinks"),
 }
 """The keys that a source of each type does not have."""
-
-
-def source_shape() -> Shape:
-    """What an entry of ``[[sources]]`` looks like."""
-    return {
-        **shape_of(SourceTable),
-        "allOf": [
-            {
-                "if": {"properties": {"type": one_of([kind])}},
-                "then": {
-                    "properties": dict.fromkeys(lacks, False),
-                    "required": [key for key in ("base_path",) if key not in lacks],
-                },
-            }
-            for kind, lacks in LACKS.items()
-        ],
-    }
 
 
 FILE_DATA_KEYS = ("type", "paths", "permission_rules", "default_permission", "max_file_bytes")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from gatewright.base.errors import AuthorMustFix, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import RawPath, shown
 from gatewright.base.row import Row, json_table
-from gatewright.base.shape import JSON_SCHEMA, JSON_TABLE, NAME, TEXT, Shape, several, table, told
+from gatewright.base.shape import JSON_TABLE
 from gatewright.policy.composition import (
     MAX_DEPTH,
     MAX_STEPS,
@@ -28,31 +31,39 @@ from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.verdict import SafetyTier, split_name, tool_name_fault
 from gatewright.policyfile.condition import check_json_schema
 from gatewright.policyfile.names import KnownTools, Names
+from gatewright.policyfile.table import Form, Id, JsonTable, Table, When, read_keys
 from gatewright.schema.check import check_schema
 from gatewright.schema.engine import pattern_problems
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object
 
-STEP_KEYS: dict[str, Shape] = {
-    "tool": told(NAME, "The tool that is called, as its agent knows it"),
-    "arguments": told(
-        JSON_TABLE, 'What it is given; a text that as a whole is `"$input.path"` or `"$steps.0.path"` is that value', {}
-    ),
-    "when": told(JSON_SCHEMA, "A JSON Schema over `input` and `steps`: a step that does not fit it is skipped"),
-}
-KEYS: dict[str, Shape] = {
-    "name": told(NAME, "The name of the tool that agents see"),
-    "description": told(TEXT, "What the model is told of it"),
-    "input": told(JSON_TABLE, "The JSON Schema of its arguments; absent: it takes none"),
-    "steps": told(several(table(STEP_KEYS, "tool"), 1, MAX_STEPS), "The calls that it makes, one after the other"),
-}
+
+class StepTable(Table, of=CompositionStep):
+    """One of the ``steps`` of a composition."""
+
+    tool: Id = Field(description="The tool that is called, as its agent knows it")
+    arguments: Annotated[Mapping[str, JsonValue], Form(lambda: {**JSON_TABLE, "default": {}}, None, dict)] = Field(
+        {},
+        description='What it is given; a text that as a whole is `"$input.path"` or `"$steps.0.path"` is that value',
+    )
+    when: When | None = Field(
+        None, description="A JSON Schema over `input` and `steps`: a step that does not fit it is skipped"
+    )
+
+
+class CompositionTable(Table, of=Composition):
+    """One of ``[[compositions]]``."""
+
+    name: Id = Field(description="The name of the tool that agents see")
+    description: str = Field("", description="What the model is told of it")
+    input: JsonTable = Field(NO_INPUT, description="The JSON Schema of its arguments; absent: it takes none")
+    steps: tuple[CompositionStep, ...] = Field(
+        min_length=1, max_length=MAX_STEPS, description="The calls that it makes, one after the other"
+    )
+
+
 _WHAT, _STEP = "a composition", "a step"
 _INSIDE = ("$input.", "$steps.")
-
-
-def composition_shape() -> Shape:
-    """The shape of an entry of ``[[compositions]]``."""
-    return table(KEYS, "name", "steps")
 
 
 @frozen
@@ -145,33 +156,33 @@ def _report_operation(row: Row, place: RawPath, facts: ToolFacts, step: Composit
 
 
 def _composition(row: Row, known: KnownTools | None) -> Composition | None:
-    row.only(KEYS, _WHAT)
-    name = _name(row, known) if row.require("name", _WHAT) else None
+    found = read_keys(row, CompositionTable, _WHAT)
+    _check_name(row, found, known)
     schema = _input(row)
-    entries = row.rows("steps") if row.require("steps", _WHAT) else []
+    entries = row.rows("steps")
     if row.raw.get("steps") == []:
         row.fault("steps", "bad-value", "a composition has one step at least")
     if len(entries) > MAX_STEPS:
         row.report.error(row.at("steps", MAX_STEPS), "too-many-steps", f"a composition has at most {MAX_STEPS} steps")
         entries = entries[:MAX_STEPS]
     steps = [_step(entry, index, len(entries), schema) for index, entry in enumerate(entries)]
-    if name is None or schema is None or not steps or len(steps) != len(row.items("steps")):
+    if "name" not in found or schema is None or not steps or len(steps) != len(row.items("steps")):
         return None
     built = tuple(step for step in steps if step is not None)
-    return Composition(name, row.text("description") or "", schema, built) if len(built) == len(steps) else None
+    return Composition(**found, input=schema, steps=built) if len(built) == len(steps) else None
 
 
-def _name(row: Row, known: KnownTools | None) -> str | None:
-    name = row.text("name", filled=True)
+def _check_name(row: Row, found: dict[str, Any], known: KnownTools | None) -> None:
+    """Take away a name that no tool can have, or that another one has, and say so."""
+    name = found.pop("name", None)
     if name is None:
-        return None
+        return
     if why := tool_name_fault(name):
         row.fault("name", "bad-value", why)
-        return None
-    if known is not None and known.of(name):
+    elif known is not None and known.of(name):
         row.fault("name", "name-taken", f"there is a tool {shown(name)} already: give the composition another name")
-        return None
-    return name
+    else:
+        found["name"] = name
 
 
 def _input(row: Row) -> Schema | None:
@@ -194,8 +205,7 @@ def _input(row: Row) -> Schema | None:
 
 
 def _step(row: Row, number: int, count: int, schema: Schema | None) -> CompositionStep | None:
-    row.only(STEP_KEYS, _STEP)
-    tool = row.text("tool", filled=True) if row.require("tool", _STEP) else None
+    found = read_keys(row, StepTable, _STEP)
     table = row.table("arguments")
     arguments: dict[str, JsonValue] | None = {}
     if "arguments" in row.raw:
@@ -203,7 +213,9 @@ def _step(row: Row, number: int, count: int, schema: Schema | None) -> Compositi
     for place, text in texts_in(arguments or {}):
         _check_reference(row, place, text, number, count, schema)
     when = _when(row)
-    return None if tool is None or arguments is None else CompositionStep(tool, arguments, when)
+    return (
+        None if "tool" not in found or arguments is None else CompositionStep(**found, arguments=arguments, when=when)
+    )
 
 
 def _when(row: Row) -> Mapping[str, JsonValue] | bool | None:

@@ -16,6 +16,9 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Annotated
+
+from pydantic import Field
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
@@ -23,54 +26,51 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import nulls_in
 from gatewright.base.problem import BOM, Problem, RawPath, Report, Severity
 from gatewright.base.row import Raw, Row
-from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
-from gatewright.policy.composition import ORIGIN
-from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy
+from gatewright.base.shape import Shape
+from gatewright.policy.composition import ORIGIN, Composition
+from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.check import PolicyCheck
 from gatewright.policyfile.condition import check_schemas
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.place import Places, problems_of
-from gatewright.policyfile.plain import (
-    plain_catalog,
-    plain_composition,
-    plain_defaults,
-    plain_policy_rule,
-    plain_workspace,
-)
-from gatewright.policyfile.readagent import (
-    AgentTable,
-    DefaultsTable,
-    read_agents,
-    read_defaults,
-    read_pattern,
-    read_sources,
-    source_shape,
-)
-from gatewright.policyfile.readcatalog import catalog_shape, check_places, read_catalogs
-from gatewright.policyfile.readcomposition import check_steps, composition_shape, read_compositions
-from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rule, read_policy_rules
-from gatewright.policyfile.readtool import Declaration, ToolTable, read_declarations, read_tool_settings
+from gatewright.policyfile.readagent import read_agents, read_defaults, read_pattern, read_sources
+from gatewright.policyfile.readcatalog import check_places, read_catalogs
+from gatewright.policyfile.readcomposition import check_steps, read_compositions
+from gatewright.policyfile.readpolicy import PolicyTable, read_policy_rule, read_policy_rules
+from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
 from gatewright.policyfile.readworkspace import WorkspaceTable, read_workspace
-from gatewright.policyfile.table import shape_of
+from gatewright.policyfile.table import Form, Table, plain, read_keys
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
 VERSION = 1
-TOP_KEYS: dict[str, Shape] = {
-    "gatewright": told({"type": "integer", "const": VERSION}, "The version of the format"),
-    "name": told(TEXT, "What the policy is called"),
-    "description": told(TEXT, "What it is for"),
-    "defaults": told(shape_of(DefaultsTable), "What holds for every agent"),
-    "agents": told(by_name(shape_of(AgentTable)), "The agents by id"),
-    "sources": told(several(source_shape()), "Folders of files that agents work with", []),
-    "catalogs": told(several(catalog_shape()), "Where tools come from besides the built-in ones", []),
-    "tools": told(by_name(shape_of(ToolTable)), "What you override of single tools"),
-    "compositions": told(several(composition_shape()), "Tools made of calls of other tools", []),
-    "policy": told(table(POLICY_KEYS), "Rules for the calls of any agent"),
-    "workspace": told(shape_of(WorkspaceTable), "Folders, shell, web and messages"),
-}
+
+
+class PolicyFile(Table):
+    """The whole file."""
+
+    version: Annotated[int, Form(lambda: {"type": "integer", "const": VERSION})] | None = Field(
+        None, alias="gatewright", description="The version of the format"
+    )
+    name: str | None = Field(None, description="What the policy is called")
+    description: str | None = Field(None, description="What it is for")
+    defaults: Defaults = Field(Defaults(), description="What holds for every agent")
+    agents: Mapping[str, Agent] = Field({}, description="The agents by id")
+    sources: tuple[Source, ...] = Field((), description="Folders of files that agents work with")
+    catalogs: tuple[Catalog, ...] = Field((), description="Where tools come from besides the built-in ones")
+    tools: Mapping[str, ToolSettings] = Field({}, description="What you override of single tools")
+    compositions: tuple[Composition, ...] = Field((), description="Tools made of calls of other tools")
+    policy: PolicyTable | None = Field(None, description="Rules for the calls of any agent")
+    workspace: WorkspaceTable | None = Field(None, description="Folders, shell, web and messages")
+
+    @classmethod
+    def shape(cls) -> Shape:
+        """Its JSON Schema, which requires the version."""
+        return {**super().shape(), "required": ["gatewright"]}
+
+
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$|\s*\(at end of document\)$")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate inline")
@@ -84,7 +84,7 @@ def policy_schema() -> Shape:
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Gatewright policy",
-        **table(TOP_KEYS, "gatewright"),
+        **PolicyFile.shape(),
     }
 
 
@@ -148,7 +148,7 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
         row.wrong("gatewright", "the whole number 1", version)
     elif version != VERSION:
         row.fault("gatewright", "bad-value", "this release reads policy files of version 1 only")
-    row.only(TOP_KEYS, "a policy file")
+    named = read_keys(row, PolicyFile, "a policy file")
     rows = row.rows("catalogs")
     catalogued = read_catalogs(rows, known)
     known = catalogued.known.with_rooted() if catalogued.known is not None else None
@@ -161,7 +161,9 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     names = Names(known, row.report)
     settings = read_tool_settings(tools, names, declared) if tools else {}
     check_steps(composed, compositions, names)
-    policy = replace(_rest(row, names), catalogs=catalogued.catalogs, tools=settings, compositions=compositions)
+    policy = replace(
+        _rest(row, names), **named, catalogs=catalogued.catalogs, tools=settings, compositions=compositions
+    )
     catalogued.report_missing(row.report, names.unread)
     if known is not None:
         check_places(rows, policy.sources)
@@ -176,8 +178,6 @@ def _rest(row: Row, names: Names) -> Policy:
     defaults, agents = row.table("defaults"), row.table("agents")
     default, rules = read_policy_rules(row.table("policy"), names, agents.raw if agents else ())
     return Policy(
-        name=row.text("name"),
-        description=row.text("description"),
         defaults=read_defaults(defaults, names) if defaults else Defaults(),
         agents=read_agents(agents, names, written) if agents else {},
         sources=tuple(sources),
@@ -372,7 +372,7 @@ def rule_fault(rule: ToolRule) -> str | None:
 def catalog_fault(catalog: Catalog) -> str | None:
     """Why the catalog could not be read from a file; None when it could."""
     report = Report()
-    read_catalogs([Row(plain_catalog(catalog), ("catalogs", 0), report)], None)
+    read_catalogs([Row(plain(catalog), ("catalogs", 0), report)], None)
     return report.first_error[1] if report.first_error else None
 
 
@@ -383,9 +383,9 @@ def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]
 
     ``known``: the tools that it may name, asked for if needed.
     """
-    report, plain = Report(), plain_workspace(after)
-    if plain != plain_workspace(before):
-        read_workspace(Row(plain, ("workspace",), report), after.agents)
+    report, workspace = Report(), plain(after, WorkspaceTable)
+    if workspace != plain(before, WorkspaceTable):
+        read_workspace(Row(workspace, ("workspace",), report), after.agents)
     if after.compositions is not before.compositions:
         tools = _compositions(after, known(), report)
         known = lambda: tools  # noqa: E731
@@ -394,27 +394,27 @@ def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]
         named = [rule.name for rule in after.rules]
         for index, rule in enumerate(after.rules):
             if id(rule) not in read:
-                row = _row(plain_policy_rule(rule), ("policy", "rules", index), report)
+                row = _row(plain(rule), ("policy", "rules", index), report)
                 read_policy_rule(row, names, after.agents)
                 if named.count(rule.name) > 1:
                     row.fault("name", "duplicate", f"a policy rule is named `{rule.name}` already")
         if after.defaults is not before.defaults:
-            read_defaults(Row(plain_defaults(after.defaults), ("defaults",), report), names)
+            read_defaults(Row(plain(after.defaults), ("defaults",), report), names)
     return tuple((found.path, found.message) for found in report.findings if found.severity is Severity.ERROR)
 
 
 def _compositions(after: Policy, there: KnownTools, report: Report) -> KnownTools:
     """The tools that there are with those of the compositions, in which all that is wrong is reported."""
     others = replace(there, facts=tuple(facts for facts in there.facts if facts.origin != ORIGIN))
-    rows = [_row(plain_composition(one), ("compositions", at), report) for at, one in enumerate(after.compositions)]
+    rows = [_row(plain(one), ("compositions", at), report) for at, one in enumerate(after.compositions)]
     found, known = read_compositions(rows, others)
     known = known or others
     check_steps(rows, found, Names(known, report))
     return known
 
 
-def _row(plain: Mapping[str, object], path: RawPath, report: Report) -> Row:
+def _row(raw: Raw, path: RawPath, report: Report) -> Row:
     """A row as a file would have it; null, which no file can hold, is reported."""
-    for place in nulls_in(dict(plain)):
+    for place in nulls_in(raw):
         report.error((*path, *place), "bad-value", "a policy file cannot hold null")
-    return Row(dict(plain), path, report)
+    return Row(raw, path, report)

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from pydantic import Field
+
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import RawPath, Report, ToolPart, shown
 from gatewright.base.row import Row, json_table
-from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, PolicyRule
 from gatewright.policy.verdict import Verdict, names_tool, split_name
 from gatewright.policyfile.condition import Condition, check_json_schema
 from gatewright.policyfile.names import KnownTools, Names
-from gatewright.policyfile.readagent import VERDICTS
+from gatewright.policyfile.table import Id, Name, Table, When, read_keys
 
-RULE_KEYS: dict[str, Shape] = {
-    "name": told(NAME, "What reports, refusals and the log call it"),
-    "effect": told(one_of(VERDICTS), "What becomes of the calls that it matches; the strictest rule wins"),
-    "agents": told(several(NAME, 1), "Whose calls; absent: everybody's"),
-    "tools": told(several(NAME, 1), "Of which tools; absent: of all"),
-    "operations": told(several(NAME, 1), "Of which operations; absent: of all"),
-    "when": told(JSON_SCHEMA, "A JSON Schema that the canonical arguments must fit; absent: always"),
-    "message": told(TEXT, "What the model is told when it denies"),
-}
-POLICY_KEYS: dict[str, Shape] = {
-    "default": told(one_of(VERDICTS), "What holds for calls that no rule matches", str(Verdict.ALLOW)),
-    "rules": told(several(table(RULE_KEYS, "name", "effect")), "Rules for calls of any agent", []),
-}
+
+class PolicyRuleTable(Table, of=PolicyRule):
+    """One of ``[[policy.rules]]``."""
+
+    name: Id = Field(description="What reports, refusals and the log call it")
+    effect: Verdict = Field(description="What becomes of the calls that it matches; the strictest rule wins")
+    agents: tuple[Name, ...] | None = Field(None, min_length=1, description="Whose calls; absent: everybody's")
+    tools: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which tools; absent: of all")
+    operations: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which operations; absent: of all")
+    when: When | None = Field(None, description="A JSON Schema that the canonical arguments must fit; absent: always")
+    message: str | None = Field(None, description="What the model is told when it denies")
+
+
+class PolicyTable(Table):
+    """``[policy]``."""
+
+    default: Verdict = Field(Verdict.ALLOW, description="What holds for calls that no rule matches")
+    rules: tuple[PolicyRule, ...] = Field((), description="Rules for calls of any agent")
+
+
 _WHAT = "a policy rule"
 
 
@@ -36,7 +44,7 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
     """The default and the rules; a rule that cannot be built is left out (an error)."""
     if row is None:
         return Verdict.ALLOW, ()
-    row.only(POLICY_KEYS, "`[policy]`")
+    keys = read_keys(row, PolicyTable, "`[policy]`")
     seen: dict[str, int] = {}
     found: list[PolicyRule] = []
     for number, entry in enumerate(row.rows("rules"), 1):
@@ -46,19 +54,18 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
         found.append(rule)
         if seen.setdefault(rule.name, number) != number:
             entry.fault("name", "duplicate", f"policy rule {seen[rule.name]} is named {shown(rule.name)} too")
-    return row.choice("default", VERDICTS) or Verdict.ALLOW, tuple(found)
+    return keys.get("default", Verdict.ALLOW), tuple(found)
 
 
 def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyRule | None:
     """One rule; None where it cannot be built (an error)."""
-    row.only(RULE_KEYS, _WHAT)
-    name = row.text("name", filled=True) if row.require("name", _WHAT) else None
-    effect = row.choice("effect", VERDICTS) if row.require("effect", _WHAT) else None
+    found = read_keys(row, PolicyRuleTable, _WHAT)
     who = _agents(row, agents, names)
     tools, facts = _tools(row, names)
-    operations = _operations(row, names, facts)
-    rule = (who, tools, operations, _when(row), row.text("message"))
-    return None if name is None or effect is None else PolicyRule(name, effect, *rule)
+    operations, when = _operations(row, names, facts), _when(row)
+    if not {"name", "effect"} <= found.keys():
+        return None
+    return PolicyRule(**found, agents=who, tools=tools, operations=operations, when=when)
 
 
 def _words(row: Row, key: str) -> list[tuple[int, str]] | None:

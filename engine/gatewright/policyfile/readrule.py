@@ -36,7 +36,7 @@ from gatewright.policy.rule import (
 from gatewright.policy.verdict import Action
 from gatewright.policyfile.condition import check_schemas, faults_of
 from gatewright.policyfile.names import Names
-from gatewright.policyfile.table import Form, Id, JsonTable, Name, Table, read_keys
+from gatewright.policyfile.table import Form, Id, JsonTable, Name, Plain, Table, plain, read_keys
 from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 from gatewright.schema.walk import Schema
@@ -267,6 +267,11 @@ class ToolRuleTable(Table, of=ToolRule):
     metadata: JsonTable | None = Field(
         None, description="Anything that tools of your own want to keep here; it decides nothing"
     )
+
+
+def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:
+    """``tool_name``, ``rule_type`` and what differs from the defaults."""
+    return plain(rule) | ({"rule_type": plain_kind(rule.rule_type, adjacent=True)} if adjacent else {})
 
 
 Listed = tuple[str, ...] | None

@@ -29,19 +29,10 @@ from gatewright.policy.document import (
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
 from gatewright.policy.scope import Endpoints
 from gatewright.policy.verdict import Permission, Verdict, split_name
-from gatewright.policyfile.plain import (
-    plain_agent,
-    plain_catalog,
-    plain_composition,
-    plain_defaults,
-    plain_permission_rule,
-    plain_policy_rule,
-    plain_rule,
-    plain_source,
-    plain_tool_settings,
-    plain_workspace,
-)
-from gatewright.policyfile.readagent import PATTERN_ENDPOINTS
+from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
+from gatewright.policyfile.readrule import plain_rule
+from gatewright.policyfile.readworkspace import WorkspaceTable
+from gatewright.policyfile.table import plain
 
 
 def key_text(key: str) -> str:
@@ -141,7 +132,7 @@ def source_blocks(source: Source, *, adjacent: bool = False) -> Iterator[str]:
     """``[[sources]]``, its levels and its required tools (as Pattern reads them when ``adjacent``)."""
     yield block(("sources", 0), plain_source(source))
     for rule in source.permission_rules:
-        yield block(("sources", 0, "permission_rules", 0), plain_permission_rule(rule))
+        yield block(("sources", 0, "permission_rules", 0), plain(rule))
     for required in source.required_tools:
         yield block(("sources", 0, "required_tools", 0), plain_rule(required, adjacent=adjacent))
 
@@ -150,23 +141,23 @@ def _policy_blocks(policy: Policy) -> Iterator[str]:
     named = {"name": policy.name, "description": policy.description}
     yield statements({"gatewright": 1, **{key: value for key, value in named.items() if value is not None}})
     if policy.defaults != Defaults():
-        yield block(("defaults",), plain_defaults(policy.defaults))
+        yield block(("defaults",), plain(policy.defaults))
     for agent in policy.agents.values():
         yield from agent_blocks(agent)
     for source in policy.sources:
         yield from source_blocks(source)
     for catalog in policy.catalogs:
-        yield block(("catalogs", 0), plain_catalog(catalog))
+        yield block(("catalogs", 0), plain(catalog))
     for composition in policy.compositions:
-        yield block(("compositions", 0), plain_composition(composition))
+        yield block(("compositions", 0), plain(composition))
     for name, settings in policy.tools.items():
-        yield block(("tools", name), plain_tool_settings(settings))
-    if workspace := plain_workspace(policy):
+        yield block(("tools", name), plain(settings))
+    if workspace := plain(policy, WorkspaceTable):
         yield block(("workspace",), workspace)
     if policy.default is not Verdict.ALLOW:
         yield block(("policy",), {"default": str(policy.default)})
     for rule in policy.rules:
-        yield block(("policy", "rules", 0), plain_policy_rule(rule))
+        yield block(("policy", "rules", 0), plain(rule))
 
 
 _HEAD = """\

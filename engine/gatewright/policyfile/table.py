@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import EnumMeta
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
@@ -28,23 +28,32 @@ from gatewright.base.shape import (
     by_name,
     one_of,
     several,
+    table,
     told,
     whole,
 )
-from gatewright.base.shape import table as table_shape
 
 Plain = dict[str, object]
 
 
 class Table(BaseModel):
-    """The keys of one table. ``of``: the class of the value that comes of it."""
+    """The keys of one table. ``of``: the class of the value that comes of it, None where several do."""
 
     model_config = ConfigDict(defer_build=True, arbitrary_types_allowed=True)
+    made_of: ClassVar[type[Any] | None]
 
-    def __init_subclass__(cls, *, of: type | None = None, **config: Any) -> None:
+    def __init_subclass__(cls, *, of: type[Any] | None = None, **config: Any) -> None:
         super().__init_subclass__(**config)
+        cls.made_of = of
         if of is not None:
             _TABLES[of] = cls
+
+    @classmethod
+    def shape(cls) -> Shape:
+        """The JSON Schema of the table."""
+        keys = keys_of(cls)
+        needed = [key for key, one in keys.items() if one.is_needed]
+        return table({key: one.shape for key, one in keys.items()}, *needed)
 
 
 _TABLES: dict[type, type[Table]] = {}
@@ -59,12 +68,14 @@ def _same(value: object) -> object:
 class Form:
     """The form of a value in the file: its JSON Schema, a reader, and its plain data.
 
-    ``read`` None: the reader of the table reads the key, since it takes more than the row.
+    ``read`` None: the reader of the table reads the key, since it takes more than the row. ``table``: the table that
+    it is, or whose rows or entries it holds.
     """
 
     shape: Callable[[], Shape]
     read: Callable[[Row, str], object] | None = None
     plain: Callable[[Any], object] = _same
+    table: type[Table] | None = None
 
 
 Name = Annotated[str, Form(lambda: NAME, Row.text)]
@@ -73,7 +84,7 @@ Id = Annotated[str, Form(lambda: NAME, lambda row, key: row.text(key, filled=Tru
 """A text that is neither blank nor holds characters that cannot be seen."""
 Seconds = Annotated[float, Form(lambda: DURATION, Row.duration, plain_duration)]
 JsonTable = Annotated[Mapping[str, Any], Form(lambda: JSON_TABLE, None, dict)]
-Condition = Annotated[
+When = Annotated[
     Mapping[str, Any] | bool,
     Form(lambda: JSON_SCHEMA, None, lambda when: when if isinstance(when, bool) else dict(when)),
 ]
@@ -92,8 +103,8 @@ class Key:
 
     @property
     def shape(self) -> Shape:
-        """Its JSON Schema, with its meaning and what holds where it is absent."""
-        usual: Any = None if self.usual is None else self.form.plain(self.usual)
+        """Its JSON Schema, with its meaning and what holds where it is absent, unless that is a table."""
+        usual: Any = None if isinstance(self.usual, Mapping | None) else self.form.plain(self.usual)
         shape = self.form.shape()
         return told(shape, self.words, None if usual in ("", {}) else usual) if self.words else shape
 
@@ -107,14 +118,6 @@ def keys_of(model: type[Table]) -> Mapping[str, Key]:
         form = _form(field.annotation, field.metadata)
         found[field.alias or name] = Key(name, form, field.description or "", usual, field.is_required())
     return found
-
-
-def shape_of(model: type[Table], *needed: str) -> Shape:
-    """The JSON Schema of a table. ``needed``: the keys that it may not lack, where these are not its fields' own."""
-    keys = keys_of(model)
-    return table_shape(
-        {key: one.shape for key, one in keys.items()}, *(needed or (key for key, one in keys.items() if one.is_needed))
-    )
 
 
 def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
@@ -179,7 +182,8 @@ def _form(kind: Any, metadata: list[Any]) -> Form:
     if origin is tuple:
         entry = _form(arguments[0], [])
         read = Row.words if arguments[0] is str else None  # names are looked up one by one, by the reader of the table
-        return Form(lambda: several(entry.shape(), few, many), read, lambda held: [entry.plain(one) for one in held])
+        rows = lambda: several(entry.shape(), few, many)  # noqa: E731
+        return Form(rows, read, lambda held: [entry.plain(one) for one in held], entry.table)
     if origin is not None and issubclass(origin, Mapping):
         entry = _form(arguments[1], [])
         least: Shape = {"minProperties": few} if few else {}
@@ -187,6 +191,7 @@ def _form(kind: Any, metadata: list[Any]) -> Form:
             lambda: by_name(entry.shape()) | least,
             None,
             lambda held: {key: entry.plain(one) for key, one in held.items()},
+            entry.table,
         )
     model: type[Table] = _TABLES.get(kind) or kind
-    return Form(lambda: shape_of(model), None, plain)
+    return Form(model.shape, None, plain, model)

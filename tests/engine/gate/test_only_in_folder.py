@@ -9,7 +9,7 @@ import pytest
 from gatewright.gate import selfcheck
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import SafetyTier, Verdict
-from gatewright.policyfile.plain import plain_kind
+from gatewright.policyfile.readrule import plain_kind
 from gatewright.tools import FileParameter, Normalization, ResultType, SideEffect, tool
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition

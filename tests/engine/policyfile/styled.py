@@ -12,17 +12,10 @@ from gatewright.base.problem import RawPath
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.plain import (
-    plain_agent,
-    plain_catalog,
-    plain_defaults,
-    plain_permission_rule,
-    plain_policy_rule,
-    plain_rule,
-    plain_source,
-    plain_tool_settings,
-)
+from gatewright.policyfile.readagent import plain_agent, plain_source
+from gatewright.policyfile.readrule import plain_rule
 from gatewright.policyfile.render import key_text, literal
+from gatewright.policyfile.table import plain
 
 Data = Mapping[str, object]
 Rows = Sequence[Data]
@@ -56,9 +49,9 @@ class Author:
             for agent in policy.agents.values():
                 root += self._agent(agent)
         if policy.defaults != Defaults():
-            self._table(("defaults",), plain_defaults(policy.defaults))
+            self._table(("defaults",), plain(policy.defaults))
         self._sources(policy.sources)
-        self._catalogs([plain_catalog(catalog) for catalog in policy.catalogs])
+        self._catalogs([plain(catalog) for catalog in policy.catalogs])
         root += self._tools(policy.tools)
         self._policy(policy)
         return root + "".join(self.blocks)
@@ -88,7 +81,7 @@ class Author:
         return ""
 
     def _settings(self, settings: ToolSettings) -> Data:
-        data = plain_tool_settings(settings)
+        data = plain(settings)
         return data if settings.timeout_s is None else {**data, "timeout": settings.timeout_s}
 
     def _agent(self, agent: Agent) -> str:
@@ -120,7 +113,7 @@ class Author:
 
     def _policy(self, policy: Policy) -> None:
         data: dict[str, object] = {} if policy.default is Verdict.ALLOW else {"default": str(policy.default)}
-        rules = [plain_policy_rule(rule) for rule in policy.rules]
+        rules = [plain(rule) for rule in policy.rules]
         if rules and self._chance():
             data["rules"], rules = rules, []
         if data or self._chance():
@@ -141,7 +134,7 @@ class Author:
             rows = [
                 {
                     **plain_source(source),
-                    "permission_rules": [*map(plain_permission_rule, source.permission_rules)],
+                    "permission_rules": [*map(plain, source.permission_rules)],
                     "required_tools": [self._rule(plain_rule(rule)) for rule in source.required_tools],
                 }
                 for source in sources
@@ -149,7 +142,7 @@ class Author:
             self.blocks.insert(0, self._line("sources", self._value(rows)))
             return
         for source in sources:
-            rules = [plain_permission_rule(rule) for rule in source.permission_rules]
+            rules = [plain(rule) for rule in source.permission_rules]
             required = [self._rule(plain_rule(rule)) for rule in source.required_tools]
             data = plain_source(source)
             if self._chance():
