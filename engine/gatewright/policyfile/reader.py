@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Annotated
@@ -41,7 +41,7 @@ from gatewright.policyfile.readcomposition import check_steps, read_compositions
 from gatewright.policyfile.readpolicy import PolicyTable, read_policy_rule, read_policy_rules
 from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
 from gatewright.policyfile.readworkspace import WorkspaceTable, read_workspace
-from gatewright.policyfile.table import Form, Table, plain, read_keys
+from gatewright.policyfile.table import Form, Key, Table, keys_of, plain, read_keys
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
@@ -65,15 +65,20 @@ class PolicyFile(Table):
     policy: PolicyTable | None = Field(None, description="Rules for the calls of any agent")
     workspace: WorkspaceTable | None = Field(None, description="Folders, shell, web and messages")
 
-    @classmethod
-    def shape(cls) -> Shape:
-        """Its JSON Schema, which requires the version."""
-        return {**super().shape(), "required": ["gatewright"]}
-
 
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$|\s*\(at end of document\)$")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate inline")
+
+
+def key_at(path: Sequence[str]) -> Key:
+    """The key of a part of the policy, by the fields that lead to it; of an entry that of the table that holds it."""
+    models: tuple[type[Table], ...] = (PolicyFile, PolicyTable, WorkspaceTable)
+    found: list[Key] = []
+    for name in path:
+        found += [one for model in models for one in keys_of(model).values() if one.name == name]
+        models = (table,) if (table := found[-1].form.table) is not None else ()
+    return found[-1]
 
 
 def policy_schema() -> Shape:
@@ -85,6 +90,7 @@ def policy_schema() -> Shape:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Gatewright policy",
         **PolicyFile.shape(),
+        "required": ["gatewright"],
     }
 
 

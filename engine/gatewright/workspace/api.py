@@ -199,7 +199,9 @@ if TYPE_CHECKING:
         verdict_for,
     )
     from gatewright.policyfile import write_policy_text
+    from gatewright.policyfile.reader import key_at
     from gatewright.policyfile.render import literal
+    from gatewright.policyfile.table import Key
     from gatewright.schema import (
         Operation,
         OperationSet,
@@ -350,7 +352,9 @@ door(
         "gatewright.policy.shadow": ("Shadow", "find_shadows"),
         # policyfile
         "gatewright.policyfile": ("write_policy_text",),
+        "gatewright.policyfile.reader": ("key_at",),
         "gatewright.policyfile.render": ("literal",),
+        "gatewright.policyfile.table": ("Key",),
         # sources
         "gatewright.sources.filesource": ("FileSource",),
         "gatewright.sources.held": ("FileState",),

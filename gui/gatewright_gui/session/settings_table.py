@@ -1,7 +1,7 @@
 """What of a policy is set in plain fields: one table of sections and rows, read from the policy and put into it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from gatewright.workspace.api import (
@@ -10,6 +10,7 @@ from gatewright.workspace.api import (
     BlueskyEndpoint,
     DiscordEndpoint,
     Field,
+    Key,
     Policy,
     SafetyTier,
     SearchEngine,
@@ -18,6 +19,7 @@ from gatewright.workspace.api import (
     Verdict,
     duration_words,
     frozen,
+    key_at,
     parse_duration_words,
 )
 from gatewright_gui.qt.language import mark, tr
@@ -35,16 +37,36 @@ _USUAL = {
 class Setting:
     """One row. ``path``: from the policy to the value, by the names of fields or the keys of a map.
 
-    ``usual``: what an empty field stands for; ``choices``: words and values.
+    ``choices``: words and values. The table of the file says the rest; ``own``: a kind that no type of it says.
     """
 
     path: tuple[str, ...]
     label: str
     hint: str
-    kind: Kind = "text"
-    usual: object = field(default=None, hash=False)
+    own: Kind | None = None
     choices: tuple[tuple[str, object], ...] = ()
-    is_required: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Its key in the file."""
+        return key_at(self.path)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of field that shows it."""
+        if self.choices:
+            return "choice"
+        return self.own or _KINDS.get(str(self.key.shape.get("type")), "duration")
+
+    @property
+    def usual(self) -> object:
+        """The value that an empty field stands for."""
+        return self.key.usual
+
+    @property
+    def is_required(self) -> bool:
+        """True where the part of the policy that holds it is nothing without it."""
+        return self.key.is_needed
 
     @property
     def needed(self) -> str:
@@ -171,7 +193,7 @@ _SHOWN: dict[Kind, Callable[[Any], str]] = {
     "words": _joined, "agents": _joined, "number": "{:,}".format, "duration": duration_words, "search": _search_text,
     "groups": _groups_text,
 }  # fmt: skip
-_STANDARD = Policy()
+_KINDS: dict[str, Kind] = {"string": "text", "array": "words", "boolean": "flag", "integer": "number"}
 
 
 def _tier(key: str, label: str) -> Setting:
@@ -179,14 +201,13 @@ def _tier(key: str, label: str) -> Setting:
         ("defaults", "approvals", key),
         label,
         mark("what an agent without a rule of its own gets"),
-        "choice",
         choices=((_USUAL[TIER_DEFAULTS[SafetyTier(key)]], None), *_VERDICTS),
     )
 
 
 def _of(*path: str) -> Callable[..., Setting]:
-    def setting(key: str, label: str, hint: str, kind: Kind = "text", **more: Any) -> Setting:
-        return Setting((*path, key), label, hint, kind, **more)
+    def setting(key: str, label: str, hint: str, own: Kind | None = None, **more: Any) -> Setting:
+        return Setting((*path, key), label, hint, own, **more)
 
     return setting
 
@@ -199,21 +220,17 @@ SECTIONS = (
         Setting(("description",), mark("Description"), mark("what it is for")),
     )),
     Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
-        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"),
-                "choice", choices=_VERDICTS),
+        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"), choices=_VERDICTS),
         _defaults("unlisted_tools", mark("Agents without a list of tools"), mark("what they get of all tools"),
-                  "choice",
                   choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY))),
-        _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"), "choice",
+        _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"),
                   choices=((mark("off until you turn them on"), "hold"), (mark("allowed at once"), "allow"))),
         _tier("read_only", mark("Read-only operations")),
         _tier("side_effecting", mark("Operations with side effects")),
         _tier("privileged", mark("Privileged operations")),
-        _defaults("max_output_bytes", mark("Longest result"), mark("bytes"), "number",
-                  usual=_STANDARD.defaults.max_output_bytes),
-        _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own"), "duration"),
-        _defaults("check_formats", mark("Check formats"), mark("texts must be what `format` in a tool's schema says"),
-                  "flag"),
+        _defaults("max_output_bytes", mark("Longest result"), mark("bytes")),
+        _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own")),
+        _defaults("check_formats", mark("Check formats"), mark("texts must be what `format` in a tool's schema says")),
     )),
     Section("roots", mark("Folders for file tools"),
             mark("Tools read and write in shared and tmp, and copy out of vault."), (
@@ -222,37 +239,36 @@ SECTIONS = (
         _roots("vault", mark("Vault"), mark("no such folder")),
     )),
     Section("shell", mark("Shell"), mark("What shell_exec may start."), (
-        _shell("backend", mark("Commands"), mark("who runs them"), "choice", choices=(
+        _shell("backend", mark("Commands"), mark("who runs them"), choices=(
             (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
             (mark("run in one shell for each session"), ShellBackend.SESSION),
         )),
-        _shell("allow", mark("Allowed programs"), mark("none; such as ls, git status, *"), "words", usual=()),
-        _shell("deny", mark("Denied programs"), mark("none; a denial beats what is allowed"), "words", usual=()),
-        _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands"), "flag"),
+        _shell("allow", mark("Allowed programs"), mark("none; such as ls, git status, *")),
+        _shell("deny", mark("Denied programs"), mark("none; a denial beats what is allowed")),
+        _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands")),
     )),
     Section("web", mark("Web"), mark("What the web tools may reach, and who is asked to search."), (
-        _web("allow_private", mark("Allow private addresses"), mark("this machine and local networks"), "flag"),
-        _web("search", mark("Search engines, in order"), mark("duckduckgo"), "search", usual=_STANDARD.web.search),
+        _web("allow_private", mark("Allow private addresses"), mark("this machine and local networks")),
+        _web("search", mark("Search engines, in order"), mark("duckduckgo"), "search"),
     )),
     Section("messages", mark("Messages"), mark("Where send_message may send to."), (
         Setting(("endpoints", "user"), mark("To the user"), mark("the program that runs the agents shows them"),
                 "flag"),
         Setting(("endpoints", "groups"), mark("Groups of agents"), mark("none; such as desk: archivist, clerk"),
-                "groups", usual={}),
+                "groups"),
     )),
     Section("agent", mark("Messages to agents"), mark("Into the inbox of another agent."), (
         Setting(("endpoints", "agent", "agents"), mark("Agents"), mark("all agents"), "agents"),
     ), ("endpoints", "agent"), AgentEndpoint),
     Section("discord", mark("Messages on Discord"), mark("To channels, by a bot. It connects once it is trusted."), (
-        _discord("token_env", mark("Token"), mark("the environment variable with the bot's token"), is_required=True),
-        _discord("channels", mark("Channels"), mark("all that Discord lets it; ids separated by commas"), "words"),
+        _discord("token_env", mark("Token"), mark("the environment variable with the bot's token")),
+        _discord("channels", mark("Channels"), mark("all that Discord lets it; ids separated by commas")),
     ), ("endpoints", "discord"), DiscordEndpoint),
     Section("bluesky", mark("Messages on Bluesky"),
             mark("Public posts that mention an account. It connects once it is trusted."), (
-        _bluesky("handle", mark("Account"), mark("such as desk.example.com"), is_required=True),
-        _bluesky("password_env", mark("Password"), mark("the environment variable with the app password"),
-                 is_required=True),
-        _bluesky("handles", mark("To accounts"), mark("any; handles separated by commas"), "words"),
+        _bluesky("handle", mark("Account"), mark("such as desk.example.com")),
+        _bluesky("password_env", mark("Password"), mark("the environment variable with the app password")),
+        _bluesky("handles", mark("To accounts"), mark("any; handles separated by commas")),
     ), ("endpoints", "bluesky"), BlueskyEndpoint),
 )  # fmt: skip
 """In the order in which they are shown."""

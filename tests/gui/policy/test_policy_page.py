@@ -13,6 +13,7 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.policy import PolicyPage
 from gatewright_gui.pages.policy.tried_table import CALL
+from gatewright_gui.session.settings_table import SECTIONS, Setting
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import drag, opened_window, settled, until
 
@@ -262,3 +263,12 @@ async def test_ask_first_above_a_number_begins_a_policy_rule_for_the_agent_and_t
     rule = window.document.policy.rules[-1]
     assert (rule.effect, rule.agents, rule.tools) == ("ask", ("clerk",), ("memory_search",))
     assert rule.when == {"properties": {"top_k": {"exclusiveMinimum": 100}}, "required": ["top_k"]}
+
+
+CHOSEN = [setting for section in SECTIONS for setting in section.settings if "enum" in setting.key.form.shape()]
+
+
+@pytest.mark.parametrize("setting", [pytest.param(one, id=".".join(one.path)) for one in CHOSEN])
+def test_a_setting_offers_each_value_that_its_key_of_the_file_takes(setting: Setting) -> None:
+    assert setting.kind == "choice"
+    assert {str(value) for _, value in setting.choices} == set(map(str, setting.key.form.shape()["enum"]))  # pyright: ignore[reportArgumentType]
