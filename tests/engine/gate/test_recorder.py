@@ -12,7 +12,7 @@ from gatewright import Gate, Policy, ToolRegistry, tool
 from gatewright.gate import AuditEntry, AuditLog, RowKind
 from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.call import Recorder
-from gatewright.gate.scrub import LARGE, apart
+from gatewright.gate.scrub import LARGE, apart, is_large
 from gatewright.policy.document import Agent
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType
@@ -139,5 +139,5 @@ async def test_each_of_many_calls_at_once_is_in_the_log_before_it_runs_and_the_c
 
 
 async def test_only_what_is_large_is_worked_through_in_a_thread_of_its_own() -> None:
-    assert await apart("short", threading.get_ident) == threading.get_ident()
-    assert await apart("x" * LARGE, threading.get_ident) != threading.get_ident()
+    assert await apart(is_large("short"), threading.get_ident) == threading.get_ident()
+    assert await apart(is_large("x" * LARGE), threading.get_ident) != threading.get_ident()
