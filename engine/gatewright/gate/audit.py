@@ -120,8 +120,7 @@ class AuditLog:
         if not self._database.lock.acquire(blocking=wait):
             return False
         try:
-            writer = self._writer or self._open()
-            return writer.append(entries, iso_utc(self._clock.wall_s()), wait=wait)
+            return (self._writer or self._open()).append(entries, iso_utc(self._clock.wall_s()), wait=wait)
         except BaseException:
             self._close()
             raise
@@ -137,10 +136,7 @@ class AuditLog:
                 session.count({})
 
     def digest(self, value: object) -> str:
-        """The keyed digest of a JSON value: equal arguments show as equal, and nobody without the key can guess them.
-
-        Raises AuditUnavailable.
-        """
+        """The keyed digest of a JSON value; nobody without the key can guess the value. Raises AuditUnavailable."""
         writer = self._writer
         if writer is None:
             with self._database.lock:
@@ -306,8 +302,7 @@ class _Writer:
                 connection.execute("BEGIN IMMEDIATE")
                 self._counts.clear()
                 end = self._insert_fitting(connection, self._find_end(connection, time), rows, time)
-        seq, mac = end
-        self._file.write(ANCHOR % (self._frame, seq, mac.encode()))
+        self._file.write(ANCHOR % (self._frame, end[0], end[1].encode()))
         self._end, self._known = end, self._file.text
 
     def _insert_fitting(
