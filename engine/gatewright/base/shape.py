@@ -1,6 +1,6 @@
 """Shapes of values in the policy file, as pieces of its JSON Schema (draft 7, which TOML editors read).
 
-A reader keeps the shape of each key next to its code, and takes the known keys from there.
+The tables of `policyfile/table.py` and the kinds of rules and capabilities make their schemas of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Reads the policy file with places, edits its text with the least change, and writes it in one step.
 
-The readers take a table by `base/row.py`, key by key, and give its value as far as it can be told beside all that is
-wrong with it: the app shows both. A text is edited on the spans that `policyfile/scan.py` finds
+A pydantic model describes each table: keys, types, defaults, limits, words (`ShellTable` in `readworkspace.py`).
+`policyfile/table.py` walks over its fields to read a table by `base/row.py`, to write a value, to make the JSON Schema.
+A rule about names or about two keys is a function beside the model. The readers give a value as far as they can build
+it, and all that is wrong with it: the app shows both. A text is edited on the spans that `policyfile/scan.py` finds
 (`policyfile/editor.py`), since only that leaves untouched what no edit meant and stays linear in the length of the
 file; tomlkit writes what is new (`policyfile/render.py`). `policyfile/splice.py` pairs the rows of two policies by
 identity, and by names and likeness where a policy came from elsewhere.
