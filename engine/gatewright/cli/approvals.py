@@ -111,7 +111,7 @@ def revoke(
 
 
 def _approval(*, once: bool, duration: str | None, scope: bool, deny: bool, who: str) -> Approval:
-    """The answer that the options say. Raises UsageProblem when they say none or several."""
+    """Read the answer in the options. Raises UsageProblem for none or several."""
     if deny:
         if once or scope:
             raise UsageProblem("--deny goes alone, or with --for")

@@ -257,7 +257,7 @@ def accept(
 
 @frozen
 class _Asked:
-    """What the options of ``accept`` ask for, of each catalog."""
+    """The wishes in the options of ``accept``, for each catalog."""
 
     everything: bool
     names: tuple[str, ...]
@@ -267,20 +267,20 @@ class _Asked:
 
     @property
     def acts(self) -> bool:
-        """Whether anything is accepted, not only shown."""
+        """Tell whether to accept anything, and not only show it."""
         return bool(self.everything or self.names or self.tiers or self.instructions)
 
 
 def _accept_one(
     workspace: Workspace, policy: Path, catalog_id: str, asked: _Asked
 ) -> tuple[str, tuple[Waiting, ...], Pin, Pin]:
-    """The id, what waited, the pin before and after."""
+    """The id, the waiting tools, the pin before and after."""
     pin, catalog = workspace.pin(catalog_id), workspace.policy.catalog(catalog_id)
     if pin is None or catalog is None:
         hint = f"`gatewright catalog import {policy} --id {catalog_id}` asks its server"
         raise UsageProblem(f"the tools of catalog `{catalog_id}` were never imported: {hint}")
     rows = waiting(pin, trusted=catalog.trusted, needs_capabilities=asked.needs_capabilities)
-    names = None if asked.everything else tuple(_listed_name(name, catalog, pin) for name in asked.names)
+    names = None if asked.everything else tuple(_name_on_server(name, catalog, pin) for name in asked.names)
     given = dict(_tier(text, catalog, pin) for text in asked.tiers)
     if not asked.acts:
         return catalog_id, rows, pin, pin
@@ -295,8 +295,8 @@ def _accept_one(
     return catalog_id, rows, pin, after
 
 
-def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:
-    """The server's name of a tool, also where it is given as the policy names it."""
+def _name_on_server(name: str, catalog: Catalog, pin: Pin) -> str:
+    """Return the server's name of a tool, also from the policy's name for it."""
     known = {*pin.listing.definitions, *pin.accepted}
     bare = name.removeprefix(f"{catalog.prefix or catalog.catalog_id}.")
     found = next((one for one in (name, bare) if one in known), None)
@@ -307,7 +307,7 @@ def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:
 
 
 def _tier(text: str, catalog: Catalog, pin: Pin) -> tuple[tuple[str, str], SafetyTier]:
-    """``TOOL[.OPERATION]=TIER``; of names with dots the longest one that is there counts."""
+    """Read ``TOOL[.OPERATION]=TIER``; of names with dots the longest known one counts."""
     whole, equals, written = text.rpartition("=")
     tier = _TIERS.get(written.replace("_", "").casefold())
     if not equals or tier is None:
@@ -321,7 +321,7 @@ def _tier(text: str, catalog: Catalog, pin: Pin) -> tuple[tuple[str, str], Safet
         if fitting:
             name = max(fitting, key=len)
             return (name, start[len(name) + 1 :]), tier
-    return (_listed_name(whole, catalog, pin), ""), tier
+    return (_name_on_server(whole, catalog, pin), ""), tier
 
 
 def _print_accept(
@@ -371,7 +371,7 @@ def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
 
 
 def _in_short(counts_as: Acceptance) -> str:
-    """The tier, the operations by their tiers where these differ, what it touches."""
+    """Name the tier, the operations by their tiers if these differ, and the touched things."""
     by_tier: dict[str, list[str]] = {}
     for operation, tier in counts_as.operation_tiers.items():
         by_tier.setdefault(str(tier), []).append(operation)

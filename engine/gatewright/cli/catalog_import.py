@@ -36,7 +36,7 @@ def catalog_of(
     manifest: str = "",
     module: str = "",
 ) -> Catalog | None:
-    """The catalog that the options define; None where they name one that is there. Raises UsageProblem.
+    """Return the catalog that the options define; None if they name an existing one. Raises UsageProblem.
 
     With a ``manifest`` its tools are run here: by a request for each call, a command or a ``module``.
     """
@@ -69,7 +69,7 @@ def catalog_of(
 
 
 def http_catalog(catalog_id: str, url: str | None, headers: Sequence[str], prefix: str | None) -> Catalog:
-    """The catalog of tools that are requests below ``url``. Raises UsageProblem."""
+    """Return the catalog of tools that are requests below ``url``. Raises UsageProblem."""
     return Catalog(catalog_id, CatalogType.HTTP, prefix=prefix, url=url, headers_env=dict(map(_header, headers)))
 
 
@@ -95,7 +95,7 @@ def import_server(
         workspace.apply(add_catalog(workspace.policy, made))
     elif made and there and there != replace(made, places=there.places, confine=there.confine):
         hint = "leave the command out to ask that one again, or choose another --id"
-        raise UsageProblem(f"there is a catalog `{catalog_id}` already, which is another server: {hint}")
+        raise UsageProblem(f"another server's catalog is called `{catalog_id}` already: {hint}")
     catalog = catalog_now(workspace, catalog_id)
     if places is None and catalog.waits_for_places and (there is None or trust):
         places = workspace.proposed_places(catalog)
@@ -126,12 +126,12 @@ def import_server(
 
 
 def tell_installation(words: str) -> None:
-    """Say what becomes of a package."""
+    """Report the progress of a package."""
     print_error(f"gatewright: {words}")
 
 
 def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:
-    """A policy that names tools cannot be opened without their pin: where it is lost, the server is asked for it."""
+    """Ask the server for a lost pin, without which a policy that names its tools cannot open."""
     pin = asyncio.run(mend(policy, catalog_id, trust=trust))
     if pin is not None:
         print_error(f"gatewright: the pin of catalog `{catalog_id}` was made anew; none of its tools is accepted")
@@ -139,7 +139,7 @@ def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:
 
 
 def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
-    """The catalog as the policy has it now. Raises UsageProblem."""
+    """Return the catalog of the present policy. Raises UsageProblem."""
     found = workspace.policy.catalog(catalog_id)
     if found is None:
         raise UsageProblem(f"the policy has no catalog `{catalog_id}`: write `-- COMMAND ARGS...`, or --url")
@@ -147,7 +147,7 @@ def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
 
 
 def print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:
-    """What a server listed, and what of it was accepted; ``rows``: what waited before."""
+    """Print a server's listed and accepted tools; ``rows``: the tools that waited before."""
     listing = pin.listing
     state = workspace.servers.states.get(catalog_id)
     server = f"{listing.name} {listing.version}".strip() or ("the manifest" if state is None else "the server")
@@ -169,7 +169,7 @@ def print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Wa
 
 
 def pin_json(catalog_id: str, pin: Pin, rows: Sequence[Waiting], *, accepted: bool) -> dict[str, object]:
-    """The same for scripts."""
+    """Print the same for scripts."""
     listing = pin.listing
     return {
         "catalog": catalog_id,
@@ -208,7 +208,7 @@ def import_client_servers(
     A server that fails is told and leaves the others alone. The exit code is 1 where one fails or makes no catalog.
     """
     found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
-    chosen = _chosen(found, only)
+    chosen = _choose(found, only)
     result = import_servers(workspace.policy, chosen, workspace.proposed_places)
     if result.edit is not None:
         workspace.apply(result.edit)
@@ -226,7 +226,7 @@ def import_client_servers(
                 workspace.servers.lend(ids[server.server_id], server.values)
         answers = _ask(workspace, tuple(ids.values()), accept=accept, scripts=scripts, as_json=as_json)
     elif ids:
-        again = f"gatewright catalog import {_quoted(workspace)} --from {shlex.quote(file)} --trust"
+        again = f"gatewright catalog import {_quote(workspace)} --from {shlex.quote(file)} --trust"
         print_error(f"gatewright: nothing was started; `{again}` trusts and asks all of them")
     if as_json:
         print_json(
@@ -251,7 +251,7 @@ def import_client_servers(
 def _ask(
     workspace: Workspace, ids: tuple[str, ...], *, accept: bool, scripts: bool, as_json: bool
 ) -> dict[str, dict[str, object]]:
-    """Ask the servers and print what they list; the same for scripts by their ids, or why one ``failed``."""
+    """Ask the servers and print their lists; for scripts by id, or the reason why one ``failed``."""
     answers: dict[str, dict[str, object]] = {}
     for catalog_id, asked in zip(ids, asyncio.run(_pins(workspace, ids, scripts=scripts)), strict=True):
         try:
@@ -262,7 +262,7 @@ def _ask(
             if accept:
                 pin = workspace.accept_tools(catalog_id, None, instructions=True, who="command line")
         except GatewrightError as error:
-            again = f"gatewright catalog import {_quoted(workspace)} --id {catalog_id}"
+            again = f"gatewright catalog import {_quote(workspace)} --id {catalog_id}"
             print_error(f"gatewright: `{catalog_id}`: {error}; `{again}` asks it again")
             answers[catalog_id] = {"failed": str(error)}
             continue
@@ -300,7 +300,7 @@ def _print_server(workspace: Workspace, server: ClientServer, catalog_id: str | 
 
 
 def _definition(workspace: Workspace, catalog_id: str) -> dict[str, object]:
-    """What is trusted, for scripts."""
+    """Return the definition to trust, for scripts."""
     catalog = catalog_now(workspace, catalog_id)
     env = [*catalog.env, *catalog.headers_env.values()]
     digest, trusted = workspace.server_digest(catalog_id), workspace.trusts_server(catalog_id)
@@ -309,11 +309,11 @@ def _definition(workspace: Workspace, catalog_id: str) -> dict[str, object]:
     return {**said, "digest": digest, "trusted": trusted}
 
 
-def _quoted(workspace: Workspace) -> str:
+def _quote(workspace: Workspace) -> str:
     return shlex.quote(str(workspace.policy_path))
 
 
-def _chosen(found: tuple[ClientServer, ...], only: Sequence[str]) -> tuple[ClientServer, ...]:
+def _choose(found: tuple[ClientServer, ...], only: Sequence[str]) -> tuple[ClientServer, ...]:
     names = [server.server_id for server in found]
     for name in only:
         if name not in names:

@@ -90,7 +90,7 @@ def places(
 
 
 def places_of(given: Iterable[str]) -> dict[str, PlaceUse]:
-    """The places that options name. Raises UsageProblem."""
+    """Read the places that options name. Raises UsageProblem."""
     found: dict[str, PlaceUse] = {}
     for text in given:
         name, equals, written = text.rpartition("=")
@@ -104,17 +104,17 @@ def places_of(given: Iterable[str]) -> dict[str, PlaceUse]:
 
 
 def place_words(given: Mapping[str, PlaceUse]) -> str:
-    """Places in words."""
+    """Write places in words."""
     return ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in given.items()) or "no place"
 
 
 def runner_words(catalog: Catalog) -> str:
-    """The process or module that gets the places of a catalog."""
+    """Name the process or module that gets the places of a catalog."""
     return f"the {'module' if catalog.module else 'process'} of `{catalog.catalog_id}`"
 
 
 def places_json(given: Mapping[str, PlaceUse]) -> dict[str, str]:
-    """The same for scripts."""
+    """Print the same for scripts."""
     return {place: str(use) for place, use in given.items()}
 
 
@@ -136,7 +136,7 @@ _TRUST = "`gatewright check POLICY --trust` trusts it, `gatewright catalog place
 _RUNS = {CatalogType.MCP: "server", CatalogType.SUBPROCESS: "command of", CatalogType.WASM: "module of"}
 _EACH_CALL = "of each call, what the definition of its tool and the grants of the agent say"
 _BEYOND = (
-    "The kernel holds this. Rules, conditions and approvals are held by reading the call: what a program then does "
+    "The kernel enforces this. Rules, conditions and approvals only read the call: what a program then does "
     "within its places is not asked about."
 )
 
@@ -156,7 +156,7 @@ class _Process:
 
     @property
     def runs_each_call(self) -> bool:
-        """True where it is started anew for each call, within bounds that depend on the tool."""
+        """True if each call starts it anew, within limits that depend on the tool."""
         return self.kind in {CatalogType.SUBPROCESS, CatalogType.WASM}
 
 
@@ -232,25 +232,25 @@ def _lines(process: _Process) -> list[str]:
         return [f'{process.name}: not confined, `confine = "none"`: it may do all that you may', ""]
     lines = [f"{process.name}:" + (f" held, since {process.held}" if process.held else "")]
 
-    def told(name: str, values: list[str], otherwise: str = "") -> None:
+    def describe(name: str, values: list[str], otherwise: str = "") -> None:
         for index, value in enumerate(values or [otherwise] if values or otherwise else []):
             lines.append(f"  {name if index == 0 else '':<11}{value}")
 
-    told("place", [line for place in held.places for line in _place_lines(held, place)], "none")
-    told("untrusted", [f"{place}  outside the workspace: {_TRUST}" for place in process.untrusted])
-    told("never", list(held.closed))
-    told("unchanged", list(held.fixed))
+    describe("place", [line for place in held.places for line in _place_lines(held, place)], "none")
+    describe("untrusted", [f"{place}  outside the workspace: {_TRUST}" for place in process.untrusted])
+    describe("never", list(held.closed))
+    describe("unchanged", list(held.fixed))
     is_module = process.kind is CatalogType.WASM
-    told("programs", ["none"] if is_module else ["the system's", *held.programs])
-    told("hosts", [*held.hosts, *(["private addresses too"] if held.hosts and held.allow_private else [])], "none")
-    told("variables", list(held.environment), "none of yours")
-    told("bounds", [_EACH_CALL if process.runs_each_call else _bounds(held.bounds)])
-    told("begins in", [held.folder])
+    describe("programs", ["none"] if is_module else ["the system's", *held.programs])
+    describe("hosts", [*held.hosts, *(["private addresses too"] if held.hosts and held.allow_private else [])], "none")
+    describe("variables", list(held.environment), "none of yours")
+    describe("bounds", [_EACH_CALL if process.runs_each_call else _bounds(held.bounds)])
+    describe("begins in", [held.folder])
     return [*lines, ""]
 
 
 def _place_lines(held: Confinement, place: Place) -> list[str]:
-    """The place, and what levels make of what is in it."""
+    """Write the place, and the effect of levels on its content."""
     lines = [f"{place.path}  {_USES[place.use]}"]
     for tree in _trees_over(held, place):
         lines += [] if tree.base == place.path else [f"  by the levels of {tree.base}:"]
@@ -265,21 +265,21 @@ def _trees_over(held: Confinement, place: Place) -> list[Tree]:
 
 
 def _views(tree: Tree, place: Place) -> list[tuple[str, View]]:
-    """The views that a process has in a tree, by pattern; the first one that matches counts."""
+    """Return the views of a process in a tree, by pattern; the first match counts."""
     use = PlaceUse.READ if place.use is PlaceUse.READ else PlaceUse.WRITE
     rows = [(rule.pattern, rule.permission) for rule in tree.rules]
     return [(pattern, view_of(level, use)) for pattern, level in (*rows, ("every other path", tree.default))]
 
 
 def _bounds(bounds: ProcessBounds) -> str:
-    told = [
+    describe = [
         f"{bounds.cpu_s:g} s of a processor" if bounds.cpu_s is not None else "",
         f"{bounds.memory_bytes:,} bytes of memory" if bounds.memory_bytes is not None else "",
         f"{bounds.processes:,} processes" if bounds.processes is not None else "",
         f"{bounds.files:,} open files" if bounds.files is not None else "",
         f"{bounds.file_bytes:,} bytes in a file" if bounds.file_bytes is not None else "",
     ]
-    return ", ".join(filter(None, told)) or "none"
+    return ", ".join(filter(None, describe)) or "none"
 
 
 def _json(process: _Process) -> dict[str, object]:
@@ -334,7 +334,7 @@ def run(
 
     It gets the root `shared` and what FsRead and FsWrite grant, with the levels of the sources, and the hosts of
     NetRead and NetWrite. What it changed in a place given as `snapshot` is written back when it ended, as far as levels
-    let it without asking; what was and what was not is told. Its exit code is the program's.
+    let it without asking; what was and what was not is describe. Its exit code is the program's.
     """
     given = {} if place is None else places_of(place)
     with Workspace.open(policy, state=state) as workspace:

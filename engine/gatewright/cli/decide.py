@@ -112,7 +112,7 @@ def call(
             raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), held, as_json=json))
         messages: list[Received] = []
         workspace.messages.subscribe(messages.append)
-        outcome = aio.run(_called(workspace, agent_id, tool, read_argument(args), session, approver))
+        outcome = aio.run(_make_call(workspace, agent_id, tool, read_argument(args), session, approver))
         if json:
             more = {"messages": [message.to_json() for message in messages]} if messages else {}
             print_json({**outcome.to_json(), **more})
@@ -127,7 +127,7 @@ def call(
     raise typer.Exit(Exit.TOOL_FAILED if is_failed else VERDICT_EXIT[outcome.decision.verdict])
 
 
-async def _called(
+async def _make_call(
     workspace: Workspace,
     agent_id: str,
     tool: str,
@@ -135,7 +135,7 @@ async def _called(
     session_id: str | None,
     approver: _Approver | None,
 ) -> Outcome:
-    """The call; in a conversation that is kept it waits for others there, and is counted."""
+    """Make the call; in a stored conversation wait for others there, and count it."""
     if session_id is None:
         return await workspace.call(agent_id, tool, arguments, approver=approver)
     async with workspace.sessions.hold(session_id, agent_id=agent_id) as session:
@@ -145,7 +145,7 @@ async def _called(
 def _only_decide(
     workspace: Workspace, agent_id: str, tool: str, arguments: str | bytes, session: Session, *, as_json: bool
 ) -> Exit:
-    """What the gate says to a call of a tool that somebody else runs; nothing is used up or recorded."""
+    """Return the gate's decision on a tool that another program runs; nothing is used up or recorded."""
     decision = workspace.decide(agent_id, tool, arguments, session=session)
     detail = f"`{tool}` is run by its own program: the call was decided, not executed"
     if as_json:
@@ -163,7 +163,7 @@ class _Approver:
         self._approve = approve
 
     async def is_attended(self) -> bool:
-        """Whether anybody is there to be asked."""
+        """Tell whether anybody is there to answer."""
         return self._approve is not Approve.NEVER
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
@@ -197,7 +197,7 @@ def _print_decision(decision: Decision) -> None:
 
 
 def _print_examples(workspace: Workspace, agent_id: str, tool: str, decision: Decision) -> None:
-    """Calls that the agent could make of the tool, where the arguments were none; of the operation that they named."""
+    """Suggest calls of the tool after invalid arguments, with the operation that they named."""
     agent = workspace.gate.snapshot().agent(agent_id)
     is_misfit = decision.code in {"schema-mismatch", "arguments-mismatch"}
     plan = agent.plan(tool) if agent is not None and (is_misfit or decision.stage == "operation") else None

@@ -1,4 +1,4 @@
-"""Finds the desktop app where it is installed and starts it. The engine does not import it."""
+"""The start of an installed desktop app, without an import of it."""
 
 from __future__ import annotations
 

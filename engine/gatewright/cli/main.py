@@ -1,4 +1,4 @@
-"""The command ``gatewright``: how words find their command, and how errors become messages and exit codes.
+"""The command ``gatewright``: the way from words to a command, and from errors to messages and exit codes.
 
 The app starts past the table of commands: all that reads options and writes reports stays unloaded.
 """
@@ -45,11 +45,11 @@ NAMES = frozenset(
 )
 
 COMPLETION = "_GATEWRIGHT_COMPLETE"
-"""The variable by which the completion of a shell asks what may follow; its words are in variables too."""
+"""Variable by which a shell's completion asks for next words; its words come in variables too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code and never raises."""
+    """Run one command and return its exit code; it never raises."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)

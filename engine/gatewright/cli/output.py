@@ -24,7 +24,7 @@ from gatewright.workspace import Workspace
 
 
 class Exit(IntEnum):
-    """What a script can tell from the exit status."""
+    """The meanings of the exit status for scripts."""
 
     OK = 0
     PROBLEMS = 1
@@ -45,7 +45,7 @@ class UsageProblem(TyperException):
 
 
 def exit_of(error: GatewrightError) -> Exit:
-    """The exit code for an error that reached the top."""
+    """Return the exit code for an error that reached the top."""
     if isinstance(error, PolicyInvalid | SchemaError):
         return Exit.PROBLEMS
     if isinstance(error, WorkspaceError | NotSupported):
@@ -54,35 +54,35 @@ def exit_of(error: GatewrightError) -> Exit:
 
 
 def print_json(value: object) -> None:
-    """Indented JSON on stdout; what a terminal could obey is escaped in it."""
+    """Print indented JSON on stdout, with terminal controls escaped."""
     _write(sys.stdout, printable(json.dumps(value, indent=2, ensure_ascii=False), keep="\n"))
 
 
 def print_line(text: str) -> None:
-    """One line on stdout, tabs kept; what a terminal could obey or cannot encode is escaped."""
+    """Print one line on stdout, with tabs, but with terminal controls and unencodable characters escaped."""
     _write(sys.stdout, printable(text, keep="\t"))
 
 
 def print_passage(lead: str, text: str) -> None:
-    """A text after ``lead``, on stdout; each further line of it begins with a bar, so that none passes for ours."""
+    """Print a text after ``lead`` on stdout; each further line begins with a bar, so that none passes for ours."""
     first, *more = text.replace("\r\n", "\n").split("\n")
     for line in (lead + first, *(f"  | {line}" for line in more)):
         print_line(line)
 
 
 def print_error(text: str, *, keep: str = "\t") -> None:
-    """One line on stderr, escaped in the same way; ``keep``: what may stand in it as it is."""
+    """Print one line on stderr, escaped in the same way; ``keep``: characters to leave alone."""
     _write(sys.stderr, printable(text, keep=keep))
 
 
 def print_text(text: str) -> None:
-    """A result of several lines on stdout: to the letter into a pipe or a file, escaped on a terminal."""
+    """Print a result of several lines on stdout: unchanged into a pipe or a file, escaped on a terminal."""
     shown = printable(text.replace("\r\n", "\n"), keep="\n\t") if sys.stdout.isatty() else text
     _write(sys.stdout, shown)
 
 
 class ErrorLog(logging.Handler):
-    """Prints log lines as errors."""
+    """A handler that prints log lines as errors."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
@@ -90,12 +90,12 @@ class ErrorLog(logging.Handler):
 
 
 def read_argument(value: str) -> str | bytes:
-    """The value itself, or all of stdin for ``-``, as it is: whether it is good text is for the gate to say."""
+    """Return the value itself, or all of stdin for ``-``, unchanged: the gate judges the text."""
     return sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8) if value == "-" else value
 
 
 def read_content(path: str) -> bytes:
-    """The bytes of a file, or of stdin for ``-``; an unreadable one is a usage problem."""
+    """Read the bytes of a file, or of stdin for ``-``; an unreadable one is a usage problem."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:
@@ -106,7 +106,7 @@ def read_content(path: str) -> bytes:
 
 
 def decode(content: bytes, what: str) -> str:
-    """UTF-8 text; anything else is a usage problem."""
+    """Decode UTF-8 text; anything else is a usage problem."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,7 +126,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """What is left to write goes nowhere, at the exit too, so that the exit code says what the command found."""
+    """Drop the rest of the output, at the exit too, so that the exit code tells the command's result."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):
         os.dup2(nowhere, stream.fileno())
@@ -149,7 +149,7 @@ TrustOption = Annotated[
 
 
 def require_agent(workspace: Workspace, agent_id: str) -> str:
-    """The id itself; an unknown one is a usage problem with a near miss."""
+    """Return the id itself; an unknown one is a usage problem with a near miss."""
     agents = workspace.policy.agents
     if agent_id in agents:
         return agent_id
@@ -158,8 +158,8 @@ def require_agent(workspace: Workspace, agent_id: str) -> str:
 
 
 def user_name() -> str:
-    """Who types the command, as the system knows them."""
+    """Name the user of the command, as the system knows them."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # of a container's user the system knows no name
+    except (KeyError, OSError, ImportError):  # the system may lack a name for a container's user
         return "command line"

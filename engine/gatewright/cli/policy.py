@@ -45,9 +45,9 @@ def init(
 ) -> None:
     """Write a new workspace: policy.toml and what it needs."""
     if example is not None and example not in example_names():
-        raise UsageProblem(f"no example `{example}` (there are: {', '.join(example_names())})")
+        raise UsageProblem(f"no example `{example}` (known are {', '.join(example_names())})")
     if template not in template_names():
-        raise UsageProblem(f"no template `{template}` (there are: {', '.join(template_names())})")
+        raise UsageProblem(f"no template `{template}` (known are {', '.join(template_names())})")
     policy_path = create_workspace(folder, example or template)
     name_schema(policy_path)
     if json:
@@ -115,7 +115,7 @@ def check(
                 named = {catalog.catalog_id: catalog.runs for catalog in workspace.policy.catalogs if catalog.runs}
                 named |= {f"{_ENDPOINTS}{one}": url for one, url in workspace.policy.endpoints.outside.items()}
                 trusted = {name: what for name, what in named.items() if not only or name in only}
-            summary = f"{workspace.policy_path}: fine, {_counted(len(workspace.policy.agents), 'agent')}"
+            summary = f"{workspace.policy_path}: fine, {_count_words(len(workspace.policy.agents), 'agent')}"
     except PolicyInvalid as error:
         problems, summary = error.problems, ""
     errors = sum(problem.is_error for problem in problems)
@@ -127,17 +127,17 @@ def check(
             print_error(f"gatewright: trusts `{name}` from now on: {what}")
         for problem in problems:
             print_error(str(problem))
-        warnings = _counted(len(problems) - errors, "warning")
-        print_line(f"{_counted(errors, 'error')}, {warnings}" if errors else f"{summary}, {warnings}")
+        warnings = _count_words(len(problems) - errors, "warning")
+        print_line(f"{_count_words(errors, 'error')}, {warnings}" if errors else f"{summary}, {warnings}")
     raise typer.Exit(Exit.PROBLEMS if errors else Exit.OK)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_words(count: int, what: str) -> str:
     return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 class DialectName(StrEnum):
-    """The shape to write."""
+    """The dialect to write."""
 
     GATEWRIGHT = "gatewright"
     PATTERN = "pattern"
@@ -196,7 +196,7 @@ def _verify(folder: Path, *, as_json: bool) -> Exit:
 
 
 def _note_left_out(workspace: Workspace, dialect: str, agent_id: str | None) -> None:
-    """Say which agents have no file: in Pattern's shape an empty list of tools would mean all of them."""
+    """List the agents without a file: in Pattern's dialect an empty list of tools would mean all of them."""
     left_out = () if agent_id else workspace.not_exported(dialect)
     if left_out:
         named = ", ".join(f"`{one}`" for one in left_out)

@@ -22,7 +22,7 @@ from gatewright.cli.output import (
     print_text,
     require_agent,
 )
-from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption, filter_notes, filtered, reading
+from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption, filter_notes, reading, reduce_schema
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.schema import ToolListing, format_named
 from gatewright.schema.filter import told_output
@@ -36,7 +36,7 @@ LEVELS = ("refused", "looser", "narrower", "note")
 
 
 def notes(listings: Sequence[ToolListing], form: str, unrestricted: Sequence[ToolListing]) -> Iterator[str]:
-    """The tokens of each tool and in all, then the lints, the gravest first; a note that repeats is one line."""
+    """Yield the tokens of each tool and in all, then the lints, the gravest first, a repeated note once."""
     count = count_tokens(listings, form, unrestricted)
     about = "" if count.exact else "about "
     for name, tokens in count.per_tool.items():
@@ -65,7 +65,7 @@ NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
 
 @frozen
 class Choice:
-    """Which tool of the file, and what of it; None: not said."""
+    """The choice of a tool in the file, and of its parts; None: open."""
 
     tool: str | None = None
     allow: str | None = None
@@ -73,13 +73,13 @@ class Choice:
     operations: str | None = None
 
     def words(self) -> list[str]:
-        """The options that were given."""
+        """Return the given options."""
         given = {"tool": self.tool, "allow": self.allow, "field": self.field, "operations": self.operations}
         return [f"--{name}" for name, value in given.items() if value is not None]
 
 
 def is_tool_file(path: str) -> bool:
-    """Whether ``path`` is JSON rather than a policy: by its name, else by how it begins."""
+    """Tell whether ``path`` is JSON rather than a policy: by its name, else by its beginning."""
     if path == "-" or path.endswith(".json"):
         return True
     if path.endswith(".toml"):
@@ -98,9 +98,9 @@ def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit
     if source.kind == "schema" and choice.tool is None and choice.allow is None:
         raise UsageProblem(f"{source.what} is a bare schema and has no name: {NEEDED}")
     source.print_warnings()
-    chosen = _chosen(source, choice)
+    chosen = _choose(source, choice)
     whole = [ToolListing(tool.name, tool.description, tool.input_schema, _output(tool)) for tool in chosen]
-    shown, told = (whole, []) if choice.allow is None else _narrowed(source, choice)
+    shown, told = (whole, []) if choice.allow is None else _narrow(source, choice)
     print_json(format_named(form).render_all(shown))
     if not as_json:
         for line in (*told, *notes(shown, form, whole)):
@@ -113,8 +113,8 @@ def _output(tool: ToolDefinition, hidden: frozenset[str] = frozenset()) -> Schem
     return output if output is not None and output.get("type") == "object" else None
 
 
-def _chosen(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
-    """All tools, of each name the highest major, or the one that is meant."""
+def _choose(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
+    """Return all tools, of each name the highest major, or the chosen one."""
     if choice.allow is None and (choice.field is not None or choice.operations is not None):
         raise UsageProblem("`--field` and `--operations` go with `--allow`")
     if choice.tool is not None or choice.allow is not None:
@@ -122,10 +122,10 @@ def _chosen(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
     return [source.one(name) for name in dict.fromkeys(tool.name for tool in source.tools)] if source.tools else []
 
 
-def _narrowed(source: ToolFile, choice: Choice) -> tuple[list[ToolListing], list[str]]:
-    """The chosen tool with the allowed operations only, and what is to be said of it."""
+def _narrow(source: ToolFile, choice: Choice) -> tuple[list[ToolListing], list[str]]:
+    """Return the chosen tool with the allowed operations only, and notes about it."""
     tool = source.one(choice.tool)
-    result = filtered(*reading(tool, choice.field, choice.operations), choice.allow or "")
+    result = reduce_schema(*reading(tool, choice.field, choice.operations), choice.allow or "")
     if result is None:
         raise UsageProblem(f"no operations found in `{tool.name}`, so there is nothing to `--allow`")
     if result.schema is None:
@@ -154,7 +154,7 @@ def preview(
 ) -> None:
     """Print the tools that a model gets, as JSON: those of an agent, or of a file; cost and losses on stderr."""
     if format not in format_names():
-        raise UsageProblem(f"no format `{format}` (there are: {', '.join(format_names())})")
+        raise UsageProblem(f"no format `{format}` (known are {', '.join(format_names())})")
     choice = Choice(tool, allow, field, operations)
     if is_tool_file(source):
         if agent is not None:

@@ -35,7 +35,7 @@ from gatewright.tools import ToolDefinition
 
 
 def missing_field(schema: Schema, field: str) -> str | None:
-    """Why ``field`` cannot be read; None where it is in the schema. Raises SchemaError."""
+    """Explain why ``field`` cannot be read; None if the schema has it. Raises SchemaError."""
     inlined = inline_references(schema)
     if _holds(inlined, field) or discover_operations(schema, field=field) is not None:
         return None
@@ -47,8 +47,8 @@ def missing_field(schema: Schema, field: str) -> str | None:
     return f"the schema has no field `{field}`" + (f" (did you mean `{close}`?)" if close else "")
 
 
-def unlisted(looked: Survey, field: str) -> str:
-    """What to do about a field that is there and lists nothing."""
+def advice_without_list(looked: Survey, field: str) -> str:
+    """Advise on a field that exists and lists nothing."""
     free = next((one for one in looked.free if one.field == field), None)
     if free is None:
         return f"`{field}` lists no operations; where it takes a text, declare them with `--operations a,b`"
@@ -58,7 +58,7 @@ def unlisted(looked: Survey, field: str) -> str:
 
 
 def _holds(schema: Schema, field: str) -> bool:
-    """Whether the steps of ``field`` lead somewhere, however deep, in whatever branches."""
+    """Tell whether the steps of ``field`` lead somewhere, at any depth, in any branch."""
     find, steps = finder(schema), steps_of(field)
     reached: list[object] = [schema]
     for step in steps:
@@ -74,7 +74,7 @@ def _holds(schema: Schema, field: str) -> bool:
 
 
 def _fields(schema: Schema) -> list[str]:
-    """The fields of an inlined schema as `--field` spells them, the outermost first; not endlessly deep."""
+    """List the fields of an inlined schema in the spelling of `--field`, the outermost first, down to a limit."""
     found = places(schema)
     names = (path_text((*place.steps, name)) for place in found for node in place.nodes for name in properties_of(node))
     return list(dict.fromkeys(names))
@@ -88,7 +88,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @frozen
 class OperationReport:
-    """``found``: the reading that the JSON shows, a doubtful or an open one included; ``survey``: everything else.
+    """``found``: the reading for the JSON, even a doubtful or open one; ``survey``: everything else.
 
     ``is_named``: the caller says what to read, so nothing is guessed; ``field``: the one that he names.
     """
@@ -102,7 +102,7 @@ class OperationReport:
 
     @property
     def is_enforced(self) -> bool:
-        """Whether ``found`` would count without a word of the policy, or was named by the caller."""
+        """Tell whether ``found`` counts without the policy's word, or by the caller's choice."""
         return self.found is not None and bool(self.found.operations) and self.found.confidence != "low"
 
     def to_json(self) -> dict[str, object] | None:
@@ -127,18 +127,18 @@ class OperationReport:
         return [{"field": end.field, "kind": end.kind, "reason": end.reason} for end in self.survey.open_ends]
 
     def lines(self) -> Iterator[str]:
-        """For a person."""
+        """Yield lines for a person."""
         told = False
         if self.is_enforced and self.found is not None:
             yield from _table(self.name, self.found, "")
             told = True
         elif self.field:
-            yield f"{self.name}: {unlisted(self.survey, self.field)}"
+            yield f"{self.name}: {advice_without_list(self.survey, self.field)}"
             told = True
         for end in self.survey.open_ends:
             yield f"{self.name}: {OPEN_ENDED}: {end.reason}"
             told = True
-        guessed = [] if self.is_named else list(self._guessed())
+        guessed = [] if self.is_named else list(self._guesses())
         yield from guessed
         if not told and not guessed:
             yield f"{self.name}: no operations"
@@ -148,8 +148,8 @@ class OperationReport:
             sure = "" if one.confidence == "high" else ": not judged as one unless `[tools.NAME] paths` says so"
             yield f"{self.name}: `{one.argument}` looks like a path, {done} (confidence {one.confidence}){sure}"
 
-    def _guessed(self) -> Iterator[str]:
-        """What counts only once the policy says so."""
+    def _guesses(self) -> Iterator[str]:
+        """Yield readings that count only with the policy's word."""
         for free in self.survey.free:
             names = ", ".join(free.suggested)
             yield f"{self.name}: `{free.field}` is free text" + (f"; its description names: {names}" if names else "")
@@ -161,12 +161,12 @@ class OperationReport:
 
 
 def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ...] | None) -> OperationReport:
-    """What ``tool`` says, read with the field or the operations that the caller names. Raises SchemaError."""
+    """Read ``tool`` with the field or the operations that the caller names. Raises SchemaError."""
     try:
         looked = survey(tool.input_schema, tool.description)
         paths = discover_paths(tool.input_schema, tool=tool.name, description=tool.description)
         if field is None and operations is None:
-            # what would be enforced, else what should be looked at first
+            # the reading that would be enforced, else the first one to look at
             told = [one for one in looked.free if one.suggested]
             ends = [OperationSet(end.field, (), OPEN_ENDED, "low") for end in looked.open_ends]
             likeliest = looked.found or next(iter((*told, *ends, *looked.readings, *looked.free)), None)
@@ -189,7 +189,7 @@ def _table(name: str, found: OperationSet, note: str) -> Iterator[str]:
 
 
 def _advice(why: str, name: str, field: str, operations: tuple[str, ...] | None) -> Iterator[str]:
-    """What to write into a policy."""
+    """Yield lines to write into a policy."""
     yield f"  {why}, write into the policy:"
     yield f"    [tools.{_key(name)}]"
     yield f"    operation_field = {_text(field)}"
@@ -259,14 +259,14 @@ def filter(  # noqa: A001 - the command's name
     source = read_tool_file(file)
     source.print_warnings()
     chosen = reading(source.one(tool), field, operations)
-    result = filtered(*chosen, allow)
+    result = reduce_schema(*chosen, allow)
     if result is None:
         print_json(None)
         print_error("no operations found in this schema")
         looked = survey(chosen[0].input_schema, chosen[0].description)
         for name in [one.field for one in looked.free] if chosen[1] is None else [chosen[1]]:
             if name:  # where its operations could be declared
-                print_error(unlisted(looked, name))
+                print_error(advice_without_list(looked, name))
         raise typer.Exit(Exit.PROBLEMS)
     print_json(result.schema)
     if not json:
@@ -277,7 +277,7 @@ def filter(  # noqa: A001 - the command's name
 def reading(
     tool: ToolDefinition, field: str | None, operations: str | None
 ) -> tuple[ToolDefinition, str | None, tuple[str, ...] | None]:
-    """The tool with the field and operations that the caller names, or, if he names none, its own definition does.
+    """Return the tool with the field and operations that the caller names, else with those of its own definition.
 
     Raises UsageProblem for a field that the schema does not have.
     """
@@ -293,10 +293,10 @@ def reading(
     return tool, field, None if operations is None else names_in(operations)
 
 
-def filtered(
+def reduce_schema(
     tool: ToolDefinition, field: str | None, operations: tuple[str, ...] | None, allow: str
 ) -> FilterResult | None:
-    """The tool's schema reduced to ``allow``; None when it has no operations. Raises UsageProblem."""
+    """Reduce the tool's schema to ``allow``; None without operations. Raises UsageProblem."""
     allowed = names_in(allow)
     try:
         if field == "" or discover_operations(tool.input_schema, field=field, operations=operations) is None:
@@ -311,18 +311,18 @@ def filtered(
 
 
 def unusable(tool: ToolDefinition, error: Exception) -> UsageProblem:
-    """A schema, or a reading of it, that cannot be used."""
+    """Report an unusable schema, or an unusable reading of it."""
     why = "its schema is nested too deeply" if isinstance(error, RecursionError) else str(error)
     return UsageProblem(f"`{tool.name}`: {why}")
 
 
 def filter_notes(result: FilterResult) -> Iterable[str]:
-    """What the operator should know of a filtered schema, one line each."""
+    """Note facts about a filtered schema for the operator, one line each."""
     return [f"note: {lint.message} [{lint.code}]" for lint in result.lints]
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names between commas, exactly as written."""
+    """Split the names at commas, exactly as written."""
     return tuple(dict.fromkeys(name for name in text.split(",") if name))
 
 

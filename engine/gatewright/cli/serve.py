@@ -38,7 +38,7 @@ _COMMAND = "--command"
 
 
 class Transport(StrEnum):
-    """How clients reach the gateway."""
+    """The ways of clients to the gateway."""
 
     STDIO = "stdio"
     HTTP = "http"
@@ -88,7 +88,7 @@ def serve(
     package is installed once in one version and started from there. Folders in ARGS are what the server may change.
     """
     if command is not None:
-        policy = _made(policy or Path(), agent, loads(command), env or [], state, scripts=install_scripts)
+        policy = _make_policy(policy or Path(), agent, loads(command), env or [], state, scripts=install_scripts)
     elif policy is None:
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     if json and not list_:
@@ -109,7 +109,7 @@ def serve(
 
 
 def with_command(words: list[str]) -> list[str]:
-    """The words of `serve`, with all that follows `--` as one option: it is for another program, whatever it says."""
+    """Return the words of `serve`, with everything behind `--` as one option: it is for another program."""
     if "--" not in words:
         return words
     end = words.index("--")
@@ -117,7 +117,7 @@ def with_command(words: list[str]) -> list[str]:
 
 
 def _limits(wait: str | None) -> ApprovalLimits | None:
-    """How long calls wait, as the option says."""
+    """Return the wait of calls from the option."""
     if wait is None:
         return None
     try:
@@ -126,10 +126,10 @@ def _limits(wait: str | None) -> ApprovalLimits | None:
         raise UsageProblem(f"--wait `{wait}`: {error}") from None
 
 
-def _made(
+def _make_policy(
     folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None, *, scripts: bool
 ) -> Path:
-    """The policy for one server, made where there is none."""
+    """Return the policy for one server, made if missing."""
     from gatewright.workspace.one_server import policy_for_server
 
     if agent is None or not command:

@@ -104,16 +104,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "token list": ("token list work",),
     "token revoke": ("token revoke work token-0123456789abcdef",),
 }
-"""By command; a line that pipes has `gatewright` where the command stands, others have it before them."""
+"""Examples by command; a line with a pipe has `gatewright` at the command, others get it in front."""
 
 
-def shown(name: str) -> str:
-    """The examples of a command as its help ends with them."""
+def examples_of(name: str) -> str:
+    """Return the examples of a command as its help ends with them."""
     return "\n\n".join(("Examples:", "\b\n" + "\n".join(f"  {line_of(example)}" for example in EXAMPLES[name])))
 
 
 def line_of(example: str) -> str:
-    """An example as it is typed."""
+    """Return an example as people type it."""
     return example if " | gatewright " in example else f"gatewright {example}"
 
 
@@ -145,7 +145,7 @@ COMMANDS = {
     "serve": ("serve", "serve"),
     "run": ("confinement", "run"),
 }
-"""By name: the module and the function."""
+"""Module and function by name."""
 GROUPS = {
     "approvals": (
         "Questions to the operator.",
@@ -185,18 +185,18 @@ GROUPS = {
         {"add": ("serve", "add"), "list": ("serve", "list_"), "revoke": ("serve", "revoke")},
     ),
 }
-"""By name: what the group is about, and its commands."""
+"""Subject and commands of a group, by name."""
 
 
 def complete(variable: str) -> int:
-    """Print what may follow the words that a shell has put beside this variable; the exit code."""
+    """Print the possible next words for a shell, which passes its own words in variables; return the exit code."""
     get_completion_inspect_parameters()  # makes the shells known
     table = command_line(COMMANDS.keys() | GROUPS.keys())
     return shell_complete(table, {}, "gatewright", variable, os.environ[variable])
 
 
 def run(words: list[str]) -> int:
-    """Run the command that the words name; its exit code. Raises what the command raises."""
+    """Run the command that the words name and return its exit code. Raises the command's errors."""
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
     if words[:1] == ["serve"]:
         from gatewright.cli.serve import with_command
@@ -229,7 +229,7 @@ def _load(place: tuple[str, str]) -> Callable[..., Any]:
 
 
 def command_line(names: Collection[str]) -> TyperGroup:
-    """These commands and groups as a tree."""
+    """Return these commands and groups as a tree."""
     table = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -240,12 +240,12 @@ def command_line(names: Collection[str]) -> TyperGroup:
     )
     for name, place in COMMANDS.items():
         if name in names:
-            table.command(name, epilog=shown(name))(_load(place))
+            table.command(name, epilog=examples_of(name))(_load(place))
     for name, (about, commands) in GROUPS.items():
         if name in names:
             group = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=about)
             for word, place in commands.items():
-                group.command(word, epilog=shown(f"{name} {word}"))(_load(place))
+                group.command(word, epilog=examples_of(f"{name} {word}"))(_load(place))
             table.add_typer(group, name=name)
     table.callback(invoke_without_command=True)(_top)
     return cast("TyperGroup", typer.main.get_command(table))

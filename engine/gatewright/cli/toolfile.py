@@ -1,4 +1,4 @@
-"""A file given to a command: a JSON Schema, a tool definition or a list of tools. It opens no workspace.
+"""A file for a command: a JSON Schema, a tool definition or a list of tools, without a workspace.
 
 What an import would set aside is set aside here too; one tool by itself is looked at as far as possible.
 """
@@ -27,7 +27,7 @@ _MANY = 12
 
 @frozen
 class ToolFile:
-    """``tools`` are those that can be used, ``set_aside`` the others; ``what`` names the file in messages.
+    """``tools`` are the usable ones, ``set_aside`` the others; ``what`` names the file in messages.
 
     A bare schema is a tool of the file's name. ``doubts``: why an import would refuse a tool that is here all the same.
     """
@@ -39,28 +39,28 @@ class ToolFile:
     doubts: tuple[DefinitionProblem, ...] = ()
 
     def one(self, name: str | None) -> ToolDefinition:
-        """The tool of that name, or the only one. Raises UsageProblem."""
+        """Return the tool of that name, or the only one. Raises UsageProblem."""
         if self.kind == "schema" and name is not None:
             raise UsageProblem(f"{self.what} is one schema, so there is no `--tool` to choose")
         names = [tool.name for tool in self.tools]
         if name is None:
             if len(names) == 1:
                 return self.tools[0]
-            raise UsageProblem(f"{self.what} holds {len(names)} tools: choose one with `--tool`{_listed(names)}")
+            raise UsageProblem(f"{self.what} holds {len(names)} tools: choose one with `--tool`{_name_list(names)}")
         found = [tool for tool in self.tools if tool.name == name]
         if found:
             return max(found, key=lambda tool: int(tool.version.partition(".")[0]))
         refused = next((problem for problem in self.set_aside if problem.name == name), None)
         if refused is not None:
             raise UsageProblem(f"`{name}` of {self.what} at {refused.pointer}: {refused.message}")
-        raise UsageProblem(f"no tool `{name}` in {self.what}{near_hint(name, names) or _listed(names)}")
+        raise UsageProblem(f"no tool `{name}` in {self.what}{near_hint(name, names) or _name_list(names)}")
 
     def print_warnings(self) -> None:
-        """What was set aside, and why, on stderr."""
+        """Print the unusable tools with the reasons on stderr."""
         for problem in self.set_aside:
-            print_error(f"warning: set aside {_named(problem)}{_at(problem)}: {problem.message}")
+            print_error(f"warning: set aside {_name_of(problem)}{_at(problem)}: {problem.message}")
         for problem in self.doubts:
-            print_error(f"warning: the gate would not take {_named(problem)}{_at(problem)}: {problem.message}")
+            print_error(f"warning: the gate would not take {_name_of(problem)}{_at(problem)}: {problem.message}")
         found = ((tool, one) for tool in self.tools for one in pattern_problems(tool.input_schema))
         for tool, one in islice(found, _MANY):
             place = f"the pattern of `{tool.name}` at {pointer_text(one.pointer)}"
@@ -68,7 +68,7 @@ class ToolFile:
 
 
 def read_tool_file(path: str) -> ToolFile:
-    """What is in ``path``, or on stdin for ``-``. Raises UsageProblem or WorkspaceError."""
+    """Read ``path``, or stdin for ``-``. Raises UsageProblem or WorkspaceError."""
     what = "stdin" if path == "-" else f"`{path}`"
     content = read_content(path)
     if len(content) > MAX_BYTES:
@@ -78,7 +78,7 @@ def read_tool_file(path: str) -> ToolFile:
 
 
 def tool_file(value: object, what: str, stem: str) -> ToolFile:
-    """What a parsed value holds; ``stem`` is the name of a schema that has none. Raises UsageProblem."""
+    """Read a parsed value; ``stem`` names a schema without a name. Raises UsageProblem."""
     if isinstance(value, list):
         return _list(cast("object", value), what)
     if not isinstance(value, dict):
@@ -133,14 +133,14 @@ def _refuse_deep(root: object, what: str) -> None:
             stack += [(child, depth + 1) for child in (children.values() if isinstance(children, dict) else children)]
 
 
-def _listed(names: list[str]) -> str:
+def _name_list(names: list[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
     return f" (there are: {', '.join(names[:_MANY])}{more})"
 
 
-def _named(problem: DefinitionProblem) -> str:
+def _name_of(problem: DefinitionProblem) -> str:
     return f"`{problem.name}`" if problem.name else "this"
 
 
