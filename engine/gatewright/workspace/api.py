@@ -258,7 +258,7 @@ if TYPE_CHECKING:
         ToolFile,
         catalog_of_file,
         place_manifest,
-        proposed_id,
+        propose_id,
         read_tool_file,
         says_tools,
     )
@@ -413,7 +413,7 @@ door(
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
         "gatewright.workspace.toolfile": (
-            "ToolFile", "catalog_of_file", "place_manifest", "proposed_id", "read_tool_file", "says_tools",
+            "ToolFile", "catalog_of_file", "place_manifest", "propose_id", "read_tool_file", "says_tools",
         ),
         "gatewright.workspace.touch": ("touches",),
         "gatewright.workspace.workspace": ("Workspace",),

@@ -124,7 +124,7 @@ class Gateway:
     async def _watch(self, process: ServingProcess, agents: Callable[[], tuple[str, ...]]) -> None:
         """Take over changes on disk, notify the clients with other tools, and report the connected ones."""
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
-        known = None if self._workspace.changed_outside() else _signature(self._workspace)
+        known = None if self._workspace.is_changed_outside() else _signature(self._workspace)
         seen = known
         try:
             while True:

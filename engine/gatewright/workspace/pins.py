@@ -268,12 +268,12 @@ class ServerPins:
             return take((*before.drift.new, *before.drift.changed))
 
     def server(self, catalog_id: str) -> Catalog:
-        """The catalog, one that is pinned. Raises WorkspaceError for an unknown one, and for one that is not."""
+        """Return the catalog with pinned tools. Raises WorkspaceError for an unknown one, and for one without a pin."""
         catalogs = self._state().policy.catalogs
         catalog = next((one for one in catalogs if one.catalog_id == catalog_id), None)
         if catalog is None:
             near = near_hint(catalog_id, (one.catalog_id for one in catalogs))
             raise WorkspaceError(f"no catalog `{catalog_id}`{near}")
         if not catalog.kind.is_pinned:
-            raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
+            raise WorkspaceError(f"catalog `{catalog_id}` is no server: another program runs its tools")
         return catalog

@@ -1,4 +1,4 @@
-"""Reading a policy file with what its catalogs give, and telling what is wrong with it beside its text."""
+"""Reading a policy file together with its catalogs, and finding problems outside of its text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNTRUSTED = frozenset({SERVER_NOT_TRUSTED, ENDPOINT_NOT_TRUSTED})
 
 @frozen
 class PolicyState:
-    """What belongs together of an open policy: it as edited now, the text that its edits began with, its catalogs."""
+    """An open policy as one value: the edited policy, the text that its edits began with, its catalogs."""
 
     policy: Policy
     text: PolicyText
@@ -54,16 +54,16 @@ class PolicyState:
 
     @property
     def loaded(self) -> LoadedPolicy:
-        """The text as it would be saved now, read from end to end."""
+        """The text that a save would write now, read from end to end."""
         return self.text.read(self.policy)
 
 
 class PolicyReader:
-    """Reads one policy file as often as it is asked to, with the manifests and pins that it names.
+    """A reader of one policy file, any number of times, with the manifests and pins that it names.
 
-    ``tools`` gives those of the program. ``given``: manifests to take instead of files, by the path in the policy.
-    ``runner``: what executes a tool of a catalog; None: such tools are only decided. ``facts``: the tools that are
-    there now; ``added``: the ids of the sources that the program has added.
+    ``tools`` returns those of the program. ``given``: manifests to use instead of files, by the path in the policy.
+    ``runner``: makes the executor of a catalog's tool; None: such tools are only decided. ``facts``: the tools that
+    exist now; ``added``: the ids of the sources that the program has added.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class PolicyReader:
     def catalogs(
         self, before: CatalogBook | None, given: Mapping[str, bytes] = MappingProxyType({}), *, as_read: bool = False
     ) -> CatalogBook:
-        """The catalogs, to be read anew where they changed since ``before``; ``given``: read instead of files.
+        """Return the catalogs, read anew if changed since ``before``; ``given``: contents to read instead of files.
 
-        ``as_read``: no file of them is looked at again.
+        ``as_read``: look at none of the files again.
         """
         book = catalog_book(
             self._path,
@@ -103,9 +103,9 @@ class PolicyReader:
         return book
 
     def read(self, before: CatalogBook | None, *, trust: bool = False) -> tuple[PolicyState, tuple[Problem, ...]]:
-        """The policy on disk, and its warnings. ``trust``: remember what it names outside, and its servers, as trusted.
+        """Read the policy on disk, with its warnings. ``trust``: record its outside paths and its servers as trusted.
 
-        Raises WorkspaceError when it cannot be read, PolicyInvalid when it has errors.
+        Raises WorkspaceError if it is unreadable, PolicyInvalid if it has errors.
         """
         book, self._trusts_all = self.catalogs(before), trust
         try:
@@ -127,7 +127,7 @@ class PolicyReader:
         return PolicyState(loaded.policy, PolicyText(self._path, loaded, loaded.policy, book.known), book), problems
 
     def parse(self, text: str, policy: Policy) -> PolicyState:
-        """What comes of a text that was read before, and that says ``policy``. Raises PolicyInvalid."""
+        """Return the state for a text that was read before and says ``policy``. Raises PolicyInvalid."""
         book = self.catalogs(None)
         loaded = parse_policy(text, file=str(self._path), known=book.known)
         if loaded.policy is None:
@@ -135,7 +135,7 @@ class PolicyReader:
         return PolicyState(policy, PolicyText(self._path, loaded, policy, book.known), book)
 
     def problems_beside(self, loaded: LoadedPolicy, *, trust: bool = False) -> Iterator[Problem]:
-        """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
+        """Yield the problems outside of the text: faults of the folders that a policy names, and warnings."""
         yield from folder_problems(loaded, self._path, self._records, trust=trust)
         never_asked = {_catalog_of(problem) for problem in loaded.problems if problem.code == "missing-path"}
         if loaded.policy is not None:
@@ -149,7 +149,7 @@ class PolicyReader:
         yield from lints(loaded, lambda: self.facts_of(loaded))
 
     def facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:
-        """The tools that a text was held to; of a text that is no TOML, those of now."""
+        """Return the tools that the reading of a text used; for a text that is no TOML, the present ones."""
         return self._facts() if loaded.known is None else loaded.known.facts
 
 
@@ -163,12 +163,12 @@ def catalog_book(
     given: Mapping[str, bytes] = MappingProxyType({}),
     runner: MakeRunner | None = None,
 ) -> CatalogBook:
-    """What a policy file may name: the built-ins, ``tools``, and what the policy's own catalogs give.
+    """Return everything that a policy file may name: the built-ins, ``tools``, and its own catalogs' tools.
 
-    Manifests outside its folder are read where ``records`` (the user's own, if None) or ``trust`` say so; of those in
-    ``given`` that is taken instead. ``runner``: what executes a tool of a catalog; without it such tools are only
-    decided. What is planned is refused as not supported. Raises
-    AlreadyRegistered for one of ``tools`` that has the name and major version of another.
+    It reads a manifest outside the folder if ``records`` (the user's own, if None) or ``trust`` allows it, and a
+    manifest in ``given`` from there. ``runner``: makes the executor of a catalog's tool; without it such tools are only
+    decided. It refuses planned features as unsupported. Raises AlreadyRegistered for one of ``tools`` with the name and
+    major version of another.
     """
 
     def trusted(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
@@ -187,22 +187,22 @@ def catalog_book(
 
 
 def text_problems(policy_path: Path, text: str, tools: Iterable[Tool] = ()) -> tuple[Problem, ...]:
-    """What is wrong with a text for a policy file, whatever the file holds; ``tools``: those of the program."""
+    """Find the problems of a text for a policy file, whatever the file holds; ``tools``: those of the program."""
     reader = PolicyReader(policy_path, lambda: tools, TrustRecords(key_folder(None)), tuple)
     loaded = parse_policy(text, file=str(policy_path), known=reader.catalogs(None).known)
     return (*loaded.problems, *reader.problems_beside(loaded))
 
 
 def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:
-    """What came of the policy file, whatever is wrong with it. Raises WorkspaceError when it cannot be read."""
+    """Parse the policy file with all its problems. Raises WorkspaceError if it is unreadable."""
     return parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)
 
 
 def load_valid(policy_path: Path, known: KnownTools | None = None) -> tuple[LoadedPolicy, Policy]:
-    """The policy file, strictly; ``known``: the tools that it may name (default: the built-in ones).
+    """Read the policy file strictly; ``known``: the tools that it may name (default: the built-in ones).
 
-    Those of its catalogs come on top, where ``known`` does not read any itself. Raises WorkspaceError when it cannot
-    be read, PolicyInvalid when it has errors.
+    Its catalogs add theirs, unless ``known`` reads some itself. Raises WorkspaceError if it is unreadable,
+    PolicyInvalid if it has errors.
     """
     if known is None:
         known = catalog_book(policy_path).known
@@ -222,7 +222,7 @@ def base_problems(
     *,
     trust: bool,
 ) -> tuple[Problem, ...]:
-    """Errors for source folders outside the workspace that were not trusted, warnings for those that are missing."""
+    """Report untrusted source folders outside the workspace as errors, missing ones as warnings."""
     found: list[Problem] = []
     for source in sources:
         source_id, written = source.source_id, source.base_path
@@ -242,9 +242,9 @@ def base_problems(
 def folder_problems(
     loaded: LoadedPolicy, policy_path: Path, records: TrustRecords, *, trust: bool
 ) -> tuple[Problem, ...]:
-    """What is wrong with the folders of sources and roots; of a policy with errors as far as it was built.
+    """Report the faults of sources' and roots' folders; for a policy with errors as far as it was built.
 
-    ``trust``: those outside are trusted from now on, if nothing else is wrong.
+    ``trust``: trust those outside from now on, if nothing else is wrong.
     """
     if loaded.built is None:
         return ()
@@ -262,7 +262,7 @@ def folder_problems(
 def server_problems(
     policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
 ) -> tuple[Problem, ...]:
-    """A warning for each catalog whose tools may not be run yet: all but their calls works without it."""
+    """Warn of each catalog whose tools may not run yet: everything except their calls works without it."""
     found: list[Problem] = []
     for catalog in policy.catalogs:
         if catalog.kind.is_pinned and not records.trusts_server(policy_path, catalog):
@@ -276,12 +276,12 @@ def server_problems(
 
 
 def place_problems(policy: Policy, policy_path: Path, places: Callable[[Address], Place | None]) -> Iterator[Problem]:
-    """Warnings for servers whose places nobody accepted yet, and for folders among places that are missing."""
+    """Warn of servers whose places nobody has accepted, and of missing folders among the places."""
     for catalog in policy.catalogs:
         name = catalog.catalog_id
         address: Address = ("catalogs", name)
         if catalog.waits_for_places:
-            text = f"the tools of catalog `{name}` are held: nobody accepted yet which places its process gets"
+            text = f"the tools of catalog `{name}` are held: nobody has accepted the places of its process"
             text += f"; `gatewright catalog places POLICY {name} --accept` gives it what its command names"
             yield Problem(Severity.WARNING, PLACES_NOT_ACCEPTED, text, places(address), subject=Subject(address))
         for written in catalog.place_folders:
@@ -292,7 +292,7 @@ def place_problems(policy: Policy, policy_path: Path, places: Callable[[Address]
 
 
 def _catalog_of(problem: Problem) -> str | None:
-    """The id of the catalog that a problem is about."""
+    """Return the id of a problem's catalog."""
     address = problem.subject.address if problem.subject is not None else ()
     return str(address[1]) if address[:1] == ("catalogs",) and len(address) > 1 else None
 
@@ -300,7 +300,7 @@ def _catalog_of(problem: Problem) -> str | None:
 def own_source_problems(
     policy: Policy, added: frozenset[str], places: Callable[[Address], Place | None]
 ) -> Iterator[Problem]:
-    """A warning for each source of a program that this one has not added: nobody gets its tools here."""
+    """Warn of each source of a program that this program has not added: nobody gets its tools here."""
     for source in policy.sources:
         if source.kind is SourceType.HOST and source.source_id not in added:
             address: Address = ("sources", source.source_id)
@@ -311,7 +311,7 @@ def own_source_problems(
 def endpoint_problems(
     policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
 ) -> Iterator[Problem]:
-    """A warning for each endpoint that may not connect yet: all but messages to it works."""
+    """Warn of each endpoint that may not connect yet: everything except messages to it works."""
     for target, url in policy.endpoints.outside.items():
         if not records.trusts_endpoint(policy_path, policy, target):
             address: Address = ("workspace", "endpoints", target)
@@ -321,34 +321,34 @@ def endpoint_problems(
 
 
 def load_policy(path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()) -> Policy:
-    """The policy of a TOML file, strictly. It may name the built-in tools, ``tools`` (those of the program itself),
-    and those that its own catalogs give by their manifests; ``known`` takes the place of the first two.
+    """Read the policy of a TOML file strictly. It may name the built-in tools, ``tools`` (those of the program itself),
+    and those of its own catalogs' manifests; ``known`` replaces the first two.
 
-    Raises WorkspaceError when it cannot be read, PolicyInvalid with every problem at once, or AlreadyRegistered for a
-    tool with the name and major version of another.
+    Raises WorkspaceError if it is unreadable, PolicyInvalid with every problem at once, or AlreadyRegistered for a tool
+    with the name and major version of another.
     """
-    return load_valid(Path(path), known or _known(Path(path), tools))[1]
+    return load_valid(Path(path), known or _known_tools(Path(path), tools))[1]
 
 
 def save_policy(
     policy: Policy, path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()
 ) -> None:
-    """Write a policy, atomically; an existing file is patched, so that its comments and order stay.
+    """Write a policy atomically, as a patch of an existing file, so that its comments and order stay.
 
-    Raises WorkspaceError when it cannot be written, PolicyInvalid when the file there now has errors.
+    Raises WorkspaceError if it cannot be written, PolicyInvalid if the present file has errors.
     """
     target = Path(path)
     if not target.exists():
         write_policy_text(target, render_policy(policy), expected=None)
         return
-    loaded, before = load_valid(target, known or _known(target, tools))
+    loaded, before = load_valid(target, known or _known_tools(target, tools))
     write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)
 
 
 def format_names() -> tuple[str, ...]:
-    """The provider formats that a preview can have."""
+    """List the provider formats of the preview."""
     return tuple(FORMATS)
 
 
-def _known(path: Path, tools: Iterable[Tool]) -> KnownTools:
+def _known_tools(path: Path, tools: Iterable[Tool]) -> KnownTools:
     return catalog_book(path, tools).known

@@ -1,6 +1,6 @@
-"""The text of one policy file: as it was saved, as it would be saved now, and saving it.
+"""The text of one policy file: as saved, as a save would write it now, and the save itself.
 
-Every method may be called from any thread; text, policy and what was read of both always belong together.
+Any thread may call any method; text, policy and readings always belong together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PolicyText:
-    """``saved`` is what the file held when it was read or saved here, ``saved_policy`` what that text says.
+    """``saved`` is the file's content as read or saved here, ``saved_policy`` the policy in it.
 
     ``known``: the tools that the text may name.
     """
@@ -46,26 +46,24 @@ class PolicyText:
         self._compared = (policy, policy, loaded.text, True)
 
     def reread(self, known: KnownTools) -> PolicyText:
-        """The same text, held to other tools. Raises PolicyInvalid where it names what is not among them."""
+        """Hold the same text to other tools. Raises PolicyInvalid if it names an unknown one."""
         loaded = parse_policy(self.saved, file=str(self._path), known=known)
         if loaded.policy is None:
             raise PolicyInvalid(loaded.problems)
         return PolicyText(self._path, loaded, self.saved_policy, known)
 
     def of(self, policy: Policy) -> str:
-        """Write ``policy`` as it would be saved: the least change of `base_of`, whatever was edited in between.
+        """Write ``policy`` as a save would: the least change of `base_of`, whatever edits came in between.
 
         Raises NotSupported for what the file's dialect cannot say.
         """
-        return self._written(policy)[1]
+        return self._patch(policy)[1]
 
     def read(self, policy: Policy) -> LoadedPolicy:
         """Read the text of ``policy`` from end to end; takes time, so not for the GUI thread."""
-        return self._read(self._written(policy, lambda text: self._read(text).policy)[1])
+        return self._read(self._patch(policy, lambda text: self._read(text).policy)[1])
 
-    def _written(
-        self, policy: Policy, read: Callable[[str], Policy | None] | None = None
-    ) -> tuple[Policy, str, Places]:
+    def _patch(self, policy: Policy, read: Callable[[str], Policy | None] | None = None) -> tuple[Policy, str, Places]:
         with self._lock:
             if not self._is_same(policy, self._now[0]):
                 base = self.base_of(policy)
@@ -74,8 +72,9 @@ class PolicyText:
             return self._now
 
     def base_of(self, policy: Policy) -> Written:
-        """The text that the one of ``policy`` is an edit of: what was typed, or an older one that undo went back to,
-        else what was saved. What the saved policy itself was an edit of does not count any more.
+        """Return the base text of ``policy``: typed text, or an older one that undo returned to, else the saved one.
+
+        The saved policy's own base no longer counts.
         """
         written, own = policy.written, self.saved_policy.written
         is_saved = written is not None and own is not None and written.identity == own.identity
@@ -84,7 +83,7 @@ class PolicyText:
         return written
 
     def is_saved(self, policy: Policy) -> bool:
-        """Whether the file holds what would be saved for ``policy``; looked at once, however often it is asked."""
+        """Tell whether the file holds the text that a save of ``policy`` would write; compare once, then remember."""
         asked, compared = (policy, self.saved_policy, self.saved), self._compared
         if not all(one is other for one, other in zip(asked, compared[:3], strict=True)):
             self._compared = compared = (*asked, self._is_same(policy, self.saved_policy))
@@ -94,25 +93,25 @@ class PolicyText:
         return policy.is_same(other) and self.base_of(policy).text == self.base_of(other).text
 
     def places(self, policy: Policy) -> FindPlace:
-        """Where the parts of ``policy`` stand in its text, looked up when it is asked; for this policy for good."""
+        """Return a function from an address in ``policy`` to its place in the text, looked up at each call."""
 
         def place(address: Address) -> Place | None:
-            return self._written(policy)[2].place(address)
+            return self._patch(policy)[2].place(address)
 
         return place
 
     @property
     def as_saved(self) -> tuple[str, Policy]:
-        """``saved`` and ``saved_policy``, which belong together."""
+        """Return ``saved`` and ``saved_policy`` as a pair."""
         with self._lock:
             return self.saved, self.saved_policy
 
     def known(self, policy: Policy, facts: tuple[ToolFacts, ...]) -> KnownTools:
-        """These tools as those that the text of ``policy`` may name; others may be of a catalog that cannot be read."""
+        """Return these tools as those that the text of ``policy`` may name; an unreadable catalog may have more."""
         return replace(self._known, facts=facts, is_complete=self._known.has_all_of(policy.catalogs))
 
     def keep_saved(self, policy: Policy, text: str) -> bool:
-        """Take ``policy`` for saved as ``text``, as another process says; False where that is not its text here."""
+        """Count ``policy`` as saved with ``text``, as another process reports; False if that is not its text here."""
         try:
             if self.of(policy) != text:
                 return False
@@ -122,15 +121,15 @@ class PolicyText:
         return True
 
     def save(self, policy: Policy, *, overwrite: bool = False) -> None:
-        """Write the difference into the file, atomically. Raises WorkspaceError; then nothing has changed.
+        """Write the difference into the file atomically. Raises WorkspaceError, and then changes nothing.
 
-        A file that was changed outside is refused, unless ``overwrite``: then its text is edited as far as it still
-        loads, else replaced by the text here.
+        Refuses a file that changed outside, unless ``overwrite``: then it edits that file's text if it still loads,
+        else replaces it by the text here.
         """
         with self._saving:
-            if overwrite and self.changed_outside():
+            if overwrite and self.is_changed_outside():
                 on_disk = self._on_disk()
-                text = (None if on_disk is None else self._rebased(on_disk, policy)) or self.of(policy)
+                text = (None if on_disk is None else self._rebase(on_disk, policy)) or self.of(policy)
                 overwrite_policy_text(self._path, text, seen=on_disk)
                 self._keep(policy, text)
             elif not self.is_saved(policy):
@@ -139,9 +138,9 @@ class PolicyText:
                 self._keep(policy, text)
 
     def write_again(self, policy: Policy) -> None:
-        """Write the whole text where the file is gone, into a new folder where that is gone too.
+        """Write the whole text of a deleted file, into a new folder if that is gone too.
 
-        Raises WorkspaceError, also where there is a file again.
+        Raises WorkspaceError, also if the file exists again.
         """
         with self._saving:
             text = self.of(policy)
@@ -154,48 +153,51 @@ class PolicyText:
             self._keep(policy, text)
 
     def saving_over(self, policy: Policy) -> tuple[str | None, str]:
-        """What the file holds now, None where it cannot be read, and what saving over that would write."""
+        """Return the file's present content, None if unreadable, and the text that saving over it would write."""
         on_disk = self._on_disk()
         if on_disk is None or on_disk == self.saved:
             return on_disk, self.of(policy)
-        return on_disk, self._rebased(on_disk, policy) or self.of(policy)
+        return on_disk, self._rebase(on_disk, policy) or self.of(policy)
 
     def edit_between(self, name: str, before: str, after: str) -> Edit:
-        """The edit that makes one text the other. Raises PolicyInvalid and EditRefused."""
+        """Return the edit that turns one text into the other. Raises PolicyInvalid and EditRefused."""
         from gatewright.policy.edit import edit_between
 
-        return edit_between(name, self._said(before), self._said(after))
+        return edit_between(name, self._policy_in(before), self._policy_in(after))
 
-    def typed(self, policy: Policy, name: str, over: str, text: str) -> tuple[Edit, str]:
-        """What was typed over a text, as an edit of ``policy``, and the text that it leaves: as it was typed, but for
-        what ``policy`` says otherwise than ``over``. Raises PolicyInvalid, and EditRefused where both changed the same.
+    def edit_of_typed(self, policy: Policy, name: str, over: str, text: str) -> tuple[Edit, str]:
+        """Turn text typed over another into an edit of ``policy``, with the resulting text.
+
+        The result is as typed, except where ``policy`` differs from ``over``. Raises PolicyInvalid, and EditRefused if
+        both changed the same.
         """
         from gatewright.policy.edit import apply, edit_between
 
-        said, is_now = self._said(text), over == self.of(policy)
-        edit = edit_between(name, policy if is_now else self._said(over), said)
+        said, is_now = self._policy_in(text), over == self.of(policy)
+        edit = edit_between(name, policy if is_now else self._policy_in(over), said)
         try:
             return edit, text if is_now else policyfile.patch_text(text, said, apply(policy, edit))
         except (NotSupported, WeMustFix) as error:
             raise EditRefused(str(error)) from None
 
     def problems_of(self, text: str, beside: Callable[[LoadedPolicy], Iterable[Problem]]) -> tuple[Problem, ...]:
-        """What is wrong with another text of the file; ``beside``: what else there is to say of one."""
+        """Find the problems of another text for the file; ``beside``: yields those outside of its text."""
         loaded = self._read(text)
         return (*loaded.problems, *beside(loaded))
 
-    def _said(self, text: str) -> Policy:
-        """The policy that a text says. Raises PolicyInvalid."""
+    def _policy_in(self, text: str) -> Policy:
+        """Parse the policy of a text. Raises PolicyInvalid."""
         loaded = self._read(text)
         if loaded.policy is None:
             raise PolicyInvalid(loaded.problems)
         return loaded.policy
 
     def merge_edit(self, policy: Policy) -> tuple[Edit, str | None]:
-        """What differs between the saved policy and ``policy``, as an edit of what the file holds now; and, where
-        something was typed, both texts put together, None where their lines cannot be.
+        """Return the difference between the saved policy and ``policy`` as an edit of the file's present content.
 
-        Raises EditRefused where both changed the same, WorkspaceError where the file cannot be read or has errors.
+        If somebody typed text, also return both texts merged, None if their lines conflict.
+
+        Raises EditRefused if both changed the same, WorkspaceError if the file is unreadable or has errors.
         """
         from gatewright.policy.edit import apply, edit_between
         from gatewright.sources.merge import merge_texts
@@ -211,8 +213,8 @@ class PolicyText:
         said = None if text is None else self._read(text).policy
         return edit, text if said is not None and said.is_same(after) else None
 
-    def changed_outside(self) -> bool:
-        """Whether the file on disk is no longer what was read or saved here."""
+    def is_changed_outside(self) -> bool:
+        """Tell whether the file on disk differs from the text read or saved here."""
         return self._on_disk() != self.saved
 
     def _keep(self, policy: Policy, text: str) -> None:
@@ -220,10 +222,10 @@ class PolicyText:
             self.saved, self.saved_policy = text, policy
             self._now = policy, text, Places(text, str(self._path), policy.dialect)
 
-    def _rebased(self, on_disk: str, policy: Policy) -> str | None:
-        """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
+    def _rebase(self, on_disk: str, policy: Policy) -> str | None:
+        """Edit the text on disk so that it says ``policy``; None if that text cannot be edited."""
         loaded = self._read(on_disk)
-        if loaded.policy is None or self.base_of(policy).text != self.saved:  # what was typed is kept as it is
+        if loaded.policy is None or self.base_of(policy).text != self.saved:  # typed text stays as it is
             return None
         try:
             return policyfile.patch_text(on_disk, loaded.policy, policy)
@@ -231,7 +233,7 @@ class PolicyText:
             return None
 
     def _read(self, text: str) -> LoadedPolicy:
-        """Read a text; the last one is kept."""
+        """Read a text, and keep the last reading."""
         loaded = self._last_read
         if loaded.text != text:
             self._last_read = loaded = parse_policy(text, file=str(self._path), known=self._known)

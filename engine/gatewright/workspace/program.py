@@ -1,9 +1,9 @@
-"""Things that the program itself brings to a workspace: its tools and sources, from the start and late.
+"""The program's own contributions to a workspace: its tools and sources, from the start and later.
 
-One runs while the policy has a row for it, ``type = "host"`` with its id. Its code is asked for tools and rules once,
-when it is added, in the thread of the program.
+A source runs while the policy has a row for it, ``type = "host"`` with its id. Adding it asks its code for tools and
+rules once, in the thread of the program.
 
-A policy may name every tool that the program ever brought; there are those that it has not withdrawn.
+A policy may name every tool that the program ever brought; only those that it has not withdrawn exist.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 
 class ProgramSource(Protocol):
-    """The part that every source of a program has."""
+    """The common part of all sources of a program."""
 
     @property
     def source_id(self) -> str:
-        """The id, as the policy has it."""
+        """The id, as in the policy."""
         ...
 
     def tools(self) -> Iterable[Tool]:
-        """The tools that agents get who have the source.
+        """Return the tools for agents that have the source.
 
-        What they mark with `PathParameter` are its keys, and each of their operations says what it does by ``actions``.
+        Arguments marked with `PathParameter` are its keys, and ``actions`` describes each operation.
         """
         ...
 
     def required_tools(self) -> Iterable[ToolRule]:
-        """Rules that always hold for these tools."""
+        """Return the rules that always hold for these tools."""
         ...
 
 
@@ -57,26 +57,26 @@ class BlockSource(ProgramSource, Protocol):
     """A source of texts by key (``open/42``), which ``block load`` gives to agents."""
 
     def load(self, key: str) -> str:
-        """The text of a key; it may block. Raises ToolFailure, in words for the model, where there is none."""
+        """Return the text of a key; it may block. Raises ToolFailure, in words for the model, for an unknown key."""
         ...
 
 
 @runtime_checkable
 class StreamSource(ProgramSource, Protocol):
-    """A source that tells which keys came, changed and went. Both are called in a thread of ours and may block."""
+    """A source that reports keys that come, change and go. A thread of ours calls both methods, which may block."""
 
     def start(self, tell: Tell) -> None:
-        """Begin to call ``tell(key, change)``, from any thread; somebody listens."""
+        """Begin to call ``tell(key, change)``, from any thread, since somebody listens."""
         ...
 
     def stop(self) -> None:
-        """Cease to: nobody listens any more, or somebody paused it."""
+        """Stop, since nobody listens or somebody paused it."""
         ...
 
 
 @frozen
 class _Added:
-    """A source as it was when it was added. ``places``: how many of its texts may be under way."""
+    """A source at the time of its adding. ``places``: the limit of its simultaneous loads."""
 
     load: Callable[[str], object] | None
     stream: StreamCode | None
@@ -85,34 +85,34 @@ class _Added:
 
 
 class ProgramSources:
-    """The sources of a program. Methods may be called from any thread."""
+    """The sources of a program. Any thread may call."""
 
     def __init__(self) -> None:
         self.known: tuple[Tool, ...] = ()
         """The tools of all sources that the program ever brought."""
         self.absent: dict[str, str] = {}
-        """By name why a tool of one is not there now."""
+        """Why a tool is missing, by its name."""
         self._added: dict[str, _Added] = {}
         self._lock = fork_safe_lock()
         self._take_in: Callable[[], None] | None = None
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of those that were added and not removed."""
+        """Return the ids of the present sources."""
         return frozenset(self._added)
 
     def twin(self) -> ProgramSources:
-        """The same sources for a copy of the workspace, which does not follow what comes and goes later."""
+        """Return the same sources for a copy of the workspace, which ignores later changes."""
         other = ProgramSources()
         other.known, other._added = self.known, dict(self._added)
         return other
 
     def serve(self, take_in: Callable[[], None]) -> None:
-        """Have ``take_in`` put in force what comes and goes later, or raise."""
+        """Let ``take_in`` put later changes in force, or raise."""
         self._take_in = take_in
 
     def add(self, source: ProgramSource) -> Callable[[], None]:
-        """As `WorkspaceSources.add`."""
+        """Add a source like `WorkspaceSources.add`."""
         source_id, made = _read(source)
         with self._lock:
             if source_id in self._added:
@@ -139,7 +139,7 @@ class ProgramSources:
                 self._take_in()
 
     def running(self, policy: Policy) -> dict[str, _Added]:
-        """Those that the policy has a row for, and their tools among those that are there."""
+        """Return the present sources with a row in the policy."""
         rows = {one.source_id for one in policy.sources if one.kind is SourceType.HOST}
         found = {name: one for name, one in self._added.items() if name in rows}
         there = {tool.name for one in found.values() for tool in one.tools}
@@ -152,23 +152,22 @@ class ProgramSources:
 
 
 class WorkspaceSources(SourceManager):
-    """The sources of a workspace, to which the program adds its own."""
+    """The sources of a workspace, with those of the program."""
 
     program: ProgramSources
     own_streams: tuple[tuple[Source, StreamCode], ...] = ()
 
     def add(self, source: BlockSource | StreamSource) -> Callable[[], None]:
-        """Add a source of the program; the answer removes it and may be called more than once.
+        """Add a source of the program; the result removes it, and may be called repeatedly.
 
-        It runs, and its tools are there, while the policy has ``[[sources]]`` with its id and ``type = "host"``.
-        Raises AlreadyRegistered for another source of that id or another tool of a name, RegistrationError for what is
-        no source or has tools with gaps, PolicyInvalid where the policy says of a tool what does not fit it; then
-        nothing has changed.
+        It runs, and its tools exist, while the policy has ``[[sources]]`` with its id and ``type = "host"``. Raises
+        AlreadyRegistered for another source of that id or another tool of a name, RegistrationError for an invalid
+        source or tools with gaps, PolicyInvalid if the policy's settings do not fit a tool; then nothing has changed.
         """
         return self.program.add(source)
 
     def follow_program(self, policy: Policy) -> tuple[Tool, ...]:
-        """Run those of the program that the policy has; their tools."""
+        """Run the program's sources that the policy has, and return their tools."""
         running, rows = self.program.running(policy), {one.source_id: one for one in policy.sources}
         self.own_streams = tuple((rows[name], one.stream) for name, one in running.items() if one.stream is not None)
         self.follow_own(OwnSource(rows[name], one.load, one.places) for name, one in running.items())
@@ -176,7 +175,7 @@ class WorkspaceSources(SourceManager):
 
 
 def _read(source: ProgramSource) -> tuple[str, _Added]:
-    """Id, tools and rules of a source, which is asked for them here. Raises RegistrationError."""
+    """Ask a source for its id, tools and rules. Raises RegistrationError."""
     load = source.load if isinstance(source, BlockSource) else None
     stream = source if isinstance(source, StreamSource) else None
     if load is None and stream is None:
@@ -189,11 +188,11 @@ def _read(source: ProgramSource) -> tuple[str, _Added]:
     for rule in rules:
         if not any(names_tool(rule.tool_name, tool.name, tool.major) for tool in tools):
             raise RegistrationError(f"source `{source_id}` has no tool `{rule.tool_name}`, which its rules name")
-    made = tuple(_bound(tool, source_id, rules) for tool in tools)
+    made = tuple(_bind(tool, source_id, rules) for tool in tools)
     return source_id, _Added(load, stream, made, threading.Semaphore(MOST_AT_WORK))
 
 
-def _bound(tool: Tool, source_id: str, rules: tuple[ToolRule, ...]) -> Tool:
+def _bind(tool: Tool, source_id: str, rules: tuple[ToolRule, ...]) -> Tool:
     if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RegistrationError(f"`{type(tool).__name__}` of source `{source_id}` is no tool")
     theirs = tuple(rule for rule in rules if names_tool(rule.tool_name, tool.name, tool.major))
@@ -211,20 +210,20 @@ Key = tuple[str, int]
 
 @frozen
 class LateTools:
-    """Tools that came and went since the start, for another process: a manifest of these, the keys of those."""
+    """The tools that came and went since the start, for another process: a manifest of those, keys of these."""
 
     manifest: bytes = b""
     withdrawn: frozenset[Key] = frozenset()
 
 
 class ProgramTools:
-    """The tools of a program, ``given`` at the start; `Workspace.tools`. Methods may be called from any thread."""
+    """The tools of a program, ``given`` at the start; `Workspace.tools`. Any thread may call."""
 
     def __init__(self, given: Iterable[Tool] = ()) -> None:
         self.known: tuple[Tool, ...] = tuple(given)
-        """All that the program ever brought, in that order."""
+        """All tools that the program ever brought, in order."""
         self.absent: dict[str, str] = {}
-        """By name why a tool that it brought is not there now."""
+        """Why a tool is missing, by its name."""
         self.late = LateTools()
         self._given = self.known
         self._withdrawn: frozenset[Key] = frozenset()
@@ -235,18 +234,18 @@ class ProgramTools:
 
     @property
     def there(self) -> tuple[Tool, ...]:
-        """Those that it has not withdrawn."""
+        """The tools that it has not withdrawn."""
         return tuple(tool for tool in self.known if _key(tool) not in self._withdrawn)
 
     def twin(self) -> ProgramTools:
-        """The same tools for a copy of the workspace, which does not follow what comes and goes later."""
+        """Return the same tools for a copy of the workspace, which ignores later changes."""
         other = ProgramTools(self.known)
         other._lose(self._withdrawn)
         return other
 
     @classmethod
     def of_late(cls, given: Iterable[Tool], late: LateTools) -> ProgramTools:
-        """The tools in another process, which is ``given`` the first of them and knows the others by definition."""
+        """Rebuild the tools in another process, which is ``given`` the first ones and gets the others by definition."""
         found = cls(given)
         if late.manifest:
             definitions, _ = read_definitions(json.loads(late.manifest))
@@ -267,7 +266,7 @@ class ProgramTools:
         self.late = LateTools(canonical_json(manifest_of(came)) if came else b"", withdrawn)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Tell ``listener`` when tools came or went, in the thread that did it; the answer ends that."""
+        """Call ``listener`` whenever tools come or go, in the acting thread; the result ends that."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -278,16 +277,15 @@ class ProgramTools:
         return end
 
     def serve(self, registry: ToolRegistry, take_in: Callable[[], None]) -> None:
-        """Register what comes later in ``registry``, once ``take_in`` has made it known to the policy, or raised."""
+        """Register later tools in ``registry``, after ``take_in`` has announced them to the policy, or raised."""
         self._registry, self._take_in = registry, take_in
 
     def add(self, tool: Tool) -> Callable[[], None]:
-        """Register a tool while the workspace is open; the answer withdraws it and may be called more than once.
+        """Register a tool while the workspace is open; the result withdraws it, and may be called repeatedly.
 
         Agents without ``tools`` do not see it before somebody edits the policy, as ``new_tools`` says. Raises
-        AlreadyRegistered where there is one of that name and major version or a server has one of that name,
-        RegistrationError for a declaration with gaps, PolicyInvalid where the policy says of it what does not fit it;
-        then nothing has changed.
+        AlreadyRegistered if its name and major version, or its name on a server, is taken, RegistrationError for a
+        declaration with gaps, PolicyInvalid if the policy's settings do not fit it; then nothing has changed.
         """
         if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(f"`{type(tool).__name__}` is no tool")
@@ -325,14 +323,14 @@ class ProgramTools:
 
 @frozen
 class Program:
-    """Tools and sources of the program that opens a workspace."""
+    """The tools and sources of the program that opens a workspace."""
 
     tools: ProgramTools
     sources: ProgramSources
 
     @classmethod
     def of(cls, tools: Iterable[Tool] = (), sources: Iterable[BlockSource | StreamSource] = ()) -> Program:
-        """Make it of the tools and sources of a start. Raises AlreadyRegistered, RegistrationError."""
+        """Build it from the tools and sources at the start. Raises AlreadyRegistered, RegistrationError."""
         made = cls(ProgramTools(tools), ProgramSources())
         for source in sources:
             made.sources.add(source)
@@ -344,7 +342,7 @@ class Program:
         return (*self.tools.known, *self.sources.known)
 
     def twin(self) -> Program:
-        """The same for a copy of the workspace, which does not follow what comes and goes later."""
+        """Return the same for a copy of the workspace, which ignores later changes."""
         return Program(self.tools.twin(), self.sources.twin())
 
 
@@ -353,4 +351,4 @@ def _key(tool: Tool) -> Key:
 
 
 def _nothing() -> None:
-    """Take in nothing: the workspace is being opened."""
+    """Take in nothing while the workspace opens."""

@@ -1,4 +1,4 @@
-"""Why an edit may not become the policy, beyond what the edit itself says. It changes nothing and decides no call."""
+"""Reasons that keep an edit from becoming the policy, beyond the checks of the edit itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gatewright.workspace.trust import TrustRecords
 
 
 def refuse_bad_pattern(edit: Edit) -> None:
-    """Every glob of a changed source is one. Raises EditRefused, as all of these."""
+    """Refuse a changed source with an invalid glob. Raises EditRefused, like all functions here."""
     for change in edit.changes:
         if isinstance(change, SourceChange) and change.after is not None:
             for rule in change.after.permission_rules:
@@ -35,7 +35,7 @@ def refuse_untrusted(
     records: TrustRecords,
     places: Callable[[Address], Place | None],
 ) -> None:
-    """No new source or root reaches outside the workspace without the operator's trust."""
+    """Refuse a new source or root outside the workspace without the operator's trust."""
     known = {(source.source_id, source.base_path) for source in before.sources}
     fresh = tuple(source for source in after.folder_sources if (source.source_id, source.base_path) not in known)
     found = base_problems(fresh, policy_path, records, places, trust=False)
@@ -46,10 +46,9 @@ def refuse_untrusted(
 
 
 def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edit) -> None:
-    """What decides what all else may name is read with all of that as it would be saved.
+    """Refuse an edit of nameable things after which the saved policy would not load.
 
-    Those are catalogs, settings of tools, compositions, and whom messages may go to or which tools the workspace has
-    no more.
+    These are catalogs, settings of tools, compositions, recipients of messages, and the tools that the workspace loses.
     """
     taken = before.provides - after.provides or before.endpoints != after.endpoints
     taken = taken or before.compositions is not after.compositions
@@ -66,7 +65,7 @@ def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edi
 
 
 def refuse_unreadable(edit: Edit) -> None:
-    """What is new at an agent could be loaded again: its rules, its capabilities. Only what changed is looked at."""
+    """Refuse new rules and capabilities of an agent that could not be loaded again; look only at changes."""
     for change in edit.changes:
         if not isinstance(change, AgentChange) or change.after is None:
             continue
@@ -75,7 +74,7 @@ def refuse_unreadable(edit: Edit) -> None:
 
 
 def refuse_faulty(faults: tuple[Fault, ...]) -> None:
-    """What is new of the rules, the defaults and the workspace could be loaded again."""
+    """Refuse new rules, defaults and workspace settings that could not be loaded again."""
     if faults:
         path, message = faults[0]
         inside = ".".join(map(str, path[3:] if path[:2] == ("policy", "rules") else path))
@@ -83,7 +82,7 @@ def refuse_faulty(faults: tuple[Fault, ...]) -> None:
 
 
 def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tuple[ToolFacts, ...]]) -> None:
-    """What an agent must call stays visible; ``facts`` are those of all tools under ``after``, asked for if needed."""
+    """Refuse to hide a tool that an agent must call; ``facts`` returns those of all tools, called only if needed."""
     changed = change_set(edit)
     everybody = changed.everything or bool(changed.sources)
     agents = [
@@ -101,11 +100,11 @@ def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tup
 
 
 def refuse_orphaned_rule(before: Policy, after: Policy) -> None:
-    """A policy rule, or an endpoint, for an agent that is not there could not be loaded again."""
+    """Refuse a policy rule or an endpoint for a missing agent, which could not be loaded again."""
     if after.rules is before.rules and after.agents.keys() >= before.agents.keys():
         return
     for rule in after.rules:
         if missing := set(rule.agents or ()) - after.agents.keys():
-            raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which is not there")
+            raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which does not exist")
     if missing := after.endpoints.agents - after.agents.keys():
         raise EditRefused(f"`[workspace] endpoints` names agent `{min(missing)}`: take it out there first")

@@ -1,6 +1,6 @@
-"""Recorded calls decided again by two policies: what a change would have meant for what agents did lately.
+"""Recorded calls decided again by two policies: the effect of a change on agents' recent work.
 
-Each call is decided without effect and without the calls before it in its session, so its limits there do not count.
+Each decision is free of effects and ignores the earlier calls of its session, so limits there do not count.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from gatewright.workspace.workspace import Workspace
 
 NEWEST = 2_000
-"""So many calls are decided again."""
+"""Limit of calls to decide again."""
 MOST = 200
-"""So many that differ are told; more are counted."""
+"""Limit of differing calls to report; the rest is counted."""
 MOST_OF_RULE, NEWEST_OF_RULE = 50, 20_000
-"""So many calls that a rule is about are decided again, of so many that are looked at."""
+"""Limits for one rule: calls to decide again, and calls to look at."""
 _ROWS_A_CALL = 5
 _A_PIECE = 20
 _AT_ONCE = 500
@@ -38,9 +38,9 @@ _AT_ONCE = 500
 
 @frozen
 class ReplayedCall:
-    """A recorded call with its verdict by one policy and by another. ``reason``: of the second decision.
+    """A recorded call with its verdicts by two policies. ``reason``: of the second decision.
 
-    ``lacks``: what of its arguments the log does not have, so that it may differ.
+    ``lacks``: arguments that the log lacks, so that the verdict may differ.
     """
 
     call: LoggedCall
@@ -51,13 +51,13 @@ class ReplayedCall:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the policies decide it differently."""
+        """True if the policies decide it differently."""
         return self.before is not self.after
 
 
 @frozen
 class Replay:
-    """Calls, newest first; ``differing``: how many differ in all; ``looked_at``: how many of the newest were read."""
+    """Calls, newest first; ``differing``: the number of all that differ; ``looked_at``: of the newest ones read."""
 
     calls: tuple[ReplayedCall, ...]
     differing: int
@@ -65,10 +65,10 @@ class Replay:
 
 
 def replay(workspace: Workspace, before: Policy, after: Policy) -> Generator[int, None, Replay]:
-    """Decide the newest recorded calls by both policies, for those that differ; yields how many are decided after
-    every few.
+    """Decide the newest recorded calls by both policies, and return those that differ; yield the count after every few
+    decisions.
 
-    Reads the log, so not for the GUI thread. Raises AuditUnavailable, PolicyInvalid.
+    Reads the log, so keep it off the GUI thread. Raises AuditUnavailable, PolicyInvalid.
     """
     found: list[ReplayedCall] = []
     differing = decided = 0
@@ -95,10 +95,10 @@ def replay(workspace: Workspace, before: Policy, after: Policy) -> Generator[int
 
 
 def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Replay:
-    """Decide the newest recorded calls that a policy rule is about without it and with it.
+    """Decide the newest recorded calls that concern a policy rule, without it and with it.
 
-    ``index``: the rule that it takes the place of; None: it is a new one. Reads the log, so not for the GUI thread.
-    Raises EditRefused for a rule that could not be written, AuditUnavailable.
+    ``index``: the rule that it replaces; None: it is new. Reads the log, so keep it off the GUI thread. Raises
+    EditRefused for an impossible rule, AuditUnavailable.
     """
     tools = None if rule.tools is None else {split_name(name)[0] for name in rule.tools}
     with closing(AuditIndex(workspace.state_folder)) as log:
@@ -132,7 +132,7 @@ def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Re
 
 
 def sent_of(rows: Sequence[AuditRow]) -> dict[str, Any]:
-    """What the log keeps of what was sent with a call; empty where it has none of the arguments."""
+    """Return the logged values of a call; empty if the log has none of the arguments."""
     for row in rows:
         if row.kind == RowKind.TOOL_INVOKED:
             try:
@@ -145,7 +145,7 @@ def sent_of(rows: Sequence[AuditRow]) -> dict[str, Any]:
 
 
 def lacks_of(sent: Mapping[str, Any]) -> str:
-    """What of the arguments is missing in the log; empty: nothing."""
+    """Describe the arguments that the log lacks; empty if complete."""
     scrubbed, cut = sent.get("scrubbed"), sent.get("cut")
     parts = [f"{plural(scrubbed, 'secret')} taken out"] if isinstance(scrubbed, int) and scrubbed else []
     return "; ".join((*parts, *(map(str, cast("list[object]", cut)) if isinstance(cut, list) else ())))
@@ -160,5 +160,5 @@ def _newest(index: AuditIndex) -> Iterator[LoggedCall]:
 def _decide(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision | None:
     try:
         return workspace.decide(call.agent, call.tool, sent.get("arguments", {}))
-    except GatewrightError:  # a policy that has no such agent any more, or not yet
+    except GatewrightError:  # a policy may lack the agent
         return None

@@ -1,9 +1,9 @@
-"""A disposable copy of a workspace, to run calls in.
+"""A disposable copy of a workspace for trying calls.
 
-The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks and
-notes as they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.
-Its files bear the names that they have in the original (`Ground`), so paths, labels and decisions are the same.
-The process that made it holds a lock on its folder; where nobody does, its process died and any other may remove it.
+The copy has the edited policy, the folders of its sources and roots, the manifests of its catalogs, the present blocks
+and notes, and its own state and key folder: standing approvals, counts and the log stay behind. Its files have the
+names of the original (`Ground`), so paths, labels and decisions are the same. Its maker holds a lock on its folder;
+without a lock the maker has died, and any process may remove it.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _TRIES = 5
 
 
 class Original(Protocol):
-    """What a copy asks of a workspace."""
+    """The parts of a workspace that a copy needs."""
 
     policy_path: Path
     folder: Path
 
     @property
     def state_folder(self) -> Path:
-        """Where its blocks are."""
+        """The folder of its blocks."""
         ...
 
     @property
     def key_folder(self) -> Path:
-        """The folder that holds the keys of these."""
+        """The folder of their keys."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class Original(Protocol):
 
     @property
     def sources(self) -> SourceManager:
-        """What its blocks may be texts of."""
+        """The sources behind its blocks."""
         ...
 
     def close(self) -> None:
@@ -72,10 +72,10 @@ Opened = TypeVar("Opened", bound=Original)
 
 
 class Sandbox(Generic[Opened]):
-    """A copy in a temporary folder until ``close``; ``copied`` says what became of it, ``workspace`` is the copy.
+    """A copy in a temporary folder until ``close``; ``copied`` is the result of copying, ``workspace`` the copy.
 
-    ``files``: what else the policy names, by relative path, as it was when the policy was read. ``left_out``: folders
-    that are never copied (state and keys). ``watch``: told of the progress, may stop the copy.
+    ``files``: other files that the policy names, by relative path, as of the reading. ``left_out``: folders that are
+    never copied (state and keys). ``watch``: follows the progress, and may stop the copy.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Sandbox(Generic[Opened]):
             run = FolderCopy(Path(original), self.folder, real, {STATE_FOLDER}, watch)
             self.copied: Copied = run.copy(bases)
             copy = self.folder / origin.policy_path.name
-            copy.unlink(missing_ok=True)  # copied with a base, perhaps as a link
+            copy.unlink(missing_ok=True)  # a base may have brought it, perhaps as a link
             copy.write_bytes(text.encode("utf-8"))
             for name, content in files.items():
                 place_file(self.folder, name, content)
@@ -117,11 +117,11 @@ class Sandbox(Generic[Opened]):
             raise
 
     def hand_memory_to(self, other: Original) -> None:
-        """Give its blocks and notes to a workspace that was opened on its folder. Raises WorkspaceError."""
+        """Give its blocks and notes to a workspace opened on its folder. Raises WorkspaceError."""
         _copy_memory(self.workspace, other, self._run)
 
     def close(self) -> None:
-        """Throw the copy away."""
+        """Delete the copy."""
         self.workspace.close()
         self._remove()
 
@@ -131,7 +131,7 @@ class Sandbox(Generic[Opened]):
 
 
 def remove_dead_copies(state: Path) -> None:
-    """Remove the copies of processes that died, among temporary files and beside the state of a workspace."""
+    """Remove the copies of dead processes, among temporary files and beside a workspace's state."""
     for place in (Path(tempfile.gettempdir()), state):
         for folder in sorted(place.glob(f"{_PREFIX}*")):
             held = _lock(folder)
@@ -141,7 +141,7 @@ def remove_dead_copies(state: Path) -> None:
 
 
 def _copy_memory(origin: Original, copy: Original, run: FolderCopy) -> None:
-    """The blocks and notes as they are now; blocks of files under the labels that these have there."""
+    """Copy the present blocks and notes; blocks of files get their labels in the copy."""
     store = origin.state_folder / BLOCKS
     run.spend(_size(store) + _size(store.with_name(f"{BLOCKS}-wal")))
 
@@ -167,7 +167,7 @@ def _size(path: Path) -> int:
 
 
 def _holder(state: Path, folder: Path) -> tuple[Path, int]:
-    """A new folder for a copy and its lock: beside the state where only there files can be cloned, else temporary."""
+    """Make a folder for a copy, with its lock: beside the state if only there files can be cloned, else temporary."""
     temporary = Path(tempfile.gettempdir())
     with suppress(OSError):
         if state.is_dir() and not _clones_into(folder, temporary) and _clones_into(folder, state):
@@ -176,7 +176,7 @@ def _holder(state: Path, folder: Path) -> tuple[Path, int]:
 
 
 def _new_holder(place: Path) -> tuple[Path, int]:
-    for _ in range(_TRIES):  # another process may take a folder for a dead one's before it is locked
+    for _ in range(_TRIES):  # before the lock, another process may mistake the folder for a dead one's
         made = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=place)))
         held = _lock(made)
         if held is not None:
@@ -185,7 +185,7 @@ def _new_holder(place: Path) -> tuple[Path, int]:
 
 
 def _lock(folder: Path) -> int | None:
-    """The lock of a copy's folder, an open descriptor; None where another holds it, or it is none of ours."""
+    """Lock a copy's folder and return the descriptor; None if another holds it, or it is not ours."""
     try:
         descriptor = os.open(folder, FOLDER)
     except OSError:
@@ -202,7 +202,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def _clones_into(folder: Path, target: Path) -> bool:
-    """Whether a file of ``folder`` can be cloned into ``target``: tried only where both are on one file system."""
+    """Tell whether a file of ``folder`` can be cloned into ``target``; try it only on one file system."""
     if folder.stat().st_dev != target.stat().st_dev:
         return False
     with tempfile.TemporaryFile(dir=target) as one, tempfile.TemporaryFile(dir=target) as other:
@@ -212,7 +212,7 @@ def _clones_into(folder: Path, target: Path) -> bool:
 
 
 def _remove_all(folder: Path) -> None:
-    """Remove a folder whatever modes the copies in it have."""
+    """Remove a folder with copies of any mode."""
     for here, names, _ in os.walk(folder):
         for name in names:
             path = Path(here) / name

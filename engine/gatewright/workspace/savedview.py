@@ -1,4 +1,4 @@
-"""What the models saw by the policy as it was last saved, beside what they see now. It reads and writes no file."""
+"""The models' views under the last saved policy, for comparison with the present ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class SavedViews:
-    """Views made from a saved policy over the tools as they are now; kept until either is another one.
+    """Views of the saved policy over the present tools, kept until either changes.
 
-    What the edits since then do not concern is shared with the policy in force, so that a view costs what differs.
+    They share the parts that later edits leave alone with the policy in force, so that a view costs only its
+    differences.
     """
 
     def __init__(self) -> None:
@@ -27,10 +28,10 @@ class SavedViews:
         self._views: dict[str, AgentView] = {}
 
     def view(self, gate: Gate, saved: Policy, agent_id: str) -> AgentView | None:
-        """The view of an agent by the saved policy; None where it has no such agent.
+        """Return an agent's view under the saved policy; None if it lacks the agent.
 
-        Where catalogs or roots were changed since, the tools of then are not there any more, and those of now stand in
-        for them; see `remark`.
+        If catalogs or roots changed since, their former tools are gone, and the present ones replace them; see
+        `remark`.
         """
         now = gate.snapshot()
         with self._lock:
@@ -51,7 +52,7 @@ class SavedViews:
 
     @staticmethod
     def remark(gate: Gate, saved: Policy) -> str:
-        """What has to be known to compare a saved view with the present one; empty where nothing has."""
+        """Explain a limit of comparing a saved view with the present one; empty without any."""
         parts = _offers(saved, gate.snapshot().policy)
         return f"{' and '.join(parts)} changed since the last save: both sides have the tools of now" if parts else ""
 
@@ -60,5 +61,5 @@ _OFFERS = ("catalogs", "roots", "shell")
 
 
 def _offers(one: Policy, other: Policy) -> list[str]:
-    """In which of the parts that say where tools come from two policies differ."""
+    """List the parts that supply tools in which two policies differ."""
     return [part for part in _OFFERS if getattr(one, part) != getattr(other, part)]

@@ -1,8 +1,8 @@
-"""The MCP servers of a workspace: what starts and stops them, and what calls their tools.
+"""The MCP servers of a workspace: their start, their stop, and the calls of their tools.
 
-Nothing starts by itself: a server is started by the operator, or by the first allowed call of one of its tools, and
-never before its exact definition was trusted. A process is started in a room; agents for whom another confinement
-holds are served by another process, and one that holds no more is ended at once.
+The operator starts a server, or the first allowed call of one of its tools does, and never before somebody trusted its
+exact definition. A process starts in a room; another process serves the agents with another confinement, and a process
+whose confinement is outdated ends at once.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from gatewright.workspace.commandfiles import shim_fault
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
 PASSED_ON = ("PATH", "HOME", "LANG")
-"""The environment variables that every server gets; all others must be named by its catalog."""
+"""Environment variables for every server; its catalog must name all others."""
 _UNREACHABLE = "the server of this tool cannot be reached now; try again later or go on without it"
-_UNCONFINED = "what this tool may reach cannot be held here, so it is not started; go on without it"
-_CHANGED = "what it may reach was changed"
+_UNCONFINED = "the limits of this tool cannot be enforced here, so it does not start; go on without it"
+_CHANGED = "its confinement changed"
 
 _Key = tuple[object, ...]
 _Made = tuple[str, _Key, Confinement | None]
-"""A catalog by its id, what starts it, and what holds for its process."""
+"""A catalog's id, its definition, and the confinement of its process."""
 INSTALLED = "/run/gatewright/server"
-"""The path in a room of a package that we installed: the state folder, in which it lies, is hidden there."""
+"""Path in a room of a package that we installed, since its state folder is hidden there."""
 _PROMINENCE = (
     ServerStatus.RUNNING,
     ServerStatus.STARTING,
@@ -55,13 +55,13 @@ _log = logging.getLogger(__name__)
 
 
 class Servers:
-    """The servers of the catalogs of one workspace, by the ids of these; any thread and any loop may use it.
+    """The servers of one workspace's catalogs, by catalog id; any thread and any loop may use it.
 
-    What is said of no agent is for a process that is there, else for one that gets the places and no host.
-    ``catalogs`` are those of the policy as it is now, ``pin`` says what was accepted of one, ``trusts`` whether its
-    definition was trusted, ``record`` keeps what a server lists, so that what is not accepted is held. ``state``: the
-    state folder, below which packages of servers are installed. ``confinement`` says what holds for the process of a
-    catalog that serves an agent (empty: none), ``agents`` which there are, ``confiner`` has it hold.
+    A request without an agent goes to a running process, else to one with the places and without a host. ``catalogs``
+    returns those of the present policy, ``pin`` the accepted tools of one, ``trusts`` judges its definition, ``record``
+    stores a server's listing, so that unaccepted tools are held. ``state``: the state folder, below which packages of
+    servers are installed. ``confinement`` returns that of a catalog's process for an agent (empty: none), ``agents``
+    the existing agents, ``confiner`` enforces it.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Servers:
 
     @property
     def states(self) -> Mapping[str, ServerState]:
-        """Where each server is in its life, in the order of the policy."""
+        """Return the state of each server, in the order of the policy."""
         return {catalog.catalog_id: self._state(catalog) for catalog in self._of_servers()}
 
     def stderr(self, catalog_id: str) -> str:
-        """The end of what a server wrote on its standard error, as text that can be shown."""
+        """Return the end of a server's standard error, as printable text."""
         return "".join(server.stderr for server in self._of(catalog_id).values())
 
     def subscribe(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher``, in a thread of ours, whenever a state changes; what is returned ends that."""
+        """Call ``watcher``, in a thread of ours, whenever a state changes; the result ends that."""
         with self._lock:
             self._watchers = (*self._watchers, watcher)
 
@@ -112,30 +112,29 @@ class Servers:
         return leave
 
     def lend(self, catalog_id: str, values: Mapping[str, str]) -> None:
-        """Values for variables that a catalog names, such as a client's file has them, kept in memory alone.
+        """Set values for variables of a catalog, such as those of a client's file, in memory only.
 
-        They come before the environment, and go to the server as the policy defines it now and to no other.
+        They precede the environment, and go only to the server as the policy defines it now.
         """
         catalog = self._catalog(catalog_id)
         self._lent[catalog_id, _key_of(catalog)] = dict(values)
 
     def variables(self, catalog: Catalog) -> dict[str, str]:
-        """The variables that a catalog names, with the values that they have now. Raises ServerFailed."""
+        """Return a catalog's variables with their present values. Raises ServerFailed."""
         lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         return {name: _variable(name, lent) for name in catalog.env}
 
     def headers(self, catalog: Catalog) -> dict[str, str]:
-        """The headers of a catalog, with the values that they have now. Raises ServerFailed."""
+        """Return a catalog's headers with their present values. Raises ServerFailed."""
         lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         return {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
 
     async def install(
         self, catalog_id: str, *, scripts: bool = False, tell: Callable[[str], None] = lambda _: None
     ) -> Installed | None:
-        """Install the package that the command of a catalog names, unless it is there; None where it names none.
+        """Install the package that a catalog's command names, unless it exists; None if it names none.
 
-        ``scripts``: its install scripts may run; ``tell`` is told, in a thread of ours, what goes on. Raises
-        ServerFailed.
+        ``scripts``: its install scripts may run; ``tell`` gets the progress, in a thread of ours. Raises ServerFailed.
         """
         return await self._install(self._catalog(catalog_id), tell, scripts=scripts)
 
@@ -144,14 +143,14 @@ class Servers:
         await self._server(self._key(catalog_id)).start()
 
     async def stop(self, catalog_id: str) -> None:
-        """Stop a server, if it runs: nothing of its processes is left. The next allowed call starts it again."""
+        """Stop a running server with all its processes. The next allowed call starts it again."""
         for server in self._of(catalog_id).values():
             await server.stop()
 
     async def restart(self, catalog_id: str, *, scripts: bool = False) -> None:
-        """Stop a server and start it, whatever failed before. Raises ServerFailed.
+        """Stop a server and start it, despite earlier failures. Raises ServerFailed.
 
-        ``scripts``: its package is installed anew where install scripts were left out, and they run.
+        ``scripts``: install its package again if install scripts were omitted, and run them.
         """
         await self.stop(catalog_id)
         if scripts:
@@ -162,8 +161,8 @@ class Servers:
             self._with_scripts.discard(catalog_id)
 
     def left_out_scripts(self, catalog_id: str) -> tuple[str, ...]:
-        """The packages whose install scripts somebody has to decide about: they did not run, and the server was
-        installed a moment ago, or failed.
+        """List the packages with omitted install scripts that await a decision: the server was just installed, or
+        failed.
         """
         catalog = self._catalog(catalog_id)
         key = catalog_id, _key_of(catalog)
@@ -174,7 +173,7 @@ class Servers:
         return installed.scripts if installed.is_new or has_failed else ()
 
     async def list(self, catalog_id: str, agent_id: str = "") -> Listing:
-        """What a server says of itself and its tools now; it is started where it does not run. Raises ServerFailed."""
+        """Ask a server for its description and tools; start it if necessary. Raises ServerFailed."""
         key = self._key(catalog_id, agent_id)
         said = await self._server(key).list()
         held = self._lists.get(key)
@@ -189,19 +188,19 @@ class Servers:
         return listing
 
     async def refresh(self, catalog_id: str) -> Pin:
-        """Ask a server what it lists now, and hold what of it was not accepted, in the policy in force too.
+        """Ask a server for its present list, and hold the ones that nobody accepted, in the policy in force too.
 
-        Raises ServerFailed, WorkspaceError where the pin cannot be written, PolicyInvalid for a policy that could not
-        be loaded then.
+        Raises ServerFailed, WorkspaceError if the pin cannot be written, PolicyInvalid if the policy could not be
+        loaded with it.
         """
         return await in_own_thread(self._record, catalog_id, await self.list(catalog_id))
 
     async def run(
         self, catalog_id: str, name: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
     ) -> dict[str, JsonValue]:
-        """Execute a tool for the gate: its whole `CallToolResult`. Raises ToolFailure.
+        """Execute a tool for the gate and return the whole `CallToolResult`. Raises ToolFailure.
 
-        It is not called where its server lists it otherwise than it was accepted, or not any more.
+        Refuses a tool whose present listing differs from the accepted one.
         """
         try:
             listing, catalog = await self.list(catalog_id, context.agent_id), self._catalog(catalog_id)
@@ -223,9 +222,9 @@ class Servers:
         return checked_answer(answer)
 
     def follow(self) -> None:
-        """Begin to stop the servers whose catalogs the policy does not have any more, or defines otherwise.
+        """Begin to stop the servers whose catalogs the policy has dropped or redefined.
 
-        A process for which something else holds now is killed before this returns, and starts anew with the next call.
+        It kills a process with an outdated confinement before it returns; the next call starts a new one.
         """
         keys = {catalog.catalog_id: _key_of(catalog) for catalog in self._of_servers()}
         for key, server in self._take_out(lambda made: keys.get(made[0]) == made[1] and self._holds(made)).items():
@@ -237,19 +236,17 @@ class Servers:
                 with self._lock:
                     self._changed.add(key[0])
                     self._ended |= {key[0]: _CHANGED} if key[0] in keys else {}
-                _log.warning(
-                    "the server of catalog `%s` was ended: %s; it starts anew when it is called", key[0], _CHANGED
-                )
+                _log.warning("ended the server of catalog `%s`: %s; the next call starts it anew", key[0], _CHANGED)
             server.begin_stop()
 
     def take_ended(self) -> Mapping[str, str]:
-        """The servers that `follow` ended since this was asked last, by their catalogs in the policy, and why."""
+        """Return the servers that `follow` ended since the last call, by catalog, with the reason."""
         with self._lock:
             ended, self._ended = self._ended, {}
         return ended
 
     def close(self) -> None:
-        """Stop all of them; it waits for a few seconds at most."""
+        """Stop all servers; wait a few seconds at most."""
         gone = self._take_out(lambda _: False).values()
         for server in gone:
             server.begin_stop()
@@ -266,12 +263,12 @@ class Servers:
         return ServerState(reason=_CHANGED if catalog.catalog_id in self._changed else "")
 
     def _of(self, catalog_id: str) -> dict[_Made, McpServer]:
-        """The servers of a catalog, one for each confinement."""
+        """Return the servers of a catalog, one for each confinement."""
         with self._lock:
             return {key: server for key, server in self._made.items() if key[0] == catalog_id}
 
     def _holds(self, made: _Made) -> bool:
-        """Tell whether the confinement of a server is still that of somebody."""
+        """Tell whether a server's confinement is still in use."""
         catalog_id, _, confinement = made
         return any(self._confinement(agent_id, catalog_id) == confinement for agent_id in ("", *self._agents()))
 
@@ -285,7 +282,7 @@ class Servers:
         return found
 
     def _key(self, catalog_id: str, agent_id: str = "") -> _Made:
-        """The server for an agent as the policy has it now; for none one that runs. Raises ServerFailed."""
+        """Return the key of an agent's server now; without an agent, of a running one. Raises ServerFailed."""
         own = _key_of(self._catalog(catalog_id))
         if not agent_id:
             for key, server in self._of(catalog_id).items():
@@ -299,7 +296,7 @@ class Servers:
             raise ServerFailed(str(error)) from None
 
     def _server(self, key: _Made) -> McpServer:
-        """The server of that key. Raises ServerFailed where its catalog is not there any more."""
+        """Return the server of that key. Raises ServerFailed if its catalog is gone."""
         catalog = self._catalog(key[0])
         with self._lock:
             self._changed.discard(key[0])
@@ -313,7 +310,7 @@ class Servers:
     async def _target(
         self, key: _Made, catalog: Catalog, server: McpServer
     ) -> AsyncGenerator[Command | Confined | Endpoint]:
-        """The target that is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
+        """Open the target to start or reach for a catalog, for the length of the context. Raises ServerFailed."""
         server.advice = ""
         if not self._trusts(catalog):
             raise ServerFailed(*NOT_TRUSTED)
@@ -355,7 +352,7 @@ class Servers:
     async def _install(
         self, catalog: Catalog, tell: Callable[[str], None], *, scripts: bool = False
     ) -> Installed | None:
-        """The package of a catalog: the version that it names, else the one of its pin, else the newest."""
+        """Install a catalog's package in the version that it names, else that of its pin, else the newest."""
         if not self._trusts(catalog):
             raise ServerFailed(*NOT_TRUSTED)
         package = None if catalog.command is None else read_runner(catalog.command, catalog.args)
@@ -389,7 +386,7 @@ class Servers:
 
 
 def _key_of(catalog: Catalog) -> _Key:
-    """What a connection depends on."""
+    """Return the values that a connection depends on."""
     how = (catalog.command, catalog.args, catalog.env, catalog.cwd)
     return (*how, catalog.url, tuple(sorted(catalog.headers_env.items())))
 

@@ -1,4 +1,4 @@
-"""What an export for a team has besides the policy: how to start, who may do what, and a manifest of hashes."""
+"""The extras of an export for a team: a start script, a table of rights, and a manifest of hashes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ What stands under *some ask* depends on the file, or on values of the call. What
 
 
 class _Manifest(BaseModel):
-    """``export.json``: who wrote it, the SHA-256 of each file, the folders whose content is not its own."""
+    """``export.json``: its writer, the SHA-256 of each file, and the folders with contents outside the export."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -80,7 +80,7 @@ class _Manifest(BaseModel):
 
 
 def team_texts(policy: Policy, rights: Rights) -> dict[str, str]:
-    """File name to text of what a team gets besides the policy; ``rights``: those of an agent on each tool."""
+    """Return texts by file name for the team, besides the policy; ``rights``: an agent's rights on each tool."""
     readme = _README.format(
         name=policy.name or "A policy for agents",
         description=f"{policy.description}. " if policy.description else "",
@@ -93,7 +93,7 @@ def team_texts(policy: Policy, rights: Rights) -> dict[str, str]:
 
 
 def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) -> tuple[Path, str]:
-    """Write the manifest of ``files`` into ``folder``; its path, and the digest of itself. Raises WorkspaceError."""
+    """Write the manifest of ``files`` into ``folder``; return its path and its digest. Raises WorkspaceError."""
     try:
         hashes = {file.relative_to(folder).as_posix(): _hash(file) for file in files}
         said = _Manifest(gatewright=version("gatewright"), files=hashes, folders=sorted(set(folders)))
@@ -105,15 +105,15 @@ def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) 
 
 
 def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
-    """The digest of the manifest, how many files it names, and every difference between it and what is there.
+    """Return the manifest's digest, the number of its files, and every difference to the files on disk.
 
-    What lies in the folders of the sources is not part of an export, nor is a state folder whose log is proved with the
-    keys of this user; any other was added. Raises WorkspaceError when there is no manifest that can be read.
+    The contents of source folders do not count, nor does a state folder with a log proved by this user's keys; any
+    other state folder counts as added. Raises WorkspaceError without a readable manifest.
     """
     try:
         content = content_of(folder / MANIFEST)
         said = _Manifest.model_validate_json(content)
-        problems = [*_changed(folder, said), *_added(folder, said)]
+        problems = [*_changes(folder, said), *_additions(folder, said)]
     except OSError as error:
         raise WorkspaceError(f"cannot read `{error.filename or folder}`: {error.strerror or error}") from None
     except ValidationError:
@@ -121,7 +121,7 @@ def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
     return hashlib.sha256(content).hexdigest(), len(said.files), tuple(problems)
 
 
-def _changed(folder: Path, said: _Manifest) -> Iterator[str]:
+def _changes(folder: Path, said: _Manifest) -> Iterator[str]:
     for name, wanted in sorted(said.files.items()):
         path = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -134,7 +134,7 @@ def _changed(folder: Path, said: _Manifest) -> Iterator[str]:
             yield f"{shown(name)} was changed"
 
 
-def _added(folder: Path, said: _Manifest) -> Iterator[str]:
+def _additions(folder: Path, said: _Manifest) -> Iterator[str]:
     foreign = {folder / name for name in said.folders} - {folder}
     state = folder / STATE_FOLDER
     if os.path.lexists(state):
@@ -158,7 +158,7 @@ def _added(folder: Path, said: _Manifest) -> Iterator[str]:
 
 
 def _is_own(state: Path) -> bool:
-    """Whether the log that lies there is proved with the keys of this user, as it is once the export was used here."""
+    """Tell whether this user's keys prove the log there, as they do once the export was used here."""
     if state.is_symlink() or not state.is_dir():
         return False
     report = AuditLog(state, key_folder()).verify()
@@ -182,7 +182,7 @@ def _rights(policy: Policy, rights: Rights) -> Iterator[str]:
 
 
 def _row(right: ToolRight) -> str:
-    """The operations of a tool that the agent sees, in three columns; empty for a tool that it does not see."""
+    """Return the operations of a visible tool in three columns; empty for a hidden tool."""
     columns: tuple[list[str], ...] = ([], [], [])
     for one in right.operations:
         if not one.is_hidden:

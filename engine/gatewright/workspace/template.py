@@ -1,4 +1,4 @@
-"""New workspaces from bundled templates. It overwrites nothing."""
+"""New workspaces from bundled templates, beside existing files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ SCHEMA_NAME = "policy.schema.json"
 
 
 def template_names() -> tuple[str, ...]:
-    """The templates that ``create_workspace`` knows: the demo, an empty policy, then whole examples."""
+    """List the templates of ``create_workspace``: the demo, an empty policy, then full examples."""
     return ("demo", "empty", *example_names())
 
 
 def example_names() -> tuple[str, ...]:
-    """The bundled examples, workspaces for a common kind of agent each."""
+    """List the bundled examples, each a workspace for a common kind of agent."""
     return tuple(sorted(path.name for path in (files("gatewright_resources") / "examples").iterdir() if path.is_dir()))
 
 
 def create_workspace(folder: Path, template: str) -> Path:
-    """Write the template into ``folder`` (made when missing); the path of its policy. Raises WorkspaceError."""
+    """Write the template into ``folder`` (made if missing) and return its policy's path. Raises WorkspaceError."""
     policy_path = folder / POLICY_NAME
     try:
         if policy_path.exists():
@@ -71,7 +71,7 @@ def name_schema(policy_path: Path) -> None:
 
 
 def _copy_whole(origin: Path, folder: Path) -> None:
-    """Copy a template, the policy last; a copy that fails leaves nothing of itself behind. Raises OSError."""
+    """Copy a template, the policy last; remove a failed copy. Raises OSError."""
     made: list[Path] = []
     try:
         _make_folder(folder, made)
@@ -91,7 +91,7 @@ def _copy_whole(origin: Path, folder: Path) -> None:
 
 
 def _fill_memory(state: Path, keys: Path) -> None:
-    """Blocks, archive, conversations and notes of the demo, where the state folder has no memory yet."""
+    """Fill the demo's blocks, archive, conversations and notes, unless the state folder has memory."""
     from gatewright.blocks.schemajson import schema_from_json
     from gatewright.memory.agentblocks import owner_of
     from gatewright.memory.archive import Archive, Conversations
@@ -142,6 +142,6 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
 
 
 def write_demo(folder: Path) -> Path:
-    """The demo workspace in ``folder``: written at first, left as it is when it is there already."""
+    """Return the demo workspace in ``folder``; write it the first time, then leave it alone."""
     policy_path = folder / POLICY_NAME
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")

@@ -1,6 +1,6 @@
-"""The tokens that HTTP clients of the gateway show: who they speak for. Of a token itself only its hash is kept.
+"""The tokens of the gateway's HTTP clients, each with its agent and user. The file has only the hash of a token.
 
-They lie in the key folder, outside the workspace: who can write the policy's folder can make none.
+They lie in the key folder, outside the workspace, so that write access to the policy's folder creates no token.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MOST_BYTES = 1 << 22
 MOST_TOKENS = 1_000
 
 
-@dataclass(frozen=True, slots=True)  # pydantic makes these, and knows no `frozen`
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
 class Token:
-    """Whom a bearer of the token speaks for, under which policy. ``digest``: SHA-256 of the token, in hexadecimal.
+    """The agent, user and policy of a token's bearer. ``digest``: SHA-256 of the token, in hexadecimal.
 
-    ``elicit``: what asks is asked of the user of the client, where the client can do that, and not of the operator.
-    ``made_wall_s``: seconds since 1970.
+    ``elicit``: questions go to the client's user if the client can ask, and not to the operator. ``made_wall_s``:
+    seconds since 1970.
     """
 
     token_id: str
@@ -47,7 +47,7 @@ class Token:
 
     @property
     def made(self) -> str:
-        """When it was made, in words for people and scripts."""
+        """Its time of creation, for people and scripts."""
         return iso_utc(self.made_wall_s)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -65,7 +65,7 @@ _TOKENS = TypeAdapter(tuple[Token, ...])
 
 
 class TokenBook:
-    """The tokens of one policy file. Methods raise WorkspaceError where the key folder cannot be used."""
+    """The tokens of one policy file. Methods raise WorkspaceError for an unusable key folder."""
 
     def __init__(self, key_folder: Path, policy_path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -74,38 +74,38 @@ class TokenBook:
         self._seen: tuple[object, tuple[Token, ...]] | None = None
 
     def add(self, agent_id: str, *, user_id: str | None = None, elicit: bool = False) -> tuple[Token, str]:
-        """Make a token. The second is the token itself, which is told here and nowhere else."""
+        """Make a token. The second value is the token itself, available only here."""
         secret = f"gw_{secrets.token_urlsafe(32)}"
         made = Token(new_id("token"), self._policy, agent_id, user_id, elicit, self._clock.wall_s(), _digest(secret))
 
-        def added(before: tuple[Token, ...]) -> tuple[Token, ...]:
+        def add_token(before: tuple[Token, ...]) -> tuple[Token, ...]:
             if len(before) >= MOST_TOKENS:
-                raise WorkspaceError(f"there are {MOST_TOKENS:,} tokens already; revoke those that nobody uses")
+                raise WorkspaceError(f"the limit is {MOST_TOKENS:,} tokens; revoke unused ones")
             return (*before, made)
 
-        self._change(added)
+        self._change(add_token)
         return made, secret
 
     def list(self) -> tuple[Token, ...]:
-        """The tokens of this policy, oldest first; read again when the file has changed."""
+        """List this policy's tokens, oldest first; read a changed file again."""
         try:
             facts = self._folder.look(_FILE)
             state = facts and (facts.st_ino, facts.st_mtime_ns, facts.st_size)
             if self._seen is None or self._seen[0] != state:
                 self._seen = (state, tuple(one for one in self._read() if one.policy == self._policy))
         except OSError as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
         return self._seen[1]
 
     def revoke(self, token_id: str) -> Token | None:
-        """Take a token back; None where there is none of that id."""
+        """Revoke a token; None for an unknown id."""
         found = next((one for one in self.list() if one.token_id == token_id), None)
         if found is not None:
             self._change(lambda before: tuple(one for one in before if one.token_id != token_id))
         return found
 
     def find(self, secret: str) -> Token | None:
-        """The token that was shown, if it is one of this policy; how long that takes says nothing of the others."""
+        """Find a presented token of this policy, in a time that reveals nothing about the others."""
         digest, found = _digest(secret), None
         for one in self.list():
             if hmac.compare_digest(one.digest, digest):
@@ -119,7 +119,7 @@ class TokenBook:
                 tokens = [asdict(one) for one in change(self._read())]
                 self._folder.replace(_FILE, json.dumps(tokens, indent=1).encode())
         except OSError as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def _read(self) -> tuple[Token, ...]:
         try:
@@ -129,8 +129,8 @@ class TokenBook:
         except ValidationError:
             raise WorkspaceError(f"`{self._folder.path / _FILE}` holds no tokens: it was changed by hand") from None
 
-    def _failed(self, error: OSError) -> WorkspaceError:
-        return WorkspaceError(f"the tokens in `{self._folder.path / _FILE}` cannot be had: {error.strerror or error}")
+    def _failure(self, error: OSError) -> WorkspaceError:
+        return WorkspaceError(f"the tokens in `{self._folder.path / _FILE}` cannot be used: {error.strerror or error}")
 
 
 def _digest(secret: str) -> str:

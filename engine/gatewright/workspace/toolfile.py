@@ -1,7 +1,7 @@
-"""A file that defines tools: an OpenAPI document, or a manifest. It is read as data, and a catalog is made of it.
+"""A file that defines tools, an OpenAPI document or a manifest, read as data and turned into a catalog.
 
-Whoever adds one is shown what was found first. A document becomes HTTP tools by a manifest beside the policy; a
-manifest stays where it is when that is the policy's folder, else it is copied there.
+The person who adds one first sees its tools. A document becomes HTTP tools by a manifest beside the policy; a manifest
+stays in the policy's folder, or is copied there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_FAULTS = 500
 _SAYS_TOOLS = frozenset({"openapi", "swagger", "tools"})
 _YAML = re.compile(r"""^["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
 _OF_REQUESTS = frozenset({"method", "path", "query", "body", "headers", "operations"})
-"""Keys of ``run`` that only a request has."""
+"""Keys of ``run`` that only requests have."""
 _OF_MODULES = frozenset({"fuel"})
 _NO_NAMES = frozenset({"www", "api", "mcp", "rest"})
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -40,7 +40,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 
 @frozen
 class FoundTool:
-    """A tool of a file, by what it says of itself; ``operations``: how many it has, 0 for a tool without any."""
+    """A tool of a file in its own words; ``operations``: their number, 0 for a tool without any."""
 
     name: str
     description: str
@@ -51,9 +51,9 @@ class FoundTool:
 class ToolFile:
     """The content of a file of tools. ``content``: the manifest that it is, or becomes.
 
-    ``kinds``: who may run its tools, the likeliest first. ``servers``: the addresses that a document names, ``headers``
-    those that its security asks for, each with the name of the scheme, ``fields`` the same in queries. ``left_out``:
-    how many faults there are in all.
+    ``kinds``: the possible executors of its tools, the likeliest first. ``servers``: the addresses in a document,
+    ``headers`` those of its security, each with its scheme, ``fields`` the same for queries. ``left_out``: the number
+    of all faults.
     """
 
     is_document: bool
@@ -74,20 +74,20 @@ class ToolFile:
 
     @property
     def words(self) -> str:
-        """How much it is."""
+        """The amount of tools and operations."""
         return f"{plural(self.operations, 'operation')} in {plural(len(self.tools), 'tool')}"
 
     def variables(self, catalog: str) -> dict[str, str]:
-        """The environment variable of each header, which is to hold its value."""
+        """Return the environment variable for the value of each header."""
         return {header: _variable(f"{catalog}_{header}") for header in self.headers}
 
     def field_variables(self, catalog: str) -> dict[str, str]:
-        """The same of each field of queries."""
+        """Return the environment variable for the value of each query field."""
         return {name: _variable(f"{catalog}_{name}") for name in self.fields}
 
 
 def says_tools(text: str) -> bool:
-    """Tell whether a text is meant to define tools, and is no configuration of servers or anything else."""
+    """Tell whether a text seems to define tools, rather than a configuration of servers or anything else."""
     start = text.lstrip("\ufeff \t\r\n")
     if start[:1] not in {"{", "["}:
         return _YAML.search(text) is not None
@@ -100,7 +100,7 @@ def says_tools(text: str) -> bool:
 
 
 def read_tool_file(content: bytes) -> ToolFile:
-    """The tools that a file defines. Raises WorkspaceError with the place of what is wrong."""
+    """Read the tools that a file defines. Raises WorkspaceError with the place of a fault."""
     if content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
         return _manifest(content, parse_json(content, "the manifest"))
     if content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and len(content) <= MAX_MANIFEST_BYTES:
@@ -109,20 +109,20 @@ def read_tool_file(content: bytes) -> ToolFile:
         if "tools" in table and "openapi" not in table:
             return _manifest(content, value)
     document = read_document(content)
-    return _imported(import_document(document), document.title, server_addresses(document))
+    return _from_document(import_document(document), document.title, server_addresses(document))
 
 
 def catalog_of_file(
     policy: Policy, found: ToolFile, wanted: Catalog, folder: Path, path: Path | None = None
 ) -> Catalog:
-    """The catalog that has the tools of a file; ``wanted`` says its id and, where it does, address and variables.
+    """Return the catalog of a file's tools; ``wanted`` has its id and perhaps address and variables.
 
-    ``path``: where the file lies, which stays there when that is in ``folder``, the policy's. The catalog of a document
-    that is there already stays as it is: its document is read again. Raises WorkspaceError.
+    ``path``: the file, which stays if it lies in ``folder``, the policy's. An existing catalog of a document stays: its
+    document is read again. Raises WorkspaceError.
     """
     if not found.tools:
         what = "the document has no operation" if found.is_document else "the manifest has no tool"
-        raise WorkspaceError(f"{what} that could be imported")
+        raise WorkspaceError(f"{what} that can be imported")
     if len(found.content) > MAX_MANIFEST_BYTES:
         most = MAX_MANIFEST_BYTES // 1024 // 1024
         raise WorkspaceError(f"its tools need more than {most} MiB: import a part of it")
@@ -130,14 +130,14 @@ def catalog_of_file(
     manifest = kept or f"{wanted.catalog_id}.tools.json"
     is_same = there is not None and (there.kind, there.manifest) == (wanted.kind, manifest)
     if there is not None and not is_same:
-        raise WorkspaceError(f"there is a catalog `{wanted.catalog_id}` already, which is another: choose another id")
+        raise WorkspaceError(f"another catalog is called `{wanted.catalog_id}`: choose another id")
     if there is not None and wanted.url in {None, there.url} and wanted.headers_env in ({}, there.headers_env):
         return there
     url = wanted.url
     if wanted.kind is CatalogType.HTTP and url is None:
         url = next(iter(found.servers), None)
         if url is None:
-            raise WorkspaceError("the document does not say where its server is: say its address (--url)")
+            raise WorkspaceError("the document does not name its server: give its address (--url)")
     headers = wanted.headers_env or found.variables(wanted.catalog_id)
     fields = wanted.query_env or found.field_variables(wanted.catalog_id)
     made = replace(wanted, manifest=manifest, url=url)
@@ -149,27 +149,27 @@ def catalog_of_file(
 
 
 def place_manifest(found: ToolFile, catalog: Catalog, folder: Path) -> None:
-    """Write the manifest of a catalog into the policy's folder, unless it lies there. Raises WorkspaceError."""
+    """Write a catalog's manifest into the policy's folder, unless it lies there. Raises WorkspaceError."""
     if catalog.manifest != f"{catalog.catalog_id}.tools.json":
         return
     target = folder / catalog.manifest
     try:
         if target.exists() and not _is_manifest(target):
-            raise WorkspaceError(f"`{catalog.manifest}` is there already, and no manifest: choose another id")
+            raise WorkspaceError(f"`{catalog.manifest}` exists already and is no manifest: choose another id")
         place_file(folder, catalog.manifest, found.content)
     except OSError as error:
         raise WorkspaceError(f"cannot write `{catalog.manifest}`: {error.strerror or error}") from None
 
 
-def proposed_id(found: ToolFile, policy: Policy) -> str:
-    """An id for the catalog of a file, which is free: by the host of its server, or its title."""
+def propose_id(found: ToolFile, policy: Policy) -> str:
+    """Propose a free id for a file's catalog, from its server's host or its title."""
     host = urlsplit(found.servers[0]).hostname or "" if found.servers else ""
     parts = [part for part in host.split(".")[:-1] if part not in _NO_NAMES and not part.isdecimal()]
     words = parts[-1:] or [word.lower() for word in _WORD.findall(found.title)][:3] or ["tools"]
     return catalog_id("-".join(words), [one.catalog_id for one in policy.catalogs])
 
 
-def _imported(found: Imported, title: str, servers: tuple[str, ...]) -> ToolFile:
+def _from_document(found: Imported, title: str, servers: tuple[str, ...]) -> ToolFile:
     rows = [(str(tool["name"]), str(tool["description"]), len(tool["inputSchema"]["oneOf"])) for tool in found.tools]
     about = {"name": title} if title else {}
     text = json.dumps({**about, "tools": list(found.tools)}, ensure_ascii=False, allow_nan=False)
@@ -207,7 +207,7 @@ def _manifest(content: bytes, value: object) -> ToolFile:
 
 
 def _within(folder: Path, path: Path | None) -> str | None:
-    """A file in the policy's folder, as the policy writes it; None for any other."""
+    """Return a file of the policy's folder in the policy's form; None for any other."""
     if path is None or not is_inside(Path(os.path.realpath(path)), folder):
         return None
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder)).replace(os.sep, "/")

@@ -1,7 +1,7 @@
-"""Everything by which an agent can touch one file or folder of a source, each with what the gate says to such a call.
+"""Every way by which an agent can touch one file or folder of a source, with the gate's verdict on such a call.
 
-A call is made up of the tool's schema for every argument that may name the file: paths of sources and on disk, labels,
-commands. Where none can be made that fits, the level of the file says what it comes to.
+It invents a call from the tool's schema for every argument that may name the file: paths in sources and on disk,
+labels, commands. If no call fits, the level of the file decides.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 _TOOL = "file"
 _NEW = "new"
-"""What would be made in a folder is called so."""
+"""Name for a new entry in a folder."""
 _ELSEWHERE = "/elsewhere/x"
-"""What other paths of a call lead to: no source."""
+"""Value for the other paths of a call: outside of all sources."""
 _LEAST_READ = "cat"
 
 
 @frozen
 class Touch:
-    """What the gate says to an operation that does this to the file, and why."""
+    """The gate's verdict on an operation that does this to the file, with the reason."""
 
     tool: str
     operation: str
@@ -54,7 +54,7 @@ class Touch:
 
 @frozen
 class _Use:
-    """One argument that may name the file: what it says then, what it says of anything else, what is done there."""
+    """One argument that may name the file: its value for the file, its value otherwise, and the action there."""
 
     steps: Steps
     at: At
@@ -64,9 +64,9 @@ class _Use:
 
 
 def touches(workspace: Workspace, agent_id: str, source_id: str, path: str) -> tuple[Touch, ...]:
-    """What the agent can do to a file, or with ``/`` at its end to a folder; ``path`` is from the base of the source.
+    """List what the agent can do to a file, or with a final ``/`` to a folder; ``path`` starts at the source's base.
 
-    Of the tool `file` every operation that fits, of others those that are on.
+    It covers every fitting operation of the tool `file`, and those of other tools that are on.
     """
     asked = _Asked(workspace, agent_id, source_id, path)
     found = list(asked.by_file())
@@ -80,7 +80,7 @@ def touches(workspace: Workspace, agent_id: str, source_id: str, path: str) -> t
 
 
 class _Asked:
-    """One file or folder, asked for one agent."""
+    """The questions about one file or folder for one agent."""
 
     def __init__(self, workspace: Workspace, agent_id: str, source_id: str, path: str) -> None:
         self._workspace, self._agent_id, self._source_id, self._path = workspace, agent_id, source_id, path
@@ -91,7 +91,7 @@ class _Asked:
         self._absolute = os.path.normpath(os.path.join(base, self._relative))  # noqa: PTH118
 
     def by_file(self) -> Iterator[Touch]:
-        """By the tool on files of sources."""
+        """Yield the touches by the tool on files of sources."""
         facts = next((one for one in self._workspace.catalog if one.name == _TOOL and one.needs_source), None)
         wanted = self._file_calls()
         for op in facts.operations if facts is not None else ():
@@ -101,7 +101,7 @@ class _Asked:
                 yield Touch(_TOOL, op.name, op.actions[-1], found.verdict, found.reason)
 
     def _file_calls(self) -> Mapping[str, Mapping[str, JsonValue]]:
-        """A call of each operation that fits the path."""
+        """Return a call of each operation that fits the path."""
         if self._path.endswith("/"):
             new = {"path": f"{self._path}{_NEW}", "content": "x"}
             return {
@@ -120,25 +120,25 @@ class _Asked:
         return calls | ({"replace": {**at, "old": text, "new": "x"}} if text else {})
 
     def by_operation(self, tool: ToolRight, op: OperationFacts, row: OperationRight) -> Iterator[Touch]:
-        """By one operation of another tool, for each of its arguments that may name the file."""
+        """Yield the touches by one operation of another tool, for each of its arguments that may name the file."""
         agent = self._workspace.gate.snapshot().agent(self._agent_id)
         plan = None if agent is None else agent.plan(tool.facts.name)
-        uses = [] if plan is None else [*self._marked(plan, op), *self._found(op)]
+        uses = [] if plan is None else [*self._marked_uses(plan, op), *self._found_uses(op)]
         by_action: dict[Action, Touch] = {}
         for use in uses:
             assert plan is not None
-            said = self._asked_of(plan, op, use, uses) or self._by_level(tool, op, row)
+            said = self._verdict(plan, op, use, uses) or self._by_level(tool, op, row)
             touch = Touch(tool.facts.name, op.name, use.action, *said)
             held = by_action.get(use.action)
             if held is None or strictest(held.verdict, touch.verdict) is not touch.verdict:
                 by_action[use.action] = touch
         yield from by_action.values()
 
-    def _asked_of(self, plan: ToolPlan, op: OperationFacts, use: _Use, uses: list[_Use]) -> tuple[Verdict, str] | None:
-        """The mildest that the gate says to calls with the file at one argument; None where none can be made."""
+    def _verdict(self, plan: ToolPlan, op: OperationFacts, use: _Use, uses: list[_Use]) -> tuple[Verdict, str] | None:
+        """Return the mildest verdict on calls with the file at one argument; None if no call fits."""
         own = plan.tool.schema_for(frozenset({op.name})) or {}
         checker = SchemaChecker(own)
-        # what is shown says what constraints leave of the other arguments; of several operations it is not of this one
+        # the shown schema has the other arguments under their constraints, but not for one of several operations
         schemas = [own] if plan.shape is None or plan.has_operations else [plan.shape.listing.schema, own]
         found: tuple[Verdict, str] | None = None
         for schema in schemas:
@@ -157,8 +157,8 @@ class _Asked:
                         found = decided.verdict, decided.reason
         return found
 
-    def _marked(self, plan: ToolPlan, op: OperationFacts) -> Iterator[_Use]:
-        """The arguments that their author marked."""
+    def _marked_uses(self, plan: ToolPlan, op: OperationFacts) -> Iterator[_Use]:
+        """Yield the arguments with their author's marks."""
         is_folder = self._path.endswith("/")
         for parameter in plan.tool.parameters(op.name):
             for mark in parameter.marks:
@@ -180,8 +180,8 @@ class _Asked:
                     case _:
                         continue
 
-    def _found(self, op: OperationFacts) -> Iterator[_Use]:
-        """The arguments of a stranger's tool that are, or look like, paths."""
+    def _found_uses(self, op: OperationFacts) -> Iterator[_Use]:
+        """Yield the arguments of a stranger's tool that are, or look like, paths."""
         for one in op.paths:
             if one.use is not PathUse.NONE:
                 [plan] = path_plans(replace(op, paths=(replace(one, confidence="declared"),)))
@@ -193,7 +193,7 @@ class _Asked:
         return None if self._running is None else self._workspace.sources.label_of(place)
 
     def _in_root(self, roots: tuple[str, ...]) -> str | None:
-        """The path with the name of the root that it is in; None where it is in none of them."""
+        """Return the path below its root's name; None outside of all roots."""
         for name, folder in self._workspace.policy.roots.folders.items():
             top = os.path.normpath(os.path.join(self._workspace.folder, folder))  # noqa: PTH118
             if name in roots and f"{self._absolute}/".startswith(f"{top}/"):
@@ -201,7 +201,7 @@ class _Asked:
         return None
 
     def _commands(self) -> Iterator[tuple[str, Action]]:
-        """A command of each program that is allowed, with the file as its argument."""
+        """Yield a command of each allowed program with the file as its argument."""
         for program in self._workspace.policy.shell.allow or (_LEAST_READ,):
             reads = only_reads(program, (self._absolute,))
             yield f"{program} {shlex.quote(self._absolute)}", Action.READ if reads else Action.OVERWRITE
@@ -211,9 +211,9 @@ class _Asked:
         if self._running is not None:
             level = self._workspace.sources.level(Located(self._source_id, self._relative, self._absolute)).permission
         said = strictest(row.verdict, level_verdict(self._source, tool.facts, op, level))
-        return said, f"its level is {level}; no call could be made up to ask the gate"
+        return said, f"its level is {level}; no call was possible to ask the gate"
 
 
 def _is_narrowed(plan: ToolPlan, use: _Use) -> bool:
-    """Whether a constraint on the argument itself may be why the shown schema refuses the file."""
+    """Tell whether a constraint on the argument itself may make the shown schema refuse the file."""
     return plan.shape is not None and use.steps[0] in plan.shape.narrowed

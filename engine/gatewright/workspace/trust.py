@@ -1,8 +1,8 @@
-"""Which definitions from outside a workspace the operator has trusted, kept outside the workspace. It runs nothing.
+"""The operator's trust in definitions from outside a workspace, recorded outside the workspace.
 
-A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; behind that of
-a manifest stands the SHA-256 of what it said, since it is its words that are trusted. A folder is trusted as a place:
-what is in it is meant to change.
+A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; for a manifest
+the SHA-256 of its content follows, since the trust is in its words. Trust in a folder is trust in a place, since its
+content is meant to change.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.workspace.location import is_inside, resolve_base
 
 FolderKind = Literal["source", "root", "place"]
-"""What a folder is named by."""
+"""The kinds of folders."""
 NOT_TRUSTED = ("what starts it is not trusted yet", "`gatewright check --trust` trusts it")
 WAITS_FOR_PLACES = (
     "nobody accepted yet which places its process gets",
     "`gatewright catalog places POLICY ID --accept` gives it what its command names",
 )
-_HELD = "this tool is not the one that you were given any more; go on without it"
+_HELD = "this tool is no longer the one that you were given; go on without it"
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
 _AT_ONCE = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
@@ -45,47 +45,48 @@ class TrustRecords:
         self._keys = PrivateFolder(key_folder)
         self._path = key_folder / _FILE
         self._known: tuple[tuple[int, ...], dict[str, str]] | None = None
-        """The file as it was read last; each call of a catalog's tool asks."""
+        """The file's last reading, since each call of a catalog's tool asks."""
 
     def trusts_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> bool:
-        """Whether exactly this folder of a source or root of this policy was trusted."""
+        """Tell whether the operator trusted exactly this folder for a source or root of this policy."""
         return _digest(kind, policy_path, name, folder) in self._read()
 
     def trust_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> None:
-        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        """Record the trust. Raises WorkspaceError if the key folder cannot be written."""
         self._add(_digest(kind, policy_path, name, folder))
 
     def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
-        """Tells whether a content is the one of this manifest that was trusted last; None: none of it ever was."""
+        """Return a test for the last trusted content of this manifest; None if none ever was."""
         held = self._read().get(_digest("manifest", policy_path, catalog_id, manifest))
         return None if held is None else lambda content: _sha256(content) == held
 
     def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path, content: bytes) -> None:
-        """Remember it with this content. Raises WorkspaceError when the key folder cannot be written."""
+        """Record the trust in this content. Raises WorkspaceError if the key folder cannot be written."""
         self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
     def trusts_server(self, policy_path: Path, catalog: Catalog, module: str | None = None) -> bool:
-        """Tell whether exactly this definition of what runs a catalog's tools (its command, address or module, and what
-        is passed on) was trusted, and each place of it that lies outside. ``module``: the digest of the module that is
-        meant, for whoever has read it; None: that of its file.
+        """Tell whether the operator trusted exactly this definition of a catalog's executor, and its outside places.
+
+        The definition is the command, address or module, and its variables. ``module``: the digest of its module, if
+        the caller has read it; None: that of its file.
         """
         return self._read().keys() >= _records_of(policy_path, catalog, module)
 
     def trust_server(self, policy_path: Path, catalog: Catalog) -> None:
-        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        """Record the trust. Raises WorkspaceError if the key folder cannot be written."""
         self._add(*_records_of(policy_path, catalog))
 
     def untrusted_places(self, policy_path: Path, catalog: Catalog) -> tuple[str, ...]:
-        """The places of a server that lie outside and that nobody trusted, as written."""
+        """List a server's untrusted places outside, as written."""
         known = self._read()
         return tuple(one for one, record in _outside(policy_path, catalog).items() if record not in known)
 
     def trusts_endpoint(self, policy_path: Path, policy: Policy, target: str) -> bool:
-        """Whether exactly this definition of an endpoint that connects was trusted."""
+        """Tell whether the operator trusted exactly this definition of a connecting endpoint."""
         return endpoint_digest(policy_path, policy, target) in self._read()
 
     def trust_endpoint(self, policy_path: Path, policy: Policy, target: str) -> None:
-        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        """Record the trust. Raises WorkspaceError if the key folder cannot be written."""
         self._add(endpoint_digest(policy_path, policy, target))
 
     def _add(self, *fresh: str, content: str = "") -> None:
@@ -96,7 +97,7 @@ class TrustRecords:
             raise WorkspaceError(f"cannot record trust in `{self._path}`: {error.strerror or error}") from None
 
     def _read(self) -> dict[str, str]:
-        """What was trusted, each with the digest of its content, empty where that does not matter."""
+        """Return the records, each with the digest of its content, empty if that does not matter."""
         known = self._known
         try:
             facts = self._keys.look(_FILE)
@@ -120,12 +121,12 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
 
 
 def _records_of(policy_path: Path, catalog: Catalog, module: str | None = None) -> set[str]:
-    """The records of a catalog that is trusted: its definition, and each of its places that lies outside."""
+    """Return the records of a trusted catalog: its definition, and each of its places outside."""
     return {server_digest(policy_path, catalog, module), *_outside(policy_path, catalog).values()}
 
 
 def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
-    """The record of each place of a server that lies outside, by the place as written."""
+    """Map each of a server's places outside to its record."""
     folder = policy_path.parent
     paths = {place: resolve_base(place, folder) for place in catalog.place_folders}
     return {
@@ -138,23 +139,23 @@ def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
 async def require_accepted(
     name: str, catalog: Catalog, listing: Listing, pin: Pin | None, record: Callable[[str, Listing], Pin]
 ) -> None:
-    """Raises ToolFailure where the tool that is listed now is not the one that was accepted; ``record`` is told."""
+    """Raises ToolFailure if the tool's present listing is not the accepted one; reports the listing to ``record``."""
     definition = listing.definitions.get(name)
     if pin is not None and drift(pin, listing) != pin.drift:
-        with suppress(GatewrightError):  # it is held for this call anyhow
+        with suppress(GatewrightError):  # this call holds it anyhow
             await in_own_thread(record, catalog.catalog_id, listing)
     if definition is not None and pin is not None and pin.is_accepted(definition):
         return
-    why = "does not list it any more" if definition is None else "lists it otherwise than it was accepted"
+    why = "does not list it any more" if definition is None else "lists another definition than the accepted one"
     who = "manifest" if catalog.kind.has_manifest else "server"
     detail = f"`{name}` is held: the {who} of catalog `{catalog.catalog_id}` {why}"
     raise ToolFailure(_HELD, code="held", detail=detail)
 
 
 def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None) -> str:
-    """SHA-256 of what runs the tools of a catalog, as it is trusted for this policy file; 64 hexadecimal digits.
+    """Return the SHA-256 of a catalog's executor, as trusted for this policy file; 64 hexadecimal digits.
 
-    ``module``: the digest of its module where that is known.
+    ``module``: the digest of its module, if known.
     """
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     free = [str(catalog.confine)] if catalog.confine is Confine.NONE else []
@@ -166,7 +167,7 @@ def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None
 
 
 def module_digest(path: Path) -> str:
-    """SHA-256 of the module in a file, 64 hexadecimal digits; empty where there is none that can be read."""
+    """Return the SHA-256 of the module in a file, 64 hexadecimal digits; empty without a readable one."""
     try:
         with open(path, "rb", opener=lambda name, _: os.open(name, _AT_ONCE)) as file:
             is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -176,7 +177,7 @@ def module_digest(path: Path) -> str:
 
 
 def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:
-    """SHA-256 of where an endpoint connects to and with which secret, as it is trusted for this policy file."""
+    """Return the SHA-256 of an endpoint's address and secret's name, as trusted for this policy file."""
     definition = plain(policy.endpoints, EndpointsTable).get(target)
     return digest(["endpoint", str(policy_path.resolve()), target, definition])
 

@@ -1,6 +1,6 @@
-"""Watching the folders of sources, which starts only when somebody asks.
+"""Watches over the folders of sources, which start only on request.
 
-Of sources that say ``watch = true`` what changed outside is taken into blocks where that loses nothing.
+For sources with ``watch = true``, a change outside goes into blocks if that loses nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SourceWatches:
-    """All watches of one workspace: one at most of its sources, and any number of single folders."""
+    """All watches of one workspace: at most one over its sources, and any number over single folders."""
 
     def __init__(self, sources: SourceManager, policy: Callable[[], Policy]) -> None:
         self._sources, self._policy = sources, policy
@@ -27,7 +27,7 @@ class SourceWatches:
         self._folders: WeakSet[FolderWatch] = WeakSet()
 
     def watch(self, notify: Callable[[Noticed], None], debounce_ms: int) -> SourceWatching:
-        """Watch the sources that say so; a second watch takes the place of the first."""
+        """Watch the sources with ``watch = true``; a second watch replaces the first."""
         before = self._watching
         self._watching = SourceWatching(self._sources, self._wanted, notify, debounce_ms=debounce_ms)
         if before is not None:
@@ -39,7 +39,7 @@ class SourceWatches:
         return [source.source_id for source in self._policy().sources if source.watch]
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
-        """Watch the folder of a source. Raises WorkspaceError where that is not attached."""
+        """Watch the folder of a source. Raises WorkspaceError if it is not attached."""
         from gatewright.sources.watch import FolderWatch
 
         source = self._sources.get(source_id)
@@ -50,12 +50,12 @@ class SourceWatches:
         return made
 
     def follow(self) -> None:
-        """Watch what the policy in force says."""
+        """Watch according to the policy in force."""
         if self._watching is not None:
             self._watching.follow()
 
     def close(self) -> None:
-        """Stop all of them."""
+        """Stop all watches."""
         for folder_watch in self._folders:
             folder_watch.stop()
         watching, self._watching = self._watching, None

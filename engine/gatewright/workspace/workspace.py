@@ -1,8 +1,8 @@
-"""One open workspace: its policy as edited now, its gate, its sources.
+"""One open workspace: its edited policy, its gate, its sources.
 
-The one path an edit takes below the app: ``check`` (nothing happens), ``apply`` (the gate swaps its snapshot), ``save``
-(the difference between the policy on disk and the policy now is patched into the text on disk).
-Over 450 lines, since it is the one face of everything below: most methods hand on to the part that does it.
+The way of an edit below the app: ``check`` (no effect), ``apply`` (the gate swaps its snapshot), ``save`` (it patches
+the difference between the saved and the present policy into the text on disk). It is one module, since it is the one
+face of everything below: most methods hand on to the part that does the work.
 """
 
 from __future__ import annotations
@@ -98,15 +98,15 @@ if TYPE_CHECKING:
     from gatewright.workspace.tokens import TokenBook
 
 _MOST_FILES = 100
-"""So many files of memory that was taken over are named in the log."""
+"""Limit of adopted memory files that the log names."""
 
 
 class Workspace:
-    """Everything that the app and the commands do with one policy file. Open with ``Workspace.open``.
+    """Everything that the app and the commands do with one policy file. Open it with ``Workspace.open``.
 
-    ``policy`` is as edited now, ``problems`` the warnings found when it was read; ``revision`` grows with every edit.
-    ``broker`` holds the questions and standing approvals, shared with other processes: it is the approver of every call
-    that brings no other.
+    ``policy`` is the edited one, ``problems`` the warnings of its reading; ``revision`` grows with every edit.
+    ``broker`` holds the questions and standing approvals, shared with other processes: it approves every call without
+    another approver.
     """
 
     problems: tuple[Problem, ...]
@@ -131,7 +131,7 @@ class Workspace:
         self._folders, self._clock = folders, clock
         self._program = program or Program.of()
         self.tools = self._program.tools
-        """The tools of the program, to which it may add while the workspace is open."""
+        """The tools of the program, which may add some while the workspace is open."""
         self._changing, self._is_copy = fork_safe_lock(), copy_of is not None
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
@@ -179,11 +179,11 @@ class Workspace:
         durable: bool | None = None,
         approvals: ApprovalLimits | None = None,
     ) -> Self:
-        """Open a policy file, or the ``policy.toml`` of a folder: reads, starts nothing, writes nothing.
+        """Open a policy file, or the ``policy.toml`` of a folder, by reading alone.
 
-        ``tools`` and ``sources``: those of the program itself, beside the built-in ones. ``durable``: audit rows
-        outlast a loss of power too, which costs a write to the disk for each call; None: as ``GATEWRIGHT_DURABLE``
-        says. ``approvals``: how long a question to the broker waits, and how many one agent with one user may ask.
+        ``tools`` and ``sources``: the program's own, beside the built-in ones. ``durable``: audit rows survive a loss
+        of power too, which costs a disk write for each call; None: by ``GATEWRIGHT_DURABLE``. ``approvals``: the wait
+        of a question to the broker, and the limit of questions by one agent with one user.
 
         Raises WorkspaceError (missing, unreadable), PolicyInvalid (all problems at once), or AlreadyRegistered for a
         tool with the name and major version of another.
@@ -196,7 +196,7 @@ class Workspace:
         return cls(policy_path, folders, clock, program, trust=trust, durable=lasting, approvals=approvals)
 
     def image(self) -> WorkspaceImage:
-        """All that another process needs to have the same workspace, as values that can be pickled."""
+        """Return everything that another process needs for the same workspace, as values to pickle."""
         policy, book = self._state.policy, self._state.book
         saved_text, saved = self._state.text.as_saved
         manifests = {**book.contents(policy.catalogs), **book.contents(policy.catalogs, outside=True)}
@@ -205,8 +205,9 @@ class Workspace:
 
     @classmethod
     def of_image(cls, image: WorkspaceImage, *, tools: Iterable[Tool] = ()) -> Self:
-        """The workspace that ``image`` was made of, to be asked and not to be saved; policy and manifests are not read
-        from the disk again. ``tools``: those of the program. Raises PolicyInvalid.
+        """Rebuild the workspace of ``image`` for questions, not for saving, without reading policy and manifests again.
+
+        ``tools``: those of the program. Raises PolicyInvalid.
         """
         return cls._of_image(image, Program(ProgramTools.of_late(tools, image.late), ProgramSources()))
 
@@ -225,14 +226,14 @@ class Workspace:
         return found
 
     def under(self, policy: Policy) -> Self:
-        """The same workspace with another policy in force, to be asked and not to be saved; close it afterwards.
+        """Return the same workspace under another policy, for questions, not for saving; close it afterwards.
 
-        Reads the text of the policy anew, so not for the GUI thread. Raises PolicyInvalid.
+        Reads the text of the policy anew, so keep it off the GUI thread. Raises PolicyInvalid.
         """
         return self._of_image(replace(self.image(), policy=policy), self._program.twin())
 
     def follow(self, image: WorkspaceImage) -> bool:
-        """Be as a later image of the same workspace says; False where its file was read anew since."""
+        """Update this workspace from a later image; False if its file was read anew since."""
         text = self._state.text
         if image.text != text.saved and not text.keep_saved(image.saved, image.text):
             return False
@@ -243,7 +244,7 @@ class Workspace:
 
     @property
     def policy(self) -> Policy:
-        """The policy in force, as edited now."""
+        """The policy in force, with all edits."""
         return self._state.policy
 
     @property
@@ -253,44 +254,44 @@ class Workspace:
 
     @property
     def gate(self) -> Gate:
-        """The gate that enforces the policy as it is now."""
+        """The gate that enforces the present policy."""
         return self._parts.gate
 
     @property
     def state_folder(self) -> Path:
-        """Where log, blocks, rates and approvals are kept; it is made when something of it is first written."""
+        """The folder of log, blocks, rates and approvals; its first write creates it."""
         return self._folders.state
 
     @property
     def key_folder(self) -> Path:
-        """The folder that holds the keys of these, and what was trusted."""
+        """The folder of their keys and of the records of trust."""
         return self._folders.keys
 
     @property
     def alarm(self) -> Alarm | None:
-        """The alarm that lasts since the file could not be taken over; None while all is well."""
+        """The alarm since the file failed to load; None while all is well."""
         return self.gate.alarm
 
     @property
     def broker(self) -> PermissionBroker:
-        """Where questions to the operator wait, and the standing approvals."""
+        """The broker of the operator's questions and standing approvals."""
         return self._parts.broker
 
     @property
     def audit(self) -> AuditLog:
-        """The log of all calls, to be read and verified."""
+        """The log of all calls, to read and verify."""
         return self._parts.audit
 
     @property
     def tokens(self) -> TokenBook:
-        """The tokens that clients of the gateway show over HTTP, in the key folder."""
+        """The tokens of the gateway's HTTP clients, in the key folder."""
         from gatewright.workspace.tokens import TokenBook
 
         return TokenBook(self._folders.keys, self.policy_path, self._clock)
 
     @property
     def sessions(self) -> SessionStore:
-        """Where sessions are kept between runs of a program, in the state folder."""
+        """The store of sessions between runs of a program, in the state folder."""
         from gatewright.gate import SessionStore
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
@@ -298,17 +299,17 @@ class Workspace:
 
     @once
     def serving(self) -> ServingBook:
-        """The processes that serve this workspace to MCP clients (``gatewright serve``), and who is connected there."""
+        """The processes that serve this workspace to MCP clients (``gatewright serve``), with their clients."""
         from gatewright.gate.sessionstore import ServingBook
 
         return ServingBook(self._folders.state, self._folders.keys)
 
     def session(self, agent_id: str, session_id: str | None = None, *, user_id: str | None = None) -> Session:
-        """A conversation of the agent: as ``sessions.save`` kept it under that id, else a new one.
+        """Return a conversation of the agent: the one that ``sessions.save`` stored under that id, else a new one.
 
-        Without an id: the own one of the agent with that user (without ``user_id``: whom the policy gives the agent, or
-        nobody), which calls without a session belong to, for as long as this workspace is open. Raises WorkspaceError
-        for an unknown agent, a user too many, and a session that cannot be read or was tampered with.
+        Without an id: the agent's usual one with that user (without ``user_id``: the policy's user for the agent, or
+        nobody), which counts calls without a session while this workspace is open. Raises WorkspaceError for an unknown
+        agent, a user too many, and an unreadable or forged session.
         """
         if session_id is None:
             return self.gate.session(agent_id, user_id=user_id)
@@ -317,7 +318,7 @@ class Workspace:
 
     @once
     def servers(self) -> Servers:
-        """The MCP servers of the policy's catalogs; none of them starts before it is asked to."""
+        """The MCP servers of the policy's catalogs; each starts on request."""
         from gatewright.workspace.servers import Servers
 
         return Servers(
@@ -334,13 +335,13 @@ class Workspace:
 
     @once
     def catalog_tools(self) -> CatalogTools:
-        """The executor of the tools of the catalogs; nothing of it starts before the first call."""
+        """The executor of the catalogs' tools; it starts with the first call."""
         from gatewright.adapters.http_adapter import HttpAdapter
         from gatewright.workspace.catalogtools import CatalogTools
 
         return CatalogTools(
             self.folder,
-            lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy of then
+            lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy at that time
             servers=lambda: self.servers,
             adapters={
                 CatalogType.HTTP: HttpAdapter,
@@ -355,7 +356,7 @@ class Workspace:
     def _subprocess_tools(self) -> ToolAdapter:
         from gatewright.adapters.subprocess_tool import SubprocessTools
 
-        def variables(catalog: Catalog) -> Mapping[str, str]:  # servers are made by the first call
+        def variables(catalog: Catalog) -> Mapping[str, str]:  # the first call makes the servers
             return self.servers.variables(catalog)
 
         return SubprocessTools(self.folder, self.confinement, lambda: self.confiner, variables)
@@ -366,7 +367,7 @@ class Workspace:
         def trusts(catalog: Catalog, module: str) -> bool:
             return self._records.trusts_server(self.policy_path, catalog, module)
 
-        def confinement(agent_id: str, catalog: Catalog) -> Confinement:  # neither is there while the policy is read
+        def confinement(agent_id: str, catalog: Catalog) -> Confinement:  # neither exists while the policy is read
             held = self.confinement(agent_id, catalog.catalog_id)
             if held is None:
                 raise WorkspaceError(f"catalog `{catalog.catalog_id}` has no module any more")
@@ -378,9 +379,9 @@ class Workspace:
         return self._planner.whole(confinement)
 
     def why_not_given(self, agent_id: str, catalog_id: str) -> str:
-        """Why the module of a catalog cannot be given its places when it serves the agent; empty where it can.
+        """Explain why a catalog's module cannot get its places for the agent; empty if it can.
 
-        Looks at the disk. Raises WorkspaceError for an agent or a catalog that is not there.
+        Looks at the disk. Raises WorkspaceError for an unknown agent or catalog.
         """
         from gatewright.adapters.wasm_tool import module_folders
 
@@ -401,14 +402,14 @@ class Workspace:
 
     @once
     def shells(self) -> Shells:
-        """What executes shell commands; no process of it starts before the first one."""
+        """The executor of shell commands; the first command starts its first process."""
         from gatewright.adapters.shell import Shells
 
         return Shells(lambda: self.policy, self.confinement, lambda: self.confiner)
 
     @once
     def confiner(self) -> Confiner:
-        """The confiner that has the kernel hold the confinement of a process, in a room."""
+        """The confiner, which makes the kernel enforce a process's confinement, in a room."""
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
         from gatewright.adapters.secret import Secrets
@@ -441,17 +442,18 @@ class Workspace:
         )
 
     def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:
-        """The confinement that is to hold for what runs the tools of a catalog when it serves the agent's calls, or
-        (None) for the agent's shell commands; the same object while nothing of it changes. The kernel holds that of a
-        process; the module of a catalog runs in this program, and reaches its places alone.
+        """Return the confinement of a catalog's executor for the agent's calls, or (None) of its shell commands.
 
-        None where nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
-        WorkspaceError for an agent or a catalog that is not there.
+        It is the same object while nothing in it changes. The kernel enforces that of a process; a catalog's module
+        runs in this program, and reaches its places only.
+
+        None if nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
+        WorkspaceError for an unknown agent or catalog.
         """
         return self._confinements.of(agent_id, catalog_id)
 
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
-        """The places that the command line of a server names, for a person to accept: folders and files among its
+        """Propose the places that a server's command line names, for a person to accept: folders and files among its
         arguments, and its ``cwd``; none for a server with a ``url``. Looks at the disk.
         """
         from gatewright.workspace.commandfiles import propose_places
@@ -468,10 +470,10 @@ class Workspace:
         places: Mapping[str, PlaceUse],
         tell: Callable[[str], None],
     ) -> int:
-        """Run a program to its end on the streams of this process, in a room of the agent; its exit code.
+        """Run a program to its end on this process's streams, in a room of the agent, and return its exit code.
 
-        ``tell`` is told what it may reach, and at the end what of its private copies was written back and what was
-        not. Raises ToolFailure where that cannot be held, WorkspaceError.
+        ``tell`` gets its limits, and at the end the changes in private copies that were written back or not. Raises
+        ToolFailure if the limits cannot be enforced, WorkspaceError.
         """
         import asyncio
 
@@ -493,14 +495,14 @@ class Workspace:
 
     @staticmethod
     def why_not_confined() -> str:
-        """Why no process can be confined on this system; empty where it can. Tried once, which starts a program."""
+        """Explain why this system cannot confine a process; empty if it can. The first call starts a program to try."""
         from gatewright.adapters.confine import Confiner
 
         return Confiner.why_not()
 
     @once
     def messages(self) -> Messages:
-        """What sends the messages of agents. Messages to the user go to whoever subscribes here, else to `inbox`."""
+        """The sender of agents' messages. Messages to the user go to subscribers here, else to `inbox`."""
         from gatewright.adapters.messages import Messages
 
         return Messages(
@@ -510,9 +512,9 @@ class Workspace:
         )
 
     def inbox(self, agent_id: str = "") -> Inbox:
-        """The messages that wait for an agent, for the program that runs it to read and to take.
+        """Return an agent's waiting messages, for the program that runs it to read and take.
 
-        Without an agent: those to the user that nobody has taken yet. Raises WorkspaceError for an unknown agent.
+        Without an agent: the untaken messages to the user. Raises WorkspaceError for an unknown agent.
         """
         from gatewright.memory.archive import Inbox
 
@@ -521,7 +523,7 @@ class Workspace:
         return Inbox(self._parts.blocks, owner_of(agent_id) if agent_id else "")
 
     async def end_shells(self, session_id: str) -> None:
-        """End the shell that was kept for a session, with all that it started."""
+        """End a session's shell with all its processes."""
         if "shells" in vars(self):
             await self.shells.end_session(session_id)
 
@@ -531,37 +533,37 @@ class Workspace:
         return self._parts.sources
 
     def blocks(self, agent_id: str = "") -> BlockService:
-        """The blocks of an agent and the shared ones, in the operator's hand: to make, look at, change, delete.
+        """Return the blocks of an agent and the shared ones for the operator: to make, read, change, delete.
 
-        Whatever the levels say, and read-only fields too. Without an agent: the shared ones alone.
+        It ignores levels and read-only fields. Without an agent: the shared ones only.
         """
         return self._parts.blocks_of(agent_id)
 
     def context(self, agent_id: str) -> AgentContext:
-        """What the host of an agent puts into the prompt from its memory, as text or JSON. Raises WorkspaceError."""
+        """Return an agent's memory for its host's prompt, as text or JSON. Raises WorkspaceError."""
         self.view(agent_id)  # refuses an unknown agent
         policy = self.policy
         source_ids = {source.source_id for source in policy.sources_of(policy.agents[agent_id])}
         return agent_blocks(self._parts.shelf, self.sources.pinned()).context(agent_id, source_ids)
 
     def archive(self, agent_id: str = "") -> Archive:
-        """The archive of an agent and the shared one, in the operator's hand: to add to, look through, forget from.
+        """Return the archive of an agent and the shared one for the operator: to add, search, delete.
 
-        Without an agent: the shared one alone, which every agent finds.
+        Without an agent: the shared one only, which every agent finds.
         """
 
         return Archive(self._parts.blocks, owner=owner_of(agent_id) if agent_id else "", operator=True)
 
     def conversations(self, agent_id: str, *, user_id: str | None = None) -> Conversations:
-        """The messages of an agent with a user, or with nobody: for the program that runs it to record, and to look at.
+        """Return an agent's messages with a user, or with nobody: for its program to record, and to read.
 
-        Of an agent with a user 10,000 are kept, the newest.
+        The newest 10,000 for an agent with a user stay.
         """
 
         return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
     def memory_mark(self) -> object:
-        """Another value once a change of a block, an archive or a conversation can be read, whoever made it."""
+        """Return a value that differs after any visible change of a block, an archive or a conversation, by anybody."""
         return self._parts.blocks.mark()
 
     @property
@@ -571,28 +573,28 @@ class Workspace:
 
     @property
     def notes(self) -> NoteBook:
-        """The notes of all users, in the operator's hand."""
+        """The notes of all users, for the operator."""
         return self._parts.notes
 
     @property
     def catalog(self) -> tuple[ToolFacts, ...]:
-        """The facts of every registered tool, as the policy's ``[tools.NAME]`` declare and change them."""
+        """Return the facts of every registered tool, under the policy's ``[tools.NAME]``."""
         snapshot = self.gate.snapshot()
         return all_with_settings(snapshot.policy, snapshot.facts)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that a reload reads: the policy and the manifests of its catalogs."""
+        """List the files that a reload reads: the policy and the manifests of its catalogs."""
         state = self._state
         return (self.policy_path, *state.book.paths(state.policy.catalogs))
 
     def tool_schema(self, tool_name: str) -> Schema | None:
-        """The whole schema of a tool as it came, whatever the policy declares of it; None for an unknown tool."""
+        """Return the whole original schema of a tool, without the policy's declarations; None for an unknown tool."""
         tool = self._tool(tool_name)
         return None if tool is None else as_it_came(tool).input_schema()
 
     def result_schema(self, tool_name: str, operations: Iterable[str] = ()) -> Schema | None:
-        """The schema of what a step of a composition gets from these operations of a tool (none: all); None: untold."""
+        """Return the schema of a step's result from these operations of a tool (none: all); None if unknown."""
         from gatewright.tools.server_tool import ServerTool
 
         tool = self._tool(tool_name)
@@ -604,44 +606,44 @@ class Workspace:
         return {"type": "object", "properties": {"structuredContent": schema}}
 
     def tool_definition(self, tool_name: str) -> Schema | None:
-        """The tool as it came, with MCP's keys `name`, `description` and `inputSchema`; None for an unknown one."""
+        """Return the original tool, with MCP's keys `name`, `description`, `inputSchema`; None for an unknown one."""
         tool, schema = self._tool(tool_name), self.tool_schema(tool_name)
         if tool is None or schema is None:
             return None
         return {"name": tool.listed_name, "description": tool.description, "inputSchema": schema}
 
     def survey(self, tool_name: str) -> Survey | None:
-        """What the tool's whole schema says of operations, for whoever declares them; None for an unknown tool."""
+        """Search the tool's whole schema for operations, to help declare them; None for an unknown tool."""
         from gatewright.schema import survey
 
         tool = self._tool(tool_name)
         return None if tool is None else survey(as_it_came(tool).input_schema(), tool.description)
 
     def is_executable(self, tool_name: str) -> bool:
-        """Whether a call of the tool can be executed here.
+        """Tell whether a call of the tool can be executed here.
 
-        Tools of other programs are run by those; in a disposable copy, nothing is that acts outside of it.
+        Other programs run their own tools; a disposable copy runs nothing that acts outside of it.
         """
         tool = self._tool(tool_name)
         return tool is None or (tool.is_executable and not (self._is_copy and tool.leaves_copy))
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the policy now differs from the one on disk."""
+        """True if the present policy differs from the one on disk."""
         return not self._state.text.is_saved(self._state.policy)
 
     @property
     def saved_text(self) -> str:
-        """What the file holds."""
+        """The content of the file."""
         return self._state.text.saved
 
     @property
     def saved_policy(self) -> Policy:
-        """What the file says."""
+        """The policy in the file."""
         return self._state.text.saved_policy
 
     def check(self, edit: Edit) -> Policy:
-        """The policy that the edit would make. Raises EditRefused; changes nothing."""
+        """Return the policy that the edit would make. Raises EditRefused; changes nothing."""
         from gatewright.policy import edit as edits
         from gatewright.workspace.refusal import (
             refuse_bad_pattern,
@@ -678,7 +680,7 @@ class Workspace:
         return policy_faults(self.policy, after, lambda: self._state.text.known(after, self._others_under(after)))
 
     def apply(self, edit: Edit) -> ChangeSet:
-        """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""
+        """Put the edit's policy in force. Raises EditRefused, and then nothing has changed."""
         from gatewright.policy import edit as edits
 
         with self._changing:
@@ -689,24 +691,25 @@ class Workspace:
         return changed
 
     def edit_between(self, name: str, before: str, after: str) -> Edit:
-        """The edit that makes one text of this policy file the other; reads both, so not for the GUI thread.
+        """Return the edit that turns one text of this policy file into the other; it reads both, off the GUI thread.
 
-        Raises PolicyInvalid where a text has errors, EditRefused where they differ in what no edit changes.
+        Raises PolicyInvalid for a text with errors, EditRefused for a difference that no edit makes.
         """
         return self._state.text.edit_between(name, before, after)
 
     def typed_edit(self, name: str, over: str, text: str) -> tuple[Edit, str]:
-        """What somebody typed over a text of this policy file, as an edit of the policy as it is now, and the text that
-        it leaves, for `with_text`: letter by letter what was typed, but for what was changed otherwise meanwhile.
+        """Turn text typed over one of this policy file into an edit of the present policy, with the resulting text.
 
-        Reads all of it, so not for the GUI thread. Raises PolicyInvalid where the text has errors, EditRefused where
+        The text is for `with_text`: letter by letter as typed, except where something else changed meanwhile.
+
+        Reads everything, so keep it off the GUI thread. Raises PolicyInvalid for a text with errors, EditRefused if
         both changed the same.
         """
         state = self._state
-        return state.text.typed(state.policy, name, over, text)
+        return state.text.edit_of_typed(state.policy, name, over, text)
 
     def with_text(self, edit: Edit, text: str) -> Edit:
-        """The edit, of the policy as it is now, with the text that says what comes of it."""
+        """Give an edit of the present policy the text of its result."""
         from gatewright.policy import edit as edits
 
         state = self._state
@@ -716,14 +719,14 @@ class Workspace:
 
     @property
     def text_base(self) -> Written:
-        """The text that the one of the policy as it is now is an edit of, for `on_text`."""
+        """Return the base of the present policy's text, for `on_text`."""
         state = self._state
         return state.text.base_of(state.policy)
 
     def on_text(self, edit: Edit, base: Written | None) -> Edit:
-        """The edit, so that the text of what comes of it is an edit of ``base`` alone; None: of what the file holds.
+        """Base the text of the edit's result on ``base`` alone; None: on the file's content.
 
-        So what an edit took out of the text comes back letter by letter when it is undone, also after a save.
+        So undo brings back, letter by letter, the text that an edit removed, even after a save.
         """
         from gatewright.policy import edit as edits
 
@@ -735,44 +738,44 @@ class Workspace:
         return edits.Edit(edit.name, changes)
 
     def problems_of(self, text: str) -> tuple[Problem, ...]:
-        """What is wrong with another text of this policy file; reads all of it, so not for the GUI thread."""
+        """Find the problems of another text for this policy file; it reads everything, off the GUI thread."""
         return self._state.text.problems_of(text, self._reader.problems_beside)
 
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
-        """The agent's right on every registered tool, in catalog order; includes what is hidden and why."""
+        """Return the agent's right on every registered tool, in catalog order, hidden ones included with the reason."""
         return self.view(agent_id).rights
 
     def rights_under(self, policy: Policy, agent_id: str) -> Mapping[str, ToolRight]:
-        """What ``rights`` would answer if ``policy`` were in force over the tools as they are now.
+        """Return the ``rights`` of an agent if ``policy`` were in force over the present tools.
 
-        Compiles what differs from the policy in force: for a large catalog not on the GUI thread.
+        Compiles the differences to the policy in force: for a large catalog off the GUI thread.
         """
         view = self.view_under(policy, agent_id)
         return {} if view is None else view.rights
 
     def view_under(self, policy: Policy, agent_id: str) -> AgentView | None:
-        """What ``view`` would answer if ``policy`` were in force; None where it has no such agent."""
+        """Return the ``view`` of an agent if ``policy`` were in force; None if it has no such agent."""
         agent = self.gate.snapshot().renew(policy, None).agent(agent_id)
         return None if agent is None else AgentView(agent)
 
     def view(self, agent_id: str) -> AgentView:
-        """What the model of one agent sees."""
+        """Return the view of one agent's model."""
         return self.gate.view(agent_id)
 
     def saved_view(self, agent_id: str) -> AgentView | None:
-        """What the agent's model saw by the policy as it was last saved; None where that had no such agent.
+        """Return the view of the agent's model under the last saved policy; None if that had no such agent.
 
-        The first one after a save compiles what was edited since: not for the GUI thread. Where catalogs or roots were
-        changed since, it is made of the tools of now, and `saved_view_remark` says so.
+        The first one after a save compiles the edits since: off the GUI thread. If catalogs or roots changed since, it
+        uses the present tools, and `saved_view_remark` says so.
         """
         return self._saved_views.view(self.gate, self._state.text.saved_policy, agent_id)
 
     def saved_view_remark(self) -> str:
-        """What has to be known to compare saved views with present ones; empty where nothing has."""
+        """Explain a limit of comparing saved views with present ones; empty without any."""
         return self._saved_views.remark(self.gate, self._state.text.saved_policy)
 
     def unsaved_rights(self) -> PolicyDiff:
-        """What saving would change of what agents may do; compiles what was edited, so not for the GUI thread."""
+        """Return the changes of agents' rights that a save would bring; it compiles the edits, off the GUI thread."""
         from gatewright.policy.rightsdiff import policy_diff
 
         def rights_as_saved(agent_id: str) -> Mapping[str, ToolRight]:
@@ -782,26 +785,26 @@ class Workspace:
         return policy_diff(self._state.text.saved_policy, self.policy, rights_as_saved, self.rights)
 
     def text(self) -> str:
-        """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
+        """Return the TOML that a save would write; unchanged from the file while nothing differs."""
         return self._state.text.of(self.policy)
 
     def text_under(self, policy: Policy) -> str:
-        """What ``text`` would answer if ``policy`` were in force; takes time, so not for the GUI thread."""
+        """Return the ``text`` if ``policy`` were in force; it takes time, so keep it off the GUI thread."""
         return self._state.text.of(policy)
 
     def place(self, address: Address) -> Place | None:
-        """Where a part of the policy stands in ``text()``."""
+        """Return the place of a part of the policy in ``text()``."""
         return self._state.text.places(self.policy)(address)
 
     def current_problems(self) -> tuple[Problem, ...]:
-        """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
+        """Return every problem of the present policy; it reads ``text()`` anew, off the GUI thread."""
         loaded = self._state.loaded
         return (*loaded.problems, *self._reader.problems_beside(loaded))
 
     def mends(self, problem: Problem) -> tuple[Edit, ...]:
-        """The edits by which a problem of the policy as it is now would be gone, the mildest first.
+        """Return edits that would each mend a problem of the present policy, the mildest first.
 
-        None for one that it does not have. Each edit's name says what it does. Takes time: not for the GUI thread.
+        None for a foreign problem. Each edit's name says what it does. Takes time: off the GUI thread.
         """
         from gatewright.policy.mend import mends
 
@@ -815,9 +818,9 @@ class Workspace:
         return tuple(found)
 
     def mend_all(self, problems: Sequence[Problem]) -> tuple[Edit, ...]:
-        """The mildest mend of each of these problems that has one; together they are one edit, in this order.
+        """Return the mildest mend of each of these problems that has one; together they are one edit, in this order.
 
-        None where the policy would not load after all of them. Takes time: not for the GUI thread.
+        None if the policy would not load after all of them. Takes time: off the GUI thread.
         """
         from gatewright.policy import edit as edits
         from gatewright.policy.mend import mends_together
@@ -832,11 +835,10 @@ class Workspace:
         return found
 
     def save(self, *, overwrite: bool = False) -> None:
-        """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
+        """Write the difference into the file, atomically. Raises WorkspaceError, and then keeps the edits.
 
-        A file that was changed outside is refused, unless ``overwrite``: then the policy as it is here replaces
-        what the file says, in the text that is there now (its comments and order stay) as far as that text still
-        loads, else in the text as it was here.
+        Refuses a file that changed outside, unless ``overwrite``: then this policy replaces the one in the file, in the
+        present text (with its comments and order) if that text still loads, else in the text from here.
         """
         self._refuse_in_copy()
         state = self._state
@@ -844,49 +846,49 @@ class Workspace:
 
     def _refuse_in_copy(self) -> None:
         if self._is_copy:
-            raise WorkspaceError("this is a disposable copy: nothing of its policy is written")
+            raise WorkspaceError("this is a disposable copy, whose policy cannot be written")
 
     def write_again(self) -> None:
-        """Write the policy where its file is gone. Raises WorkspaceError, also where a file is there again."""
+        """Write the policy if its file is gone. Raises WorkspaceError, also if a file is there again."""
         self._refuse_in_copy()
         state = self._state
         state.text.write_again(state.policy)
 
     def saving_over(self) -> tuple[str | None, str]:
-        """What the file holds now, None where it cannot be read, and what ``save(overwrite=True)`` would write."""
+        """Return the file's content, None if unreadable, and the text that ``save(overwrite=True)`` would write."""
         state = self._state
         return state.text.saving_over(state.policy)
 
     def merge_edit(self) -> tuple[Edit, str | None]:
-        """The unsaved edits as one edit of what the file holds now, for after a ``reload``; takes time.
+        """Return the unsaved edits as one edit of the file's present content, for after a ``reload``; it takes time.
 
-        Where something was typed, also the text that keeps it beside what others wrote, for ``with_text``; None where
-        both changed the same lines.
+        If somebody typed text, also return the merged text for ``with_text``; None if both changed the same lines.
 
-        Raises EditRefused where both changed the same agent, source, rule list or setting, WorkspaceError where the
-        file cannot be read or has errors.
+        Raises EditRefused if both changed the same agent, source, rule list or setting, WorkspaceError if the file is
+        unreadable or has errors.
         """
         state = self._state
         return state.text.merge_edit(state.policy)
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing is where the policy was read from."""
+        """Tell whether the policy's path is empty now."""
         return not os.path.lexists(self.policy_path)
 
-    def changed_outside(self) -> bool:
-        """Whether the file on disk, or a manifest that it names, is no longer what was read or saved here."""
+    def is_changed_outside(self) -> bool:
+        """Tell whether the file on disk, or a manifest that it names, differs from the one read or saved here."""
         state = self._state
-        if self._is_copy:  # its files are the copy's own, and what it has read is the original's
+        if self._is_copy:  # its files are the copy's own, but it has read the original's
             return False
-        return state.text.changed_outside() or state.book.is_outdated(state.text.saved_policy.catalogs)
+        return state.text.is_changed_outside() or state.book.is_outdated(state.text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
-        """Read the file again, dropping unsaved edits; with errors the last good policy stays in force, and an alarm
-        says so until a good one is read. The manifests of its catalogs are read again with it.
+        """Read the file again and drop unsaved edits; after errors the last good policy stays in force, with an alarm.
 
-        The gate stays the same object: running calls finish as they began, waiting ones are decided again. Returns the
-        problems of what was read. Raises WorkspaceError when it cannot be read, which raises the alarm too.
+        The manifests of its catalogs are read again with it.
+
+        The gate stays the same object: running calls finish under the old policy, waiting ones are decided again.
+        Returns the problems of the reading. Raises WorkspaceError for an unreadable file, which raises the alarm too.
         """
         with self._changing:
             try:
@@ -909,7 +911,7 @@ class Workspace:
     ) -> tuple[Path, ...]:
         """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError.
 
-        ``team``: with what people need who have nothing but that folder, and a manifest that `verify_export` reads.
+        ``team``: with extras for people who have only that folder, and a manifest for `verify_export`.
         """
         from gatewright.workspace import export as exporting
 
@@ -923,17 +925,17 @@ class Workspace:
         from gatewright.workspace.team import team_texts, write_manifest
 
         if folder.resolve() == self.folder.resolve():
-            raise WorkspaceError("an export for a team has a folder of its own")
+            raise WorkspaceError("an export for a team needs its own folder")
         files = exporting.write_export(
             folder, {**texts, **team_texts(state.policy, self.rights)}, self.folder, bases, manifests
         )
         return (*files, write_manifest(folder, files, bases)[0])
 
     def save_copy(self, path: Path) -> tuple[Path, ...]:
-        """Write the policy as it is here as a new file, with its manifests and, empty, the folders that it names.
+        """Write the present policy as a new file, with its manifests and, empty, the folders that it names.
 
-        The workspace stays what it is, its edits unsaved. Returns the files. Raises WorkspaceError, also where a file
-        of that name, or another manifest, is there already.
+        The workspace and its unsaved edits stay. Returns the files. Raises WorkspaceError, also if a file of that name,
+        or another manifest, exists already.
         """
         from gatewright.workspace import export as exporting
 
@@ -943,25 +945,25 @@ class Workspace:
         return exporting.write_copy(path, text, self.folder, list_folders(state.policy), manifests)
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
-        """File name to text of what ``export`` writes."""
+        """Return the texts that ``export`` writes, by file name."""
         from gatewright.workspace import export as exporting
 
         return exporting.export_texts(self.policy, self.text(), dialect, agent_id)
 
     def bound_paths(self) -> tuple[BoundPath, ...]:
-        """The paths of the policy that mean something on this computer alone: absolute ones, and those leading out."""
+        """List the paths of the policy that are valid on this computer only: absolute ones, and those leading out."""
         from gatewright.workspace import export as exporting
 
         return exporting.bound_paths(self.policy, self.folder, self.place)
 
     def not_exported(self, dialect: str) -> tuple[str, ...]:
-        """The agents that ``export`` in that dialect writes no file for, since they have no tool."""
+        """List the agents without a file from ``export`` in that dialect, since they have no tool."""
         from gatewright.workspace import export as exporting
 
         return exporting.not_exported(self.policy, dialect)
 
     def explain_paths(self, source_id: str, paths: Iterable[str]) -> tuple[PathRow, ...]:
-        """The level of paths by a source's rules; protected files are none."""
+        """Return the level of paths by a source's rules; protected files have none."""
         from gatewright.workspace.pathrow import path_rows
 
         source = self.policy.source(source_id)
@@ -972,12 +974,12 @@ class Workspace:
     async def reconcile(
         self, source_id: str, path: str, strategy: str = "ask", *, mark: str | None = None
     ) -> JsonValue:
-        """Bring a file and its block into step, in the operator's hand; nothing on disk is changed.
+        """Bring a file and its block into step for the operator, without any change on disk.
 
-        ``strategy``: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` puts both together where
-        they do not conflict, ``ask`` only tells. Answers path, state, strategy, outcome, and of a conflict its places
-        and both differences. Raises WorkspaceError for an unknown source or strategy, where there is no block, and
-        where block or file is another than when its ``mark`` was made.
+        ``strategy``: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` joins both if they do not
+        conflict, ``ask`` only reports. Answers path, state, strategy, outcome, and for a conflict its places and both
+        differences. Raises WorkspaceError for an unknown source or strategy, without a block, and if block or file
+        changed since its ``mark``.
         """
         at = self.sources.locate(path, source_id=source_id, allowed=self.sources.ids)
         if isinstance(at, Refusal):
@@ -988,49 +990,48 @@ class Workspace:
             raise WorkspaceError(f"`{at.relative}` of `{source_id}`: {failure}") from None
 
     def watch_sources(self, notify: Callable[[Noticed], None], *, debounce_ms: int = 400) -> SourceWatching:
-        """Watch the sources that say ``watch = true`` until ``close``; edits and reloads are followed.
+        """Watch the sources with ``watch = true`` until ``close``; it follows edits and reloads.
 
-        What changed outside is taken into blocks, merged with edits of other lines there; a conflict is only told.
-        ``notify`` is called in a thread of ours; a second watch takes the place of the first. Nothing is watched before
-        this is called.
+        A change outside goes into blocks, merged with edits of other lines there; a conflict is only reported. A thread
+        of ours calls ``notify``; a second watch replaces the first.
         """
         return self._watches.watch(notify, debounce_ms)
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
-        """Tell what happens below the folder of a source until ``close``, whether it says ``watch`` or not.
+        """Report changes below the folder of a source until ``close``, with or without ``watch``.
 
-        Nothing is taken into blocks. ``notify`` is called in a thread of ours. Raises WorkspaceError.
+        Blocks stay the same. A thread of ours calls ``notify``. Raises WorkspaceError.
         """
         return self._watches.watch_folder(source_id, notify)
 
     def root_folders(self) -> Mapping[str, BaseFolder]:
-        """The folders that the roots were opened on, by name."""
+        """Return the open folders of the roots, by name."""
         return self._parts.attachments.roots()
 
     def outside(self, base_path: str) -> Path | None:
-        """The real folder of a source with that base where it lies outside the workspace, else None."""
+        """Return the real folder of a source with that base if it lies outside the workspace, else None."""
         base = resolve_base(base_path, self.folder)
         return None if is_inside(base, self.folder) else base
 
     def trust_source(self, source_id: str, base_path: str) -> None:
-        """Remember, by the operator's word, that this source may reach this folder. Raises WorkspaceError."""
+        """Record the operator's word that this source may reach this folder. Raises WorkspaceError."""
         self._records.trust_folder("source", self.policy_path, source_id, resolve_base(base_path, self.folder))
 
     def trust_root(self, name: str, folder: str) -> None:
-        """Remember, by the operator's word, that the root of that name may reach this folder. Raises WorkspaceError."""
+        """Record the operator's word that the root of that name may reach this folder. Raises WorkspaceError."""
         self._records.trust_folder("root", self.policy_path, name, resolve_base(folder, self.folder))
 
     def selfcheck(self, agent_ids: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
         """Compare listed, valid and callable for every tool and operation of these agents, or of all.
 
-        What was checked before and has not changed is not checked again, unless ``afresh``.
+        Unchanged results of earlier checks stay, unless ``afresh``.
         """
         from gatewright.gate import selfcheck
 
         return selfcheck(self.gate, agent_ids, afresh=afresh)
 
     def selfcheck_in_pieces(self, agent_id: str, *, afresh: bool = False) -> Generator[None, None, SelfCheck]:
-        """As `selfcheck` of one agent, for whoever has other things to do between two pieces of some milliseconds."""
+        """Run `selfcheck` of one agent in pieces of some milliseconds, for a caller with other work between them."""
         from gatewright.gate.selfcheck import selfcheck_in_pieces
 
         return selfcheck_in_pieces(self.gate, (agent_id,), afresh=afresh)
@@ -1044,7 +1045,7 @@ class Workspace:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """What the gate would say to a call; free of effects. The options: as for `call`."""
+        """Return the gate's decision on a call, free of effects. The options are those of `call`."""
         return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context)
 
     async def call(
@@ -1060,12 +1061,11 @@ class Workspace:
         on_piece: Callable[[str], None] | None = None,
         on_step: StepWatch | None = None,
     ) -> Outcome:
-        """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the own one
-        of the agent and user.
+        """Send a call through the whole gate. ``session``: its conversation, else the usual one of the agent and user.
 
-        ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
-        where the call asks, instead of ``broker``; ``on_stage`` is told each stage as it passes, ``on_piece`` each
-        piece of a stream as it comes; ``on_step`` watches the steps of a composition, and may hold them up.
+        ``context``: the call's user (its ``user_id``; the gate knows the rest); ``approver``: answers the call's
+        question instead of ``broker``; ``on_stage`` gets each stage as it passes, ``on_piece`` each piece of a stream;
+        ``on_step`` watches the steps of a composition, and may hold them up.
         """
         return await self._parts.gate.call(
             agent_id,
@@ -1085,13 +1085,13 @@ class Workspace:
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Sandbox[Workspace]:
-        """A disposable copy of the workspace with the policy as edited now; it can take long: not on the GUI thread.
+        """Make a disposable copy of the workspace with the edited policy; it can take long: off the GUI thread.
 
-        Paths, labels and lines are those of the original, so a call is decided there as it is here; the blocks as they
-        are now come along, and nothing of its policy can be saved. Tools that the program brought are the very same in
-        the copy: what they do elsewhere is not contained.
-        ``cancelled`` is asked before every entry, ``progress`` told the files and bytes copied so far. Raises
-        WorkspaceError when it is too large, CopyCancelled when it was cancelled; then nothing of the copy is left.
+        Paths, labels and lines equal the original's, so calls are decided alike in both; the present blocks come along,
+        and its policy cannot be saved. The program's tools are the very same objects in the copy: their effects
+        elsewhere are not contained. The copy calls ``cancelled`` before every entry, ``progress`` with the files and
+        bytes so far. Raises WorkspaceError for a workspace that is too large, CopyCancelled after a cancellation; then
+        nothing of the copy is left.
         """
         from gatewright.workspace.sandbox import CopyWatch, Sandbox
 
@@ -1117,7 +1117,7 @@ class Workspace:
         return Sandbox(self, text, attachments.folders(), open_copy, files=files, left_out=closed, watch=watch)
 
     def __enter__(self) -> Self:
-        """The workspace; closed at the end of the block."""
+        """Return the workspace; the end of the block closes it."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -1125,7 +1125,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
+        """Close and stop everything; calls and decisions raise WorkspaceError afterwards."""
         self.gate.close()
         self._watches.close()
         for name in (
@@ -1134,48 +1134,48 @@ class Workspace:
             "servers",
             "serving",
             "shells",
-        ):  # in this order: nobody is asked any more
-            if name in vars(self):  # else it was never asked for
+        ):  # in this order, so that questions end first
+            if name in vars(self):  # else nothing has used it
                 getattr(self, name).close()
         self._parts.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
-        """The catalogs of the policy as they stand now, in its order. Nothing is started or asked."""
+        """Return the catalogs of the present policy, in its order, without a start or a request."""
         return self._pins.states()
 
     def pin(self, catalog_id: str) -> Pin | None:
-        """What a server listed and what of that was accepted, as it was read; None where it was never imported."""
+        """Return a server's listed and accepted tools as read; None if never imported."""
         return self._pins.pin(catalog_id)
 
     def trusts_server(self, catalog_id: str) -> bool:
-        """Tell whether exactly the command, address or module of a catalog was trusted. Raises WorkspaceError."""
+        """Tell whether exactly a catalog's command, address or module was trusted. Raises WorkspaceError."""
         return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
     def untrusted_places(self, catalog_id: str) -> tuple[str, ...]:
-        """The places of a server that lie outside and that nobody trusted, as written. Raises WorkspaceError."""
+        """List a server's untrusted places outside, as written. Raises WorkspaceError."""
         catalog = self.policy.catalog(catalog_id)
         return () if catalog is None else self._records.untrusted_places(self.policy_path, catalog)
 
     def trust_server(self, catalog_id: str) -> None:
-        """Remember, by the operator's word, that this may run the tools of a catalog. Raises WorkspaceError."""
+        """Record the operator's word that this may run the tools of a catalog. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
         with self._changing:
             self._parts.attachments.follow(self.policy)
 
     def foreign_memory(self) -> tuple[Path, ...]:
-        """The files of memory that were made elsewhere, and of which nothing is used. Raises WorkspaceError."""
+        """List the memory files from elsewhere, which stay unused. Raises WorkspaceError."""
         return tuple(foreign_stores(self.state_folder, self.key_folder))
 
     def adopt_memory(self, files: Iterable[Path] | None = None, *, who: str = "") -> tuple[Path, ...]:
-        """Take over memory that was made elsewhere: agents are told it from now on. The files that were taken over.
+        """Adopt memory from elsewhere, so that agents see it from now on, and return the files.
 
-        ``files``: those that somebody agreed to; where others are foreign by now none is. ``who`` goes to the log with
-        the row that keeps it. Raises WorkspaceError.
+        ``files``: the approved ones; if the foreign files differ by now, none is adopted. ``who`` goes to the log with
+        the row about it. Raises WorkspaceError.
         """
         self._refuse_in_copy()
         found = self.foreign_memory()
         if files is not None and set(files) != set(found):
-            raise WorkspaceError("which memory is foreign was changed meanwhile: nothing was taken over")
+            raise WorkspaceError("the foreign memory changed meanwhile: nothing was taken over")
         if not found:
             return ()
         names: list[JsonValue] = [path.relative_to(self.state_folder).as_posix() for path in found]
@@ -1183,19 +1183,19 @@ class Workspace:
         return adopt_memory(self.state_folder, self.key_folder)
 
     def trust_endpoint(self, target: str) -> None:
-        """Remember, by the operator's word, that this endpoint may connect. Raises WorkspaceError."""
+        """Record the operator's word that this endpoint may connect. Raises WorkspaceError."""
         if target not in self.policy.endpoints.outside:
             raise WorkspaceError(f"`[workspace] endpoints` has no `{target}` that connects to a service")
         self._records.trust_endpoint(self.policy_path, self.policy, target)
 
     def server_digest(self, catalog_id: str) -> str:
-        """The part of a catalog that is trusted: the digest of what runs its tools. Raises WorkspaceError."""
+        """Return the trusted part of a catalog: the digest of its tools' executor. Raises WorkspaceError."""
         return server_digest(self.policy_path, self._pins.server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
-        """Keep what is listed of a catalog's tools now: what is new or changed is held, by the policy in force too.
+        """Store the present listing of a catalog's tools: new and changed ones are held, in the policy in force too.
 
-        Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
+        Raises WorkspaceError, PolicyInvalid if the policy could not be loaded with it.
         """
         return self._pins.record(catalog_id, listing)
 
@@ -1209,11 +1209,11 @@ class Workspace:
         instructions: bool = False,
         who: str = "",
     ) -> Pin:
-        """Accept tools of a catalog as they are listed; agents that list them see them from now on.
+        """Accept tools of a catalog as listed; agents that list them see them from now on.
 
-        None: all that wait, but those that vanished and that the policy still names. The options: as of
-        `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is not there,
-        WorkspaceError, and PolicyInvalid for a policy that could not be loaded then.
+        None: all waiting tools, except vanished ones that the policy still names. The options are those of
+        `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for an unknown name, WorkspaceError,
+        and PolicyInvalid if the policy could not be loaded with it.
         """
         return self._pins.accept(
             catalog_id,
@@ -1225,7 +1225,7 @@ class Workspace:
         )
 
     def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None) -> None:
-        """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""
+        """Write a pin and put it in force, if the edited policy loads with it."""
         self._refuse_in_copy()
         with self._changing:
             state = self._state
@@ -1239,11 +1239,11 @@ class Workspace:
             if row is not None:
                 self._parts.audit.append([row])
             store(self.folder, catalog, content)
-            book = self._reader.catalogs(tried)  # what was read a moment ago is what lies on the disk now
+            book = self._reader.catalogs(tried)  # the last reading equals the disk now
             self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
 
     def _take_in_program(self) -> None:
-        """Hold the policy to what the program brings now. Raises PolicyInvalid, and then nothing has changed."""
+        """Check the policy against the program's present tools. Raises PolicyInvalid, and then nothing has changed."""
         with self._changing:
             state = self._state
             book = self._reader.catalogs(state.book, as_read=True)
@@ -1280,24 +1280,24 @@ class Workspace:
         self.revision += 1
 
     def take_ended_servers(self) -> Mapping[str, str]:
-        """The servers that an edit ended since this was asked last, by their catalogs, and why."""
+        """Return the servers that an edit ended since the last call, by catalog, with the reason."""
         return self.servers.take_ended() if "servers" in vars(self) else {}
 
     def _detach_untrusted(self) -> None:
-        """The last good policy goes on, but with nothing that leads out of the workspace by now without trust."""
+        """Keep the last good policy, but detach what leads out of the workspace without trust by now."""
         if self._parts.attachments.follow(self.policy, afresh=True):
             self._put_in_force(self._state)
             self._watches.follow()
 
     def _facts_under(self, after: Policy) -> tuple[ToolFacts, ...]:
-        """The facts of every tool, read as that policy declares it."""
+        """Return the facts of every tool as that policy declares them."""
         found = self._others_under(after)
         if after.compositions is self.policy.compositions:
             return found
         return self._state.text.known(after, found).composed(after).facts
 
     def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
-        """The same, with the compositions that there are now."""
+        """Return the same, with the present compositions."""
         state = self._state
         if after.catalogs != state.policy.catalogs:
             return self._reader.facts_of(state.text.read(after))

@@ -374,10 +374,10 @@ class Document(QObject):
         workspace = self._workspace
         if self.look_for_file():
             return await self._written(workspace.write_again)
-        if not overwrite and self.is_dirty and await self.in_worker(workspace.changed_outside):
+        if not overwrite and self.is_dirty and await self.in_worker(workspace.is_changed_outside):
             self.save_refused.emit()
             return False
-        is_over = overwrite and await self.in_worker(workspace.changed_outside)
+        is_over = overwrite and await self.in_worker(workspace.is_changed_outside)
         is_saved = await self._written(lambda: workspace.save(overwrite=overwrite))
         self._rewritten += is_over and is_saved
         return is_saved
@@ -416,7 +416,7 @@ class Document(QObject):
         if self._workspace is not None:
             if self.look_for_file():
                 return
-            changed = self._alarm is not None or self._workspace.changed_outside()
+            changed = self._alarm is not None or self._workspace.is_changed_outside()
         else:
             changed = self._failure is not None and text_of(self._failure.path) != self._failure.text
         if changed:

@@ -17,7 +17,7 @@ from gatewright.workspace.api import (
     content_of,
     place_manifest,
     policyedit,
-    proposed_id,
+    propose_id,
     read_tool_file,
     says_tools,
 )
@@ -50,10 +50,10 @@ def tools_of(path: Path | None, text: str) -> ToolFile:
 
 def id_for(document: Document, found: ToolFile) -> str:
     """The id of the catalog that a file becomes: the one that its document was imported as before, else a free one."""
-    policy, usual = document.policy, proposed_id(found, Policy())
+    policy, usual = document.policy, propose_id(found, Policy())
     there = policy.catalog(usual) if found.is_document else None
     is_same = there is not None and there.kind is CatalogType.HTTP and there.manifest == f"{usual}.tools.json"
-    return usual if is_same else proposed_id(found, policy)
+    return usual if is_same else propose_id(found, policy)
 
 
 class ToolFileReader:

@@ -88,7 +88,7 @@ def test_whatever_a_manifest_says_otherwise_than_was_accepted_holds_the_tool(
     first = workspaces()
     first.accept_tools("calc", None)
     write_manifest(folder, [{**ADD, "run": RUNS[kind], key: value}])
-    assert first.changed_outside()
+    assert first.is_changed_outside()
     first.reload()
     assert names(first) == names(workspaces()) == []
     write_manifest(folder, [{**ADD, "run": RUNS[kind]}])

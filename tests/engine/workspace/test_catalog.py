@@ -224,10 +224,10 @@ def test_manifest_outside_the_workspace_works_with_trust_in_exactly_that_file(fo
     assert workspace.decide("a", "ticket", {"action": "open"}).verdict == "ask"
     assert workspace.reload() == ()
     outside.write_text(json.dumps([TICKET]), encoding="utf-8")
-    assert workspace.changed_outside()
+    assert workspace.is_changed_outside()
     copy = workspace.sandbox()
     assert copy.workspace.decide("a", "shelf", {"operation": "get"}).verdict == "ask"
-    assert not copy.workspace.changed_outside()
+    assert not copy.workspace.is_changed_outside()
     copy.close()
     workspace.export(folder.parent / "out")
     assert [path.name for path in (folder.parent / "out").iterdir()] == ["policy.toml"]
@@ -403,12 +403,12 @@ def test_no_version_of_a_manifests_tool_takes_the_bare_name_of_one_that_is_here(
 def test_reload_follows_the_manifest_and_keeps_what_stayed(folder: Path, opened: Any) -> None:
     workspace = opened()
     kept = workspace._parts.registry.get("shelf")
-    assert not workspace.changed_outside()
+    assert not workspace.is_changed_outside()
     changed = json.loads(json.dumps(TICKET).replace('"purge"', '"merge"'))
     write(folder, tools=[changed, SHELF])
-    assert workspace.changed_outside()
+    assert workspace.is_changed_outside()
     assert workspace.reload() == ()
-    assert not workspace.changed_outside()
+    assert not workspace.is_changed_outside()
     facts = {facts.name: facts.operation_names for facts in workspace.catalog}
     assert facts["ticket"] == ("open", "close", "merge")
     assert workspace._parts.registry.get("shelf") is kept

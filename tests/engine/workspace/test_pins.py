@@ -312,9 +312,9 @@ def test_reload_follows_a_new_pin(folder: Path, opened: Any) -> None:
     put(folder, pin_of(LOG, BRANCH))
     workspace = opened()
     assert shown(workspace) == {}
-    assert not workspace.changed_outside()
+    assert not workspace.is_changed_outside()
     put(folder, accept(pin_of(LOG, BRANCH), ["git_log"]))
-    assert workspace.changed_outside()
+    assert workspace.is_changed_outside()
     workspace.reload()
     assert set(shown(workspace)) == {"git_log"}
     assert folder / "catalogs" / "git.json" in workspace.files
@@ -359,7 +359,7 @@ def test_accepting_opens_tools_at_once_writes_the_pin_and_the_log(folder: Path, 
     beside = opened()
     workspace.accept_tools("git", ["git_log"], who="ann")
     assert set(shown(workspace)) == {"git_log"}
-    assert beside.changed_outside()
+    assert beside.is_changed_outside()
     beside.reload()
     assert set(shown(beside)) == {"git_log"}
     rows = [row for row in workspace_rows(folder) if row["kind"] == "CatalogAccepted"]

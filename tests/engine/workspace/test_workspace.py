@@ -100,7 +100,7 @@ def test_a_file_that_was_changed_outside_is_not_overwritten_unasked(folder: Path
     workspace.apply(describe_agent(workspace.policy, "archivist", "mine"))
     theirs = on_disk(folder) + "# a line from elsewhere\n"
     (folder / "policy.toml").write_text(theirs, encoding="utf-8")
-    assert workspace.changed_outside()
+    assert workspace.is_changed_outside()
     with pytest.raises(WorkspaceError, match="another program changed it"):
         workspace.save()
     assert on_disk(folder) == theirs
@@ -115,7 +115,7 @@ def test_keeping_mine_keeps_the_comments_of_the_other_version(folder: Path) -> N
     workspace.save(overwrite=True)
     assert "# Kept by two hands." in on_disk(folder)
     assert not workspace.is_dirty
-    assert not workspace.changed_outside()
+    assert not workspace.is_changed_outside()
     assert workspace.text() == on_disk(folder)
     assert opened(folder).policy == workspace.policy
     line = workspace.text().splitlines().index("[[agents.archivist.tool_rules]]") + 1
