@@ -1,6 +1,7 @@
 """The one door to the bundled data, read through `importlib.resources`: icons, fonts, styles, languages, folders."""
 
 import re
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -19,8 +20,6 @@ def _names(folder_name: str, suffix: str) -> tuple[str, ...]:
 
 
 def _missing(kind: str, name: str, known: tuple[str, ...]) -> MissingResourceError:
-    from difflib import get_close_matches
-
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean `{near[0]}`?" if near else ""
     return MissingResourceError(f"no {kind} named `{name}`{hint}")

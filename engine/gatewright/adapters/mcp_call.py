@@ -11,16 +11,19 @@ import base64
 import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
 import anyio
+from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
+    CallToolRequestParams,
     CallToolResult,
+    ContentBlock,
     ElicitRequest,
     ElicitRequestedSchema,
     ElicitRequestFormParams,
@@ -37,17 +40,12 @@ from gatewright.base.errors import NobodyAnswered
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
-from gatewright.gate import Approval, ApprovalRequest, Status
+from gatewright.gate import Approval, ApprovalRequest, PermissionBroker, Status
 from gatewright.gate.stages.result import cut
+from gatewright.schema import SchemaChecker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mcp.server.context import ServerRequestContext
-    from mcp.types import CallToolRequestParams, ContentBlock
-
-    from gatewright.gate import Outcome, PermissionBroker
-    from gatewright.schema import SchemaChecker
+    from gatewright.gate import Outcome
 
 
 _SHORT_TEXT = 256

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import field, replace
 from enum import StrEnum
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.adapters.loop_thread import call_in, loop_thread
@@ -34,8 +35,10 @@ from gatewright.adapters.mcp_transport import (
 from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.record.process import renew_after_fork
+from gatewright.tools.context import Progress
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp.shared.transport_context import TransportContext
 
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.tools.context import Progress
 
 MAX_TOOLS = 5_000
 MAX_PAGES = 500
@@ -355,8 +356,6 @@ class McpServer:
 
     async def _greet(self, run: _Run, dispatcher: JSONRPCDispatcher) -> None:
         """Shake hands, then fetch the list of tools."""
-        from importlib.metadata import version
-
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
         us = {"name": "gatewright", "version": version("gatewright")}

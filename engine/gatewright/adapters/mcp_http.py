@@ -18,19 +18,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import uvicorn
-from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import JSONRPCMessage
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from gatewright.adapters.mcp_server import AgentServer
 from gatewright.base.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from mcp.server.streamable_http import EventCallback, EventId, StreamId
-    from mcp.types import JSONRPCMessage
-
-    from gatewright.adapters.mcp_server import AgentServer
-
     Scope = MutableMapping[str, Any]
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]

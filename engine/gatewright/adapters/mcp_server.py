@@ -9,16 +9,19 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams
+from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, elicit, result_of, text_block
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-from gatewright.gate import ApprovalLimits, Approver, Session, Status
+from gatewright.gate import AgentView, ApprovalLimits, Approver, Gate, PermissionBroker, Session, Status
 from gatewright.gate.sessionstore import ClientSession
 from gatewright.policy.verdict import split_name
 from gatewright.schema import SchemaChecker
@@ -27,12 +30,7 @@ from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-    from mcp.server.models import InitializationOptions
-    from mcp.types import CallToolRequestParams
-
-    from gatewright.gate import AgentView, Gate, Outcome, PermissionBroker
+    from gatewright.gate import Outcome
 
 
 SILENT_S = 30 * 60.0

@@ -14,6 +14,7 @@ from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
+from gatewright.adapters.confine import Room
 from gatewright.adapters.loop_thread import LOOP_THREAD
 from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
@@ -24,8 +25,6 @@ from gatewright.base.printable import printable
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
-
-    from gatewright.adapters.confine import Room
 
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 

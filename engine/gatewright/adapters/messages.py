@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 from urllib.parse import urlencode
 
 import regex
@@ -33,14 +33,11 @@ from gatewright.base.printable import printable
 from gatewright.builtins import Message, MessagePort
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Received, deliver
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
 from gatewright.policy.scope import BlueskyEndpoint, DiscordEndpoint
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
-
-if TYPE_CHECKING:
-    from gatewright.memory.block_store import BlockStore
-
 
 LONGEST_WAIT_S = 5.0
 """Limit of a service's requested wait, in s: below it we wait, once."""

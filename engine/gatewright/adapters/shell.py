@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.loop_thread import loop_thread
@@ -26,10 +25,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import ROOT_NAMES, Confine, Policy, ShellBackend
 from gatewright.policy.target import Confinement, Refusal
+from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
-
-if TYPE_CHECKING:
-    from gatewright.tools.context import ToolExecutionContext
 
 SHELL = "/bin/bash"
 ENVIRONMENT = {

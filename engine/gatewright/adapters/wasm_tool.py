@@ -18,10 +18,10 @@ from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
 from gatewright.adapters.wasm_bounds import MOST_WRITTEN
+from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules, WasmRun
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
@@ -34,9 +34,6 @@ from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
-
-if TYPE_CHECKING:
-    from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules
 
 MAX_MODULE_BYTES = 64 * 1024 * 1024
 USUAL_MEMORY = 256 * 1024 * 1024
@@ -110,8 +107,6 @@ class WasmTools:
 
     @once
     def _modules(self) -> WasmModules:
-        from gatewright.adapters.wasm_module import WasmModules
-
         return WasmModules()
 
     def _compile(self, catalog: Catalog, *, fuel: bool) -> CompiledModule:
@@ -180,8 +175,6 @@ class _Running:
     """A run in progress: `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of its words."""
 
     def __init__(self, call: _Call, output: _Output) -> None:
-        from gatewright.adapters.wasm_module import WasmRun
-
         self.output, self.errors, self.ended = output, bytearray(), threading.Event()
         streams = call.given, output.write, self._complain
         self.work = WasmRun(call.words, *streams, fuel=call.fuel, memory=call.memory)
@@ -248,8 +241,6 @@ def module_folders(
     confinement: Confinement, folder: Path, views: Callable[[Confinement], Mapping[str, View]]
 ) -> tuple[Folder, ...]:
     """Return a module's places in its own form. Raises WorkspaceError for one that WASI cannot enforce."""
-    from gatewright.adapters.wasm_module import Folder
-
     top = os.path.realpath(folder)
     for place in confinement.places:
         if place.use is PlaceUse.SNAPSHOT:

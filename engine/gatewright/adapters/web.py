@@ -13,11 +13,11 @@ from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import SearchEngine, SearchProvider, Web
+from gatewright.tools.context import WebPage, WebRequest
+from gatewright.tools.declaration import ResourceBounds
 
 if TYPE_CHECKING:
     from gatewright.adapters.web_request import Answer, CheckedNetwork
-    from gatewright.tools.context import WebPage, WebRequest
-    from gatewright.tools.declaration import ResourceBounds
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0

@@ -15,18 +15,17 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from turbohtml import parse
 from turbohtml.detect import detect
 
+from gatewright.adapters.secret import Secrets
 from gatewright.adapters.web_request import Answer, CheckedNetwork, get
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.policy.document import SearchEngine, SearchProvider
 from gatewright.tools.context import WebPage
 
 if TYPE_CHECKING:
     from turbohtml import Document
-
-    from gatewright.adapters.secret import Secrets
-    from gatewright.base.jsonvalue import JsonValue
 
 
 MAX_HTML_BYTES = 2 * 1024 * 1024

@@ -12,9 +12,9 @@ import socket
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from httpcore2 import (
+    SOCKET_OPTION,
     URL,
     AnyIOBackend,
     AsyncConnectionPool,
@@ -28,15 +28,11 @@ from httpcore2 import (
     TimeoutException,
 )
 
+from gatewright.arguments.url import UrlTarget
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, HostRefused, read_host
 from gatewright.base.thread import in_own_thread
-
-if TYPE_CHECKING:
-    from httpcore2 import SOCKET_OPTION
-
-    from gatewright.arguments.url import UrlTarget
 
 MAX_BYTES = 5 * 1024 * 1024
 """Limit of a body, packed and unpacked."""

@@ -14,14 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.base.host import Host, HostRefused, read_host
 from gatewright.base.late import late_regex
-
-if TYPE_CHECKING:
-    from gatewright.base.host import Host
-
 
 MAX_URL_CHARS = 8192
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "sftp": 22, "ssh": 22}
@@ -135,8 +131,6 @@ def _text_refusal(text: str) -> UrlRefused | None:
 
 
 def _place(authority: str, default_port: int) -> tuple[Host, int] | UrlRefused:
-    from gatewright.base.host import HostRefused, read_host
-
     if "\\" in authority:
         return UrlRefused("url-backslash", "a backslash stands before the path of the URL", "separate parts with `/`")
     if "@" in authority:

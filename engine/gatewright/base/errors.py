@@ -23,10 +23,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gatewright.base.problem import Problem
+from gatewright.base.problem import Problem
 
 
 class GatewrightError(Exception):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue
 
 IN_FOLDER = "in_folder"
 _VALUES = frozenset({"const", "enum", "default", "examples"})

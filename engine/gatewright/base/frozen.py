@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
-    from inspect import Signature
-
     _Fields = Mapping[str, Field[Any]]
 
 _T = TypeVar("_T")
@@ -171,8 +170,6 @@ class _Signature:
     """The signature for `inspect`, available before the first value."""
 
     def __get__(self, instance: object | None, owner: Any) -> Signature:
-        from inspect import signature
-
         if not owner.__dict__[_IS_COMPILED]:
             _compile(owner)
         whole = signature(owner.__new__)

@@ -6,12 +6,10 @@ The tables of `policyfile/table.py` and the kinds of rules and capabilities make
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from gatewright.base.amount import MAX_BYTES
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue
 
 Shape: TypeAlias = "dict[str, JsonValue]"
 

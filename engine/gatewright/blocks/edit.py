@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from gatewright.base.frozen import frozen
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue
 
 
 @frozen

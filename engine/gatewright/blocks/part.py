@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import assert_never, cast
 
 import loro
 
 from gatewright.base import aio
-from gatewright.base.errors import JsonRefused, ToolFailure
+from gatewright.base.errors import GatewrightError, JsonRefused, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json, parse_object
 from gatewright.blocks.schema import (
@@ -37,9 +37,6 @@ from gatewright.blocks.schema import (
     check_value,
 )
 from gatewright.blocks.textedit import Splice, with_splices
-
-if TYPE_CHECKING:
-    from gatewright.base.errors import GatewrightError
 
 
 def passing() -> tuple[type[BaseException], ...]:

@@ -10,15 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.pattern import LinearMatch, compile_linear
-
-if TYPE_CHECKING:
-    from gatewright.blocks.edit import Replace
-
+from gatewright.blocks.edit import Replace
 
 _GROUP = re.compile(r"\\(.?)", re.DOTALL)
 _MAX_PLACES = 100_000

@@ -7,12 +7,13 @@ be hidden from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.edit import Append, Edit, Replace
 from gatewright.builtins.result import (
     COUNT,
     FLAG,
@@ -30,6 +31,7 @@ from gatewright.builtins.result import (
     text_argument,
     text_of,
 )
+from gatewright.memory.blocktable import Note
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
 from gatewright.policy.verdict import Action, SafetyTier
@@ -37,11 +39,6 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, SourceParameter
-
-if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit
-    from gatewright.memory.blocktable import Note
-
 
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
@@ -238,15 +235,11 @@ class ContextTool(MemoryTool):
     @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add the value at the end of a block."""
-        from gatewright.blocks.edit import Append
-
         return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
         """Put the new text where the old one stands first."""
-        from gatewright.blocks.edit import Replace
-
         return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
@@ -269,8 +262,6 @@ class ContextTool(MemoryTool):
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, and the change to the block."""
-        from gatewright.blocks.edit import Append, Replace
-
         label = text_of(arguments, "label")
         change: Edit | Note | None = _CONTEXT_NOTES.get(operation)
         if operation == "append":

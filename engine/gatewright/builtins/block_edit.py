@@ -6,12 +6,13 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.edit import Append, Edit, Patch, Redo, Replace, SetField, Undo
 from gatewright.builtins.block import EDITED, Label, MemoryTool, edited
 from gatewright.builtins.result import done, text_argument, text_of
 from gatewright.policy.rule import ContinueLoop, ToolRule
@@ -20,10 +21,6 @@ from gatewright.policy.verdict import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism
 from gatewright.tools.decorator import operation
-
-if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit, Replace
-
 
 Mode = Literal["first", "all", "nth", "regex"]
 Content = Annotated[
@@ -70,8 +67,6 @@ class BlockEditTool(MemoryTool):
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
         """Add the content at the end of a text, list or log."""
-        from gatewright.blocks.edit import Append
-
         return await _edited(context, label, Append(content, section), "the content was added at the end of")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
@@ -93,8 +88,6 @@ class BlockEditTool(MemoryTool):
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
         """Apply a unified diff to a text, all of it or nothing."""
-        from gatewright.blocks.edit import Patch
-
         return await _edited(context, label, Patch(patch, section), "the diff was applied to")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
@@ -107,22 +100,16 @@ class BlockEditTool(MemoryTool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Give a field of a block with fields a value."""
-        from gatewright.blocks.edit import SetField
-
         return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
-        from gatewright.blocks.edit import Undo
-
         return await _edited(context, label, Undo(), "your last change was taken back in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
-        from gatewright.blocks.edit import Redo
-
         return await _edited(context, label, Redo(), "what you took back was done again in")
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
@@ -141,8 +128,6 @@ async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: s
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
     """The edit that a call would do; None for an operation that is none."""
-    from gatewright.blocks.edit import Append, Patch, Redo, SetField, Undo
-
     section = text_argument(arguments, "section")
     match operation:
         case "append":
@@ -164,8 +149,6 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
 
 
 def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> Replace:
-    from gatewright.blocks.edit import Replace
-
     if mode == "nth" and nth is None:
         raise ToolFailure("mode `nth` needs `nth`, the number of the place", code="bad-arguments")
     if mode in {"first", "all"} and nth is not None:

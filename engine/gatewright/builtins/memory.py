@@ -12,6 +12,7 @@ from pydantic import Field
 from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.difftext import diff_text
 from gatewright.builtins.block import EDITED, FOUND, HELD, KNOWN, Label, MemoryTool
 from gatewright.builtins.result import (
     NUMBER,
@@ -375,7 +376,5 @@ async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[
 
 def _change_of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, *, text: str) -> str:
     """The difference that another text makes to the note. Raises ToolFailure where there is no such note."""
-    from gatewright.blocks.difftext import diff_text
-
     note_id = text_of(arguments, "note_id")
     return diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)

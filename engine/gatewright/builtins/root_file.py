@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.difftext import diff_text
 from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, agreed, answer, done, fields, rows, text_of
 from gatewright.policy.document import SHELL
 from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS
 from gatewright.policy.target import Assessment, Later
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.sources.filetext import with_change
+from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import FileParameter
-
-if TYPE_CHECKING:
-    from gatewright.sources.rootfolder import RootFolders
-
 
 OPEN_ROOTS = ("shared", "tmp")
 VAULT = ("vault",)
@@ -217,8 +215,6 @@ class FileWriteTool(RootTool):
 
 def _writing(roots: RootFolders, path: str, content: str) -> str:
     """The difference; of what is no text, what there is now."""
-    from gatewright.blocks.difftext import diff_text
-
     shown = roots.shown(path)
     try:
         before = roots.text_of(path)
@@ -270,8 +266,6 @@ class FileEditTool(RootTool):
 
 def _edit(roots: RootFolders, path: str, old: str, new: str) -> str:
     """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
-    from gatewright.blocks.difftext import diff_text
-
     before = roots.text_of(path)
     return diff_text(roots.shown(path), before, with_change(before, old, new))
 

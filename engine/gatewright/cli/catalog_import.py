@@ -17,6 +17,7 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.confinement import place_words, runner_words
 from gatewright.cli.output import Exit, UsageProblem, decode, print_error, print_json, print_line, read_content
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse
+from gatewright.policy.policyedit import add_catalog, set_places
 from gatewright.tools.pin import Pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.client_file import ClientServer, import_servers, read_client_file, read_servers_of
@@ -88,8 +89,6 @@ def import_server(
 
     A definition that is not trusted is only added. ``places``: what its process gets; None: what its command names.
     """
-    from gatewright.policy.policyedit import add_catalog, set_places
-
     there = workspace.policy.catalog(catalog_id)
     if made is not None and there is None:
         workspace.apply(add_catalog(workspace.policy, made))

@@ -6,7 +6,7 @@ import json as jsonlib
 import shlex
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -33,12 +33,9 @@ from gatewright.cli.output import (
     read_argument,
     require_agent,
 )
+from gatewright.memory.archive import Received
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, Status, Workspace
-
-if TYPE_CHECKING:
-    from gatewright.memory.archive import Received
-
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
 ArgsOption = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
@@ -22,8 +23,6 @@ def launch(workspace: Path | None = None) -> int:
 
 def run_app(name: str, *arguments: Path | None) -> int:
     """Start that app, as the installation declares it, and stay until it ends; its exit code. Raises NotSupported."""
-    from importlib.metadata import entry_points
-
     for point in entry_points(group="gatewright.apps", name=name):
         try:
             return cast("Callable[..., int]", point.load())(*arguments)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gatewright.base.errors import GatewrightError, PolicyInvalid, WorkspaceError
+from gatewright.base.problem import near_hint
 
 NAMES = frozenset(
     {
@@ -112,8 +113,6 @@ def _with_command(words: list[str]) -> list[str]:
     if words[0] in NAMES or words[0].startswith("-"):
         return words
     if not Path(words[0]).exists():
-        from gatewright.base.problem import near_hint
-
         raise WorkspaceError(f"no command and no workspace `{words[0]}`{near_hint(words[0], sorted(NAMES))}")
     return ["gui", *words]
 

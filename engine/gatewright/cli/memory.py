@@ -13,7 +13,9 @@ import typer
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.edit import Append, Edit, Overwrite, Replace, SetField, Undo
 from gatewright.blocks.schema import TextSchema
+from gatewright.blocks.schemajson import schema_from_json
 from gatewright.cli.output import (
     AgentOption,
     JsonOption,
@@ -29,13 +31,12 @@ from gatewright.cli.output import (
     require_agent,
     user_name,
 )
+from gatewright.memory.archive import Received
 from gatewright.memory.blocktable import BlockType
 from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit
-    from gatewright.memory.archive import Received
     from gatewright.memory.blocks import BlockInfo, BlockService
 
 
@@ -109,8 +110,6 @@ def create(
     state: StateOption = None,
 ) -> None:
     """Make a block for an agent, or one that all share."""
-    from gatewright.blocks.schemajson import schema_from_json
-
     made = TextSchema() if schema is None else schema_from_json(_json(schema, "--schema"))
     held = None if content is None else _content(content, is_text=isinstance(made, TextSchema))
     with _blocks(policy, agent, state) as blocks:
@@ -171,8 +170,6 @@ def edit(
     state: StateOption = None,
 ) -> None:
     """Change what a block holds: --append, --replace, --set, --content or --undo."""
-    from gatewright.blocks.edit import Append, Overwrite, Replace, SetField, Undo
-
     with _blocks(policy, agent, state) as blocks:
         made: list[Edit] = []
         if append is not None:

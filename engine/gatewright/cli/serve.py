@@ -7,7 +7,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from json import dumps, loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -27,12 +27,9 @@ from gatewright.cli.output import (
     require_agent,
 )
 from gatewright.gate import ApprovalLimits
+from gatewright.gate.sessionstore import ServingProcess
 from gatewright.workspace import Workspace
-
-if TYPE_CHECKING:
-    from gatewright.gate.sessionstore import ServingProcess
-    from gatewright.workspace.gateway import Gateway
-
+from gatewright.workspace.gateway import Gateway
 
 _COMMAND = "--command"
 

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Collection
 from importlib import import_module
+from importlib.metadata import version as version_of
 from typing import Annotated, Any, cast
 
 import typer
@@ -255,7 +256,5 @@ def _top(
     version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version")] = False,
 ) -> None:
     if version:
-        from importlib.metadata import version as version_of
-
         print_line(version_of("gatewright"))
         raise typer.Exit(Exit.OK)

@@ -23,10 +23,10 @@ from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
 from gatewright.policy.rulematch import UNKNOWN, policy_rule_misfits
 from gatewright.policy.verdict import Verdict, pick_tools
+from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.compile.rulebook import AgentRules, WideRule
-    from gatewright.tools.tool import Tool
 
 
 def policy_digest(policy: Policy, held: AgentDigests) -> str:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.folder import folder_words, folders_in
@@ -26,9 +26,7 @@ from gatewright.schema.constraint import closed_constraint, with_closed_argument
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
-
-if TYPE_CHECKING:
-    from gatewright.tools.tool import Tool
+from gatewright.tools.tool import Tool
 
 _UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)
 _CANONICAL = "it holds for the canonical form, which may differ from the text that is sent"

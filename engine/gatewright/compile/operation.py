@@ -13,34 +13,26 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
-from gatewright.compile.rule_test import Finding
+from gatewright.compile.rule_test import CompiledPolicyRule, Constraint, Finding
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
 from gatewright.policy.rulematch import settings_of
+from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import STRICTNESS, Action, PathUse, SafetyTier, Verdict, strictest
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.operation import EACH, EACH_MEMBER, holds_batch, steps_of
-from gatewright.tools.parameter import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from gatewright.compile.rule_test import CompiledPolicyRule, Constraint
-    from gatewright.policy.kinds.capability import CapabilityKind
-    from gatewright.policy.right import OperationFacts
-    from gatewright.policy.target import Assessment
-    from gatewright.tools.mark import At
-    from gatewright.tools.parameter import Parameter
-    from gatewright.tools.registry import ToolRegistry
-    from gatewright.tools.tool import Tool
-
+from gatewright.tools.mark import At
+from gatewright.tools.parameter import Parameter, Step
+from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.tool import Tool
 
 UNUSABLE = "operations-unusable"
 MOST_DECLARED = 16_384

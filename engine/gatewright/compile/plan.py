@@ -23,14 +23,15 @@ from gatewright.policy.rulematch import address_of, rules_for_operation, setting
 from gatewright.policy.verdict import Action, Verdict
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.formats import ToolListing
 from gatewright.schema.selector import KEYED_FIELD
 from gatewright.schema.walk import objects
 from gatewright.tools.parameter import LabelParameter, Role
+from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.compile.narrowing import Limit
-    from gatewright.schema.formats import Format, ToolListing
-    from gatewright.tools.tool import Tool
+    from gatewright.schema.formats import Format
 
 
 _MAX_SHAPES = 16_384
@@ -71,7 +72,6 @@ class ToolShape:
     def with_limits(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
         """The shape with as many limits in its schema as possible; ``closed``: it also refuses unknown arguments."""
         from gatewright.compile.narrowing import apply_limits
-        from gatewright.schema.formats import ToolListing
 
         found = apply_limits(
             self.tool, self.shown, self.listing.schema, limits, closed=closed, check_formats=self.check_formats
@@ -151,8 +151,6 @@ class ShapeCache:
                 return None
             shape = whole.with_limits(limits, closed=closed)
         else:
-            from gatewright.schema.operation import ToolListing
-
             schema = tool.schema_for(shown)
             if schema is None:
                 return None

@@ -24,10 +24,10 @@ from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.right import Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, split_name
+from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet
-    from gatewright.tools.registry import ToolRegistry
 
 
 Cell = Mapping[str, Verdict]

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.operation import Redactor
+from gatewright.compile.plan import ToolShape
+from gatewright.compile.rule_test import BoundRule
+from gatewright.policy.right import ToolRight
 from gatewright.schema.check import is_checked_format
+from gatewright.schema.formats import ToolListing, format_named
 from gatewright.schema.walk import pointer_text, walk
+from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.operation import Redactor
-    from gatewright.compile.plan import ToolShape
-    from gatewright.compile.rule_test import BoundRule
-    from gatewright.policy.right import ToolRight
-    from gatewright.schema.formats import CallReader, ProviderLint, ToolListing
+    from gatewright.schema.formats import CallReader, ProviderLint
     from gatewright.schema.tokens import TokenCount
-    from gatewright.tools.tool import Tool
     from gatewright.tools.usage import UsageRow, UsageSection
 
     _Whole = dict[str, tuple[Tool, ToolListing]]
@@ -118,8 +119,6 @@ class AgentView:
         ``arguments``: JSON text or an object. It passes unreadable input through for the gate to refuse, and never
         raises for anything that a model sends. Raises NotSupported for an unknown format.
         """
-        from gatewright.schema.formats import format_named
-
         reader = self._readers.get(format)
         if reader is None:
             reader = self._readers[format] = format_named(format).reader(self._listings)
@@ -130,8 +129,6 @@ class AgentView:
 
         They include constraints that the gate enforces although no format can express them. Raises NotSupported.
         """
-        from gatewright.schema.formats import format_named
-
         found = self._lints.get(format)
         if found is None:
             lints = format_named(format).lints_all(self._listings)
@@ -154,8 +151,6 @@ class AgentView:
 
     def _make_list(self, form: str) -> _Listed:
         """The list in a format; while no tool comes or goes, unchanged entries stay."""
-        from gatewright.schema.formats import format_named
-
         spelled, before, shapes = format_named(form), self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
             names = spelled.names(self._listings)
@@ -174,8 +169,6 @@ class AgentView:
     @once
     def _whole(self) -> _Whole:
         """By name, every tool with its unrestricted listing; unchanged tools keep theirs."""
-        from gatewright.schema.formats import ToolListing
-
         before, self._whole_before = self._whole_before, {}
         shown = {shape.tool.name: shape.listing for shape in self._shapes}
         found: _Whole = {}
@@ -209,8 +202,6 @@ class AgentView:
 
     def _of_server(self, origin: str, text: str) -> str:
         """A server's text without the clauses that name something hidden of it, or a hidden tool in backticks."""
-        from gatewright.compile.operation import Redactor
-
         shown: set[str] = set()
         every: set[str] = set()
         shapes = {shape.tool.name: shape for shape in self._shapes}
@@ -271,13 +262,11 @@ class AgentView:
 
     @once
     def _redactor(self) -> Redactor:
-        from gatewright.compile.operation import Redactor
-
         return Redactor((), self._snapshot.hidden_tools)
 
 
 def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
-    from gatewright.schema.formats import ProviderLint, format_named
+    from gatewright.schema.formats import ProviderLint
 
     for name, why in shape.unsaid:
         if not why:

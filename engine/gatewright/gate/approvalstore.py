@@ -202,8 +202,6 @@ class ApprovalStore:
 
     def find(self, subject: Subject) -> Grant | None:
         """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
-        from gatewright.gate.approval import Remember
-
         wall_s = self._clock.wall_s()
         found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
         refusal = next((grant for grant in found if not grant.approved), None)
@@ -221,8 +219,6 @@ class ApprovalStore:
 
     def spend(self, grant: Grant) -> bool:
         """Whether the grant still stands now; one for a single execution vanishes in the same transaction."""
-        from gatewright.gate.approval import Remember
-
         try:
             if grant.kind is not Remember.ONCE:
                 return self.get(grant.grant_id) == grant
@@ -370,8 +366,6 @@ class ApprovalStore:
         return grants
 
     def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
-        from gatewright.gate.approval import Remember
-
         now_s = self._clock.wall_s()
         kind = approval.remember if approval.lasts else Remember.ONCE
         seconds = {Remember.ONCE: ONCE_S, Remember.DURATION: approval.seconds, Remember.SCOPE: SCOPE_S}[kind]
@@ -439,12 +433,8 @@ def _grant(row: SealedRow) -> Grant:
 
 
 def _request(row: SealedRow) -> ApprovalRequest:
-    from gatewright.gate.approval import ApprovalRequest
-
     return ApprovalRequest.from_json(_data(row))
 
 
 def _approval(row: SealedRow) -> Approval:
-    from gatewright.gate.approval import Approval
-
     return Approval.from_json(_data(row))

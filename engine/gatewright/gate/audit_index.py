@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.frozen import frozen
@@ -21,9 +21,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.audit import SELECT_ROWS, audit_database, has_rows
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
-
-if TYPE_CHECKING:
-    from gatewright.record.database import Connection
+from gatewright.record.database import Connection
 
 AT_ONCE = 50_000
 """Rows that are read in one go: about an eighth of a second."""

@@ -18,20 +18,16 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest
-from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge, Version
+from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Remember
+from gatewright.gate.approvalstore import ApprovalStore, Grant, QuestionTooLarge, Version
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
 from gatewright.record.process import fork_safe_lock, renew_after_fork
-
-if TYPE_CHECKING:
-    from gatewright.gate.approvalstore import Grant
 
 TICK_S = 0.1
 """How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
@@ -359,8 +355,6 @@ class _Posting:
 
     def give_up(self) -> None:
         """Take the question out, and with it an approval that nobody will use now."""
-        from gatewright.gate.approval import Remember
-
         answer = self.withdraw()
         if answer is None or answer.remember is not Remember.ONCE:
             return
@@ -370,6 +364,4 @@ class _Posting:
 
 
 def _refused(code: str, reason: str) -> Approval:
-    from gatewright.gate.approval import Approval
-
     return Approval(False, "nobody", code=code, reason=reason)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base import aio
@@ -28,31 +28,26 @@ from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import Finding, RuleBook
-from gatewright.gate.approval import EarlierResults
+from gatewright.gate.approval import Answer, EarlierResults
+from gatewright.gate.approvalstore import ApprovalStore, Grant
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
+from gatewright.policy.target import (
+    Assessment,
+    BlockTarget,
+    CapabilityCheck,
+    FileTarget,
+    Located,
+    NamedPlace,
+    NameTarget,
+)
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import renew_after_fork
-from gatewright.tools.context import ToolExecutionContext
-
-if TYPE_CHECKING:
-    from gatewright.gate.approval import Answer
-    from gatewright.gate.approvalstore import ApprovalStore, Grant
-    from gatewright.policy.target import (
-        Assessment,
-        BlockTarget,
-        CapabilityCheck,
-        FileTarget,
-        Located,
-        NamedPlace,
-        NameTarget,
-    )
-    from gatewright.tools.context import Again, OnPiece, Ports, Progress, RunStep
-    from gatewright.tools.mark import Pointer
-
+from gatewright.tools.context import Again, OnPiece, Ports, Progress, RunStep, ToolExecutionContext
+from gatewright.tools.mark import Pointer
 
 T = TypeVar("T")
 

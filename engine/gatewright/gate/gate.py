@@ -19,30 +19,29 @@ from gatewright.base.problem import Problem
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.snapshot import OperationProof, Snapshot
 from gatewright.compile.view import AgentView
+from gatewright.gate.approval import Approver
+from gatewright.gate.approvalstore import ApprovalStore
 from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
+from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Recorder, Services
-from gatewright.gate.decision import Decision, Places, nowhere
+from gatewright.gate.decision import Decision, DecisionProof, Places, nowhere
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
 from gatewright.gate.session import OwnSessions, Session
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
+from gatewright.policy.rulematch import unknown_tools
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import fork_safe_lock
-from gatewright.tools.context import Ports
+from gatewright.tools.context import OnPiece, Ports, ToolExecutionContext
+from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from gatewright.gate.approval import Approver
-    from gatewright.gate.approvalstore import ApprovalStore
-    from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.callrun import Outcome, StepWatch
-    from gatewright.gate.decision import DecisionProof
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.trial import ProvenCall, StepForecast, Verification
     from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
-    from gatewright.tools.context import OnPiece, ToolExecutionContext
-    from gatewright.tools.registry import ToolRegistry
 
 
 class Gate:
@@ -250,8 +249,6 @@ class Gate:
         context: ToolExecutionContext | None = None,
     ) -> CallState:
         """The call before its first stage, for whoever runs stages by themselves; without a session, of a new one."""
-        from gatewright.gate.session import Session
-
         return self._state(self.in_force(), agent_id, tool, arguments, session or Session(), context, "")
 
     async def call(
@@ -436,7 +433,5 @@ def _user_of(agent: AgentSnapshot | None, context: ToolExecutionContext | None) 
 
 
 def _refuse_unknown(policy: Policy, before: Policy | None, registry: ToolRegistry, absent: Mapping[str, str]) -> None:
-    from gatewright.policy.rulematch import unknown_tools
-
     if problems := unknown_tools(policy, before, registry.facts(), absent):
         raise PolicyInvalid(problems)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
@@ -36,12 +36,10 @@ from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker, is_checked_format
 from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.filter import reduced_schema
+from gatewright.schema.formats import ToolListing
 from gatewright.schema.operation import OperationSet, Steps
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.schema.walk import as_object, in_place, properties_of
-
-if TYPE_CHECKING:
-    from gatewright.schema.formats import ToolListing
 
 TOOLS_AT_A_TIME = 8
 """Tools that are checked in one piece."""

@@ -17,23 +17,19 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.base import aio
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import MAX_BYTES, check_object, copy_value, parse_object
-from gatewright.gate.call import CallState, Stage, Status
+from gatewright.gate.call import CallState, RawArguments, Stage, Status
 from gatewright.gate.callrun import Outcome
 from gatewright.gate.decision import StageTrace
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.read import LOOKUP, OPERATION, PARSE
 from gatewright.policy.verdict import SafetyTier, Verdict
-
-if TYPE_CHECKING:
-    from gatewright.gate.call import RawArguments
-
 
 MAX_CALLS = 128
 MAX_TOTAL = 4 * MAX_BYTES

@@ -16,17 +16,17 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.edit import Append, Edit
+from gatewright.blocks.schemajson import schema_to_json
 from gatewright.memory.archive import Archive
-from gatewright.memory.blocktable import BlockType
+from gatewright.memory.blocktable import NO_LABEL, BlockRecord, BlockType, Note, action_of, is_label, record_after
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
+from gatewright.memory.shelf import Shelf
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 from gatewright.policy.verdict import Action, Permission
 
 if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
-    from gatewright.memory.blocktable import BlockRecord, Note
-    from gatewright.memory.shelf import Shelf
 
 
 _FENCE = "```"
@@ -127,8 +127,6 @@ class AgentBlocks:
 
         Unknown labels and blocks of level none get the same answer: level none, without an id.
         """
-        from gatewright.memory.blocktable import NO_LABEL, is_label
-
         if not is_label(label):
             return Refusal("bad-label", f"`{parameter}` is empty, too long or not printable", NO_LABEL)
         found = self._service(agent_id).find(label)
@@ -138,8 +136,6 @@ class AgentBlocks:
 
     def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
         """Name the action that a change needs, and show the change to the person who decides; never raises."""
-        from gatewright.memory.blocktable import action_of
-
         service = self._service(agent_id)
         if isinstance(change, str):
             return Assessment(Action.OVERWRITE, later=Later(lambda: _note_lines(service, label, change)))
@@ -200,7 +196,6 @@ class AgentBlocks:
 
     async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
         """Make an archived block of this agent from a text, and answer its facts."""
-        from gatewright.memory.blocktable import BlockType
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
@@ -212,7 +207,6 @@ class AgentBlocks:
         self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
         """Add text at the end of an archived block; answer like ``edit``."""
-        from gatewright.blocks.edit import Append
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             edit = Append(text)
@@ -235,7 +229,6 @@ class AgentBlocks:
         self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
         """Archive one block and bring another back, both or neither; answer both labels."""
-        from gatewright.memory.blocktable import record_after
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             with self._shelf.store.exclusive():
@@ -277,7 +270,6 @@ class AgentBlocks:
         ``kinds``: some of archive, block (archived ones) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: the user in the conversations.
         """
-        from gatewright.memory.blocktable import BlockType  # the window starts without it
 
         def work() -> JsonValue:
             wanted = [EntryKind(kind) for kind in kinds]
@@ -345,8 +337,6 @@ def _rows(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonV
 
 
 def _facts(info: BlockInfo) -> dict[str, JsonValue]:
-    from gatewright.blocks.schemajson import schema_to_json
-
     record = info.record
     said: dict[str, JsonValue] = {
         "label": record.label,
@@ -372,8 +362,6 @@ def _after(service: BlockService, changed: Changed, author: str) -> JsonValue:
 
 def _note_lines(service: BlockService, label: str, note: Note) -> str | None:
     """Show a note's change as lines for the person who decides. Raises ToolFailure for an impossible one."""
-    from gatewright.memory.blocktable import record_after
-
     try:
         record = service.get(label)
     except WorkspaceError:

@@ -9,7 +9,6 @@ A message to several inboxes reaches all of them or none.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
@@ -17,13 +16,10 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json, is_text
 from gatewright.memory import entrytable
+from gatewright.memory.block_store import BlockStore
 from gatewright.memory.entrytable import ANY, Entry, EntryFilter, EntryKind, Hit, Place
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
-
-if TYPE_CHECKING:
-    from gatewright.memory.block_store import BlockStore
-    from gatewright.record.database import Connection
-
+from gatewright.record.database import Connection
 
 MAX_ENTRY_CHARS = 10_000
 MAX_MESSAGE_CHARS = 64 * 1024

@@ -19,7 +19,10 @@ from gatewright.base.errors import ForeignStore, WorkspaceError
 from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-from gatewright.memory import entrytable, notes
+from gatewright.blocks.block import Block
+from gatewright.blocks.schema import TextSchema
+from gatewright.memory import blocktable, entrytable, notes
+from gatewright.memory.blocktable import BlockRecord
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Connection, Database
 from gatewright.record.folder import HomeSeal, PrivateFolder
@@ -93,8 +96,6 @@ class BlockStore:
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
         """Hold one state of the store for several queries; None if it is absent or of an older version."""
-        from gatewright.memory import blocktable
-
         with self._open() as (connection, version):
             if connection is None or version < blocktable.FIRST_READ:
                 yield None
@@ -118,9 +119,6 @@ class BlockStore:
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
         """Store the text block of a source in place of the one with that label."""
-        from gatewright.memory import blocktable
-        from gatewright.memory.blocktable import BlockRecord
-
         now = self._clock.wall_s()
         record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=now, updated_at=now)
         with self.transaction() as connection:
@@ -132,8 +130,6 @@ class BlockStore:
         with self._open() as (connection, version):
             if connection is None:
                 return None
-            from gatewright.memory import blocktable
-
             if version < blocktable.FIRST_READ:
                 row = connection.execute(query, (label,)).fetchone()
                 return StoredBlock(*row) if row else None
@@ -141,10 +137,6 @@ class BlockStore:
                 return self._whole(connection, label)
 
     def _whole(self, connection: Connection, label: str) -> StoredBlock | None:
-        from gatewright.blocks.block import Block
-        from gatewright.blocks.schema import TextSchema
-        from gatewright.memory import blocktable
-
         row = connection.execute(
             "SELECT block_id, snapshot_step, label, source_id, snapshot, disk_digest, updated_at FROM block "
             "WHERE owner = '' AND label = ?",
@@ -160,8 +152,6 @@ class BlockStore:
 
     def delete(self, label: str) -> bool:
         """Delete a shared block; false if absent."""
-        from gatewright.memory import blocktable
-
         if self.get(label) is None:
             return False
         with self.transaction() as connection:
@@ -173,8 +163,6 @@ class BlockStore:
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
         """List the labels of all shared blocks, or of those of one source, sorted."""
-        from gatewright.memory import blocktable
-
         with self._open() as (connection, version):
             shared = "owner = '' AND " if version >= blocktable.FIRST_READ else ""
             query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
@@ -196,16 +184,12 @@ class BlockStore:
             yield connection, 0 if connection is None else self._check_version(connection)
 
     def _check_version(self, connection: Connection) -> int:
-        from gatewright.memory import blocktable
-
         version = _version(connection)
         if version > blocktable.VERSION:
             raise WorkspaceError(f"the block store `{self._path}` was written by a newer version of the program")
         return version
 
     def _make(self, connection: Connection) -> None:
-        from gatewright.memory import blocktable
-
         if _version(connection) < blocktable.VERSION:
             blocktable.make_tables(connection)
 

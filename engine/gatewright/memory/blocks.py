@@ -8,11 +8,12 @@ those of level none get the same words.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -25,6 +26,7 @@ from gatewright.blocks.history import Step
 from gatewright.blocks.plan import Hand
 from gatewright.blocks.schema import BlockSchema, TextSchema
 from gatewright.memory import blocktable
+from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blocktable import (
     NO_LABEL,
     SETTINGS,
@@ -41,11 +43,6 @@ from gatewright.memory.blocktable import (
 )
 from gatewright.memory.shelf import Opened, Shelf
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from gatewright.memory.block_store import BlockStore
 
 _ORDER = tuple(Action)
 

@@ -7,10 +7,11 @@ statements run inside the caller's transaction.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from gatewright.base.errors import SchemaError, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
@@ -24,9 +25,6 @@ from gatewright.blocks.schema import MAX_CHARS, BlockSchema, TextSchema
 from gatewright.blocks.schemajson import schema_from_json, schema_to_json
 from gatewright.memory import entrytable
 from gatewright.policy.verdict import Action, Permission
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 class BlockType(StrEnum):

@@ -16,10 +16,10 @@ import numpy as np
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import Tokenizer
 
+from gatewright.record.database import Connection
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from gatewright.record.database import Connection
 
     Vector: TypeAlias = NDArray[np.float32]
 

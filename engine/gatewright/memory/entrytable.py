@@ -16,15 +16,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import late_regex
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-
 
 MAX_WORDS = 16
 MAX_CHARS = 10_000

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base import aio
+from gatewright.base.clock import Clock
 from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.entrytable import MAX_CHARS, query_words, snippet, space_words, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.policy.document import MemoryWeights
@@ -27,8 +29,6 @@ from gatewright.record.folder import HomeSeal, PrivateFolder
 from gatewright.record.process import fork_safe_lock
 
 if TYPE_CHECKING:
-    from gatewright.base.clock import Clock
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.memory.embedding import Embedder, VectorIndex
 
 FOLDER = "notes"

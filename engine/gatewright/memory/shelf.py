@@ -7,20 +7,17 @@ cached document counts only as far as the store agrees with it.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from gatewright.blocks.block import Block
-    from gatewright.memory.block_store import BlockStore
-    from gatewright.memory.blocktable import BlockRecord
+from gatewright.blocks.block import Block
+from gatewright.memory import blocktable
+from gatewright.memory.block_store import BlockStore
+from gatewright.memory.blocktable import BlockRecord
 
 _AT_HAND = 16
 _FOLD_STEPS = 64
@@ -85,15 +82,11 @@ class Shelf:
 
     def records(self, owners: Sequence[str]) -> list[BlockRecord]:
         """List the blocks of these owners."""
-        from gatewright.memory import blocktable
-
         with self.store.reading() as connection:
             return [] if connection is None else blocktable.all_records(connection, owners)
 
     def record(self, owners: Sequence[str], label: str) -> BlockRecord | None:
         """Return the record of the block of the first owner that has the label, without opening it."""
-        from gatewright.memory import blocktable
-
         with self.store.reading() as connection:
             if connection is None:
                 return None
@@ -106,8 +99,6 @@ class Shelf:
     # inside
 
     def _open(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
-        from gatewright.memory import blocktable
-
         found = (blocktable.find_record(connection, owner, label) for owner in owners)
         record = next(filter(None, found), None)
         if record is None:
@@ -135,9 +126,6 @@ class Shelf:
         return held
 
     def _load(self, connection: sqlite3.Connection, record: BlockRecord, generation: int, snapshot_step: int) -> Opened:
-        from gatewright.blocks.block import Block
-        from gatewright.memory import blocktable
-
         snapshot = connection.execute("SELECT snapshot FROM block WHERE block_id = ?", (record.block_id,)).fetchone()
         rows = blocktable.step_rows(connection, record.block_id, 0)
         inside = [step for step, _ in rows if step.number <= snapshot_step]
@@ -150,8 +138,6 @@ class Shelf:
 
     def _write(self, connection: sqlite3.Connection, opened: Opened, version: bytes, last: int) -> None:
         """Write the new steps, the first change with the update; now and then fold them into a snapshot."""
-        from gatewright.memory import blocktable
-
         block, block_id = opened.block, opened.record.block_id
         changes: bytes | None = block.updates_since(version)
         for step in block.steps:
@@ -171,8 +157,6 @@ class Shelf:
 
     def _fold(self, connection: sqlite3.Connection, opened: Opened) -> None:
         """Replace the updates by one snapshot; cut a history much longer than the block."""
-        from gatewright.memory import blocktable
-
         block, block_id = opened.block, opened.record.block_id
         snapshot = block.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * block.size().chars + _HISTORY_BYTES:
@@ -187,8 +171,6 @@ class Shelf:
 
     def _set_state(self, connection: sqlite3.Connection, opened: Opened) -> None:
         """Record the state of the snapshot: for a foreign one it was unknown, and an undo may begin there."""
-        from gatewright.memory import blocktable
-
         for step in opened.block.steps:
             if step.number == opened.snapshot_step:
                 blocktable.set_state(connection, opened.record.block_id, step)

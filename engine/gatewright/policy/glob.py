@@ -21,6 +21,7 @@ from functools import cache
 
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
+from gatewright.base.pattern import FirstMatch
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.verdict import Permission
 
@@ -317,8 +318,6 @@ class PermissionRules:
     @once
     def _first(self) -> Callable[[str], int]:
         """Find the first pattern that matches a path, behind ``_NOT_CANONICAL``; built for the first path."""
-        from gatewright.base.pattern import FirstMatch
-
         regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]
         return FirstMatch([_NOT_CANONICAL, *regexes]).first
 

@@ -10,14 +10,11 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from gatewright.base.problem import BOM, Address, Finding, Place, Problem, RawPath, Subject
 from gatewright.policy.document import Dialect, Policy
 from gatewright.policy.rulematch import subject_of
-
-if TYPE_CHECKING:
-    from gatewright.policyfile.scan import Item, Tree
+from gatewright.policyfile.scan import Item, Kind, Tree, scan
 
 
 class Places:
@@ -34,8 +31,6 @@ class Places:
     @property
     def tree(self) -> Tree:
         """The scanned text."""
-        from gatewright.policyfile.scan import scan
-
         if self._tree is None:
             self._tree = scan(self._text)
         return self._tree
@@ -100,8 +95,6 @@ class Places:
         return found
 
     def _text_of(self, item: Item | None) -> str | None:
-        from gatewright.policyfile.scan import Kind
-
         if item is None or item.kind is not Kind.SCALAR:
             return None
         value: object = tomllib.loads(f"v = {self._text[item.start : item.end]}")["v"]
@@ -122,8 +115,6 @@ def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
 
 
 def _elements(item: Item | None) -> list[Item]:
-    from gatewright.policyfile.scan import Kind
-
     return item.elements if item is not None and item.kind in {Kind.TABLES, Kind.ARRAY} else []
 
 

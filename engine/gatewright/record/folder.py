@@ -23,17 +23,13 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
 
 import platformdirs
 
 from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import Seal
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 
 STATE_FOLDER = ".gatewright"
 STATE_VARIABLE = "GATEWRIGHT_STATE"

@@ -8,18 +8,14 @@ A refusal has the same words for the model whatever stands there, so that it tel
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.descriptor import look_from_top, unusable
-from gatewright.sources.protection import is_below
-
-if TYPE_CHECKING:
-    from gatewright.sources.filesource import FileSource
-    from gatewright.sources.protection import ProtectedSet
+from gatewright.sources.filesource import FileSource
+from gatewright.sources.protection import ProtectedSet, is_below
 
 HINT = "that path is not available to you; choose another one"
 

@@ -13,10 +13,12 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.block import TextBlock
+from gatewright.blocks.difftext import diff_text
+from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Assessment, FileText, Later
 from gatewright.policy.verdict import Action
@@ -36,20 +38,21 @@ from gatewright.sources.filetext import (
 from gatewright.sources.held import (
     ABSENT,
     BlockStorePort,
+    Decision,
     FileState,
     HeldBlock,
     HeldBlocks,
     OnDisk,
+    Outcome,
     OutsideChange,
+    Sides,
+    Strategy,
+    decide,
     no_block,
     state_of,
+    told,
 )
-
-if TYPE_CHECKING:
-    from gatewright.blocks.block import TextBlock
-    from gatewright.policy.document import Source
-    from gatewright.sources.held import Decision, Sides, Strategy
-    from gatewright.sources.protection import Protection
+from gatewright.sources.protection import Protection
 
 MAX_LISTED = 5_000
 """Entries of one listing of a folder."""
@@ -116,8 +119,6 @@ class FileSource:
 
         A file that was deleted since is written anew, and asks.
         """
-        from gatewright.blocks.difftext import diff_text
-
         block = self._blocks.get(relative)
         if block is None:
             return Assessment.failing(Action.OVERWRITE, _no_edits())
@@ -153,8 +154,6 @@ class FileSource:
         return Assessment.failing(Action.READ, no_block())
 
     def _lost(self, relative: str, mine: str | None) -> str | None:
-        from gatewright.blocks.difftext import diff_text
-
         on_disk = decode_text(self._bytes_to_take(relative))
         return None if mine is None else diff_text(relative, mine, on_disk)
 
@@ -168,8 +167,6 @@ class FileSource:
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
         """The diff from what stands there now, without an action. Raises ToolFailure for what it could not hold."""
-        from gatewright.blocks.difftext import diff_text
-
         encode_text(new_text, self.source.max_file_bytes)
         try:
             old = self.read(relative).content
@@ -182,8 +179,6 @@ class FileSource:
         return Assessment(Action.APPEND, later=Later(partial(self._text_new, relative, content)))
 
     def _text_new(self, relative: str, content: str) -> str:
-        from gatewright.blocks.difftext import diff_text
-
         self._refuse_edits(relative)
         if self.look(relative).exists:
             raise descriptor.taken()
@@ -195,8 +190,6 @@ class FileSource:
 
         Raises ToolFailure where there is no file.
         """
-        from gatewright.blocks.difftext import diff_text
-
         standing = self.look(relative)
         if standing.is_folder:
             raise descriptor.folder_stays()
@@ -219,8 +212,6 @@ class FileSource:
 
     def load(self, relative: str) -> JsonValue:
         """Read the disk into the block; what the block held is gone."""
-        from gatewright.blocks.block import TextBlock
-
         content = self._bytes_to_take(relative)
         text = decode_text(content)
         try:
@@ -298,8 +289,6 @@ class FileSource:
 
     def _changed(self, relative: str, change: Callable[[str], str]) -> JsonValue:
         """Give the block another text, unless that cannot be done or written; loaded only when it can."""
-        from gatewright.blocks.block import TextBlock
-
         block, content = self._blocks.get(relative), None
         if block is None:
             content = self._bytes(relative)[0]
@@ -313,8 +302,6 @@ class FileSource:
 
     def create(self, relative: str, content: str) -> JsonValue:
         """Make a new file and its block, and the folders above it."""
-        from gatewright.blocks.block import TextBlock
-
         self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
         self._write_new(relative, written)
@@ -361,8 +348,6 @@ class FileSource:
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
         """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
-        from gatewright.blocks.difftext import diff_text
-
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
@@ -375,8 +360,6 @@ class FileSource:
 
         With the ``mark`` of a standing nothing is done, by a ToolFailure, where block or file is another by now.
         """
-        from gatewright.sources.held import told
-
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
@@ -388,8 +371,6 @@ class FileSource:
 
     def take_in(self, relative: str) -> OutsideChange | None:
         """Put a change from outside into the block where that loses nothing; what became of it, None without block."""
-        from gatewright.sources.held import Outcome, Strategy
-
         block = self._blocks.get(relative)
         if block is None:
             return None
@@ -406,8 +387,6 @@ class FileSource:
         self, relative: str, strategy: Strategy, block: HeldBlock, state: FileState, disk: OnDisk
     ) -> tuple[Decision, Sides]:
         """Decide, and give the block the text that was decided."""
-        from gatewright.sources.held import Outcome, Sides, decide
-
         on_disk = None if disk.content is None else decode_text(disk.content)
         sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)
         decision = decide(state, strategy, sides)

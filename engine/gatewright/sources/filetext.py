@@ -20,6 +20,7 @@ from contextlib import suppress
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.late import late_regex
+from gatewright.blocks.textedit import patch_splices, with_splices
 
 _MARKS = (
     (b"\xff\xfe\0\0", "UTF-32 text (little endian)"),
@@ -138,8 +139,6 @@ def with_patch(text: str, patch: str) -> str:
 
     A byte order mark belongs to the first line only for a patch that has it there.
     """
-    from gatewright.blocks.textedit import patch_splices, with_splices
-
     if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
         return BYTE_ORDER_MARK + with_patch(text[1:], patch)
     return with_splices(text, patch_splices(text, patch))

@@ -14,18 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gatewright.base.errors import DamagedBlock, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.block import TextBlock
 from gatewright.blocks.difftext import diff_text
 from gatewright.sources.filetext import decode_text, digest_of
 from gatewright.sources.merge import MergeConflict, merge_texts
-
-if TYPE_CHECKING:
-    from gatewright.blocks.block import TextBlock
-
 
 ABSENT = "absent"
 """In the place of a digest: when block and disk were last in step, there was no file."""
@@ -110,8 +107,6 @@ class HeldBlocks:
         stored = self.store.get(self.label_of(relative))
         if stored is None:
             return None
-        from gatewright.blocks.block import TextBlock
-
         try:
             return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
         except DamagedBlock:
@@ -123,8 +118,6 @@ class HeldBlocks:
 
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
-        from gatewright.blocks.block import TextBlock
-
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
             text = TextBlock.from_text(text.text)
@@ -134,8 +127,6 @@ class HeldBlocks:
 
     def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
         """Store a block that is now compared with a file of that content."""
-        from gatewright.blocks.block import TextBlock
-
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
         base = _base_label(label, digest)
@@ -154,8 +145,6 @@ class HeldBlocks:
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
         """The text that block and file were last in step with; None where it is not known."""
-        from gatewright.blocks.block import TextBlock
-
         if block.disk_digest == ABSENT:
             return ""
         if not block.unsaved:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import LevelDecision, Located
 from gatewright.policy.verdict import Action, Permission, strictest, verdict_for
 from gatewright.sources.descriptor import Identity, Standing
 from gatewright.sources.filesource import BASE, FileSource
-
-if TYPE_CHECKING:
-    from gatewright.sources.protection import ProtectedSet, Protection
+from gatewright.sources.protection import ProtectedSet, Protection
 
 _KEPT = 1_024
 _KEPT_CHARS, _KEPT_STEPS = 512, 16

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from gatewright.arguments.shell_program import Listing
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -35,16 +36,16 @@ from gatewright.policy.verdict import Action, Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of, look_along
+from gatewright.sources.diskpath import DiskPaths
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
-from gatewright.sources.held import BlockStorePort
+from gatewright.sources.held import BlockStorePort, OutsideChange, Strategy
 from gatewright.sources.known import KnownPlaces
 from gatewright.sources.ownsource import OwnSource
+from gatewright.sources.permit import permit, permit_loss, refuse_stale
+from gatewright.sources.protection import Protection
 
 if TYPE_CHECKING:
-    from gatewright.arguments.shell_program import Listing
-    from gatewright.sources.held import OutsideChange
     from gatewright.sources.overlay import Overlay
-    from gatewright.sources.protection import Protection
 
 Answer = TypeVar("Answer")
 _STRIPES = 64
@@ -204,8 +205,6 @@ class SourceManager:
         self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
         """Where a path that any tool is given leads on disk; touches metadata only."""
-        from gatewright.sources.diskpath import DiskPaths
-
         roots = DiskPaths(self._running.values(), self._protection.now(), folder, prefixes)
         return roots.find(path, parameter=parameter, writes=writes)
 
@@ -371,8 +370,6 @@ class SourceManager:
         return await self._take(at, asked, FileSource.reload)
 
     async def _take(self, at: Located, asked: Approved, take: Callable[[FileSource, str], JsonValue]) -> JsonValue:
-        from gatewright.sources.permit import permit_loss
-
         def work(source: FileSource) -> JsonValue:
             permit_loss(source.assess_load(at.relative), asked)
             return take(source, at.relative)
@@ -392,8 +389,6 @@ class SourceManager:
 
         ``mark``: of the standing that somebody decided by; with another one nothing is done.
         """
-        from gatewright.sources.held import Strategy
-
         try:
             chosen = Strategy(strategy)
         except ValueError:
@@ -488,8 +483,6 @@ class SourceManager:
         approved: Approved = False,
     ) -> Answer:
         """One call per file at a time, among processes too where it changes a block; the level is asked once more."""
-        from gatewright.sources.permit import permit, refuse_stale
-
         path = self._source(at).absolute(at.relative)
         alone = self._blocks.exclusive() if changes else nullcontext()
         with self._locks[hash(path) % _STRIPES], alone:

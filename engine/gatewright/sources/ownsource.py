@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import is_text
 from gatewright.base.thread import in_own_thread
+from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import LevelDecision, Located, Refusal
 from gatewright.policy.verdict import Permission
 from gatewright.sources.descriptor import without_dots
 from gatewright.sources.filesource import BASE
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Source
 
 MOST_AT_WORK = 8
 """So many texts of one source may be under way at once, those that hang included."""

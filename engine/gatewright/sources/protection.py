@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.descriptor import Identity
 from gatewright.sources.ground import Ground
-
-if TYPE_CHECKING:
-    from gatewright.sources.basefolder import BaseFolder
-    from gatewright.sources.descriptor import Identity
 
 _stat = os.stat
 

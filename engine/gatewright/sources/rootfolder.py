@@ -7,6 +7,7 @@ changes something is alone with it, among processes too. What may be done in whi
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -28,14 +29,12 @@ from gatewright.sources.filetext import (
     line_count,
     with_change,
 )
+from gatewright.sources.manager import SourceManager
 from gatewright.sources.permit import permit, refuse_stale
+from gatewright.sources.protection import Protection
 from gatewright.sources.rootpath import RootPaths, RootPlace, root_failure
 
 if TYPE_CHECKING:
-    import os
-
-    from gatewright.sources.manager import SourceManager
-    from gatewright.sources.protection import Protection
     from gatewright.sources.rootwalk import Walk
 
 MAX_TEXT_BYTES = 1024 * 1024

@@ -9,7 +9,6 @@ words for the model are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
@@ -19,10 +18,8 @@ from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder
 from gatewright.sources.descriptor import look, unusable, without_dots
 from gatewright.sources.diskpath import HINT, protected_refusal
-
-if TYPE_CHECKING:
-    from gatewright.sources.manager import SourceManager
-    from gatewright.sources.protection import Protection
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 
 _ABOVE = "the path leads above its folder; leave out `..`"
 

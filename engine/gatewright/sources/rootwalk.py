@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
@@ -21,11 +20,9 @@ from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of, unusable
 from gatewright.sources.filetext import decode_text, is_leftover
+from gatewright.sources.protection import ProtectedSet
+from gatewright.sources.rootpath import RootPlace
 from gatewright.sources.tree import is_nameable
-
-if TYPE_CHECKING:
-    from gatewright.sources.protection import ProtectedSet
-    from gatewright.sources.rootpath import RootPlace
 
 MAX_LISTED = 5_000
 MAX_LOOKED_AT = 100_000

@@ -13,7 +13,6 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import (
     ModelPath,
@@ -31,15 +30,10 @@ from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
 from gatewright.sources.descriptor import identity_of, look_along, look_from_top, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
-from gatewright.sources.known import strictest_level
-from gatewright.sources.protection import status_at
+from gatewright.sources.ground import Ground
+from gatewright.sources.known import KnownPlaces, strictest_level
+from gatewright.sources.protection import ProtectedSet, status_at
 from gatewright.sources.spelling import as_on_disk, differs_by_process
-
-if TYPE_CHECKING:
-    from gatewright.sources.ground import Ground
-    from gatewright.sources.known import KnownPlaces
-    from gatewright.sources.protection import ProtectedSet
-
 
 _SHOWN = 200
 _LABEL = re.compile(r"file:[0-9a-f]{8}:(.+)", re.DOTALL)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gatewright.arguments.path import ModelPath, parse_model_path
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -20,11 +20,9 @@ from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Located
 from gatewright.policy.verdict import Permission
 from gatewright.record.process import fork_safe_lock
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.manager import SourceManager
 from gatewright.sources.watch import FolderNews, FolderWatch
-
-if TYPE_CHECKING:
-    from gatewright.sources.basefolder import BaseFolder
-    from gatewright.sources.manager import SourceManager
 
 MAX_WAITING = 1_000
 """The changes of how many paths one subscription holds."""

@@ -33,9 +33,6 @@ from gatewright.sources.descriptor import Identity, entries_of, identity_of, unu
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.filetext import is_leftover
 
-if TYPE_CHECKING:
-    import os
-
 
 def list_entries(
     source: FileSource,

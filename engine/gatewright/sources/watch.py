@@ -27,12 +27,11 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.filetext import is_leftover
 from gatewright.sources.held import FileState, OutsideChange
+from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import status_at
 
 if TYPE_CHECKING:
     from watchfiles import Change
-
-    from gatewright.sources.manager import SourceManager
 
 
 MAX_PATHS_TOLD = 2_000

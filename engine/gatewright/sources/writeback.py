@@ -23,6 +23,7 @@ from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
+from gatewright.blocks.difftext import diff_text
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Confinement, Tree
@@ -279,8 +280,6 @@ class WriteBack:
 
     def _shown(self, question: _Question) -> Change:
         """The change with its difference, where it is text. Raises ToolFailure for one that cannot be written."""
-        from gatewright.blocks.difftext import diff_text
-
         one, change = question.one, replace(question.change, action=question.action)
         if self._verdict(one.path, question.action) is Verdict.DENY:
             raise ToolFailure(_DENIED)

@@ -8,21 +8,17 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.verdict import SafetyTier, tool_name_fault
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.verdict import Action, SafetyTier, tool_name_fault
+from gatewright.schema.walk import Schema
 from gatewright.tools.parameter import Parameter, Role
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.rule import ToolRule
-    from gatewright.policy.verdict import Action
-    from gatewright.schema.walk import Schema
-
 
 _OPERATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SEMVER = re.compile(

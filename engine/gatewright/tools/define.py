@@ -26,11 +26,11 @@ from gatewright.tools.declaration import (
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
 from gatewright.tools.result import check_yields
 from gatewright.tools.schemashape import InputShape
-from gatewright.tools.shape import PLAIN, MethodShape, model_shape
+from gatewright.tools.shape import PLAIN, MethodShape, check_parameters, model_shape
+from gatewright.tools.signature import Binding, Made, bind, returned, returned_schema
 
 if TYPE_CHECKING:
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.tools.signature import Binding, Made
 
 MARK = "__gatewright_operation__"
 
@@ -56,8 +56,6 @@ def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     own = declared.__dict__.get("run")
     if own is None or declared.result_type is ResultType.STREAM:
         return None
-    from gatewright.tools.signature import returned, returned_schema
-
     with suppress(RegistrationError):
         return returned_schema(returned(own, f"tool `{declared.name}`"))
     return None
@@ -170,9 +168,6 @@ def _marked(declared: type[Declaration], base: type[Any], where: str) -> dict[st
 
 
 def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..., Any]], where: str) -> MethodShape:
-    from gatewright.tools.shape import check_parameters
-    from gatewright.tools.signature import bind
-
     bindings: dict[str, Binding] = {}
     made: Made = {}
     specs: list[OperationSpec] = []
@@ -194,8 +189,6 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
 
 def _output(declared: type[Declaration], mark: OperationMark, binding: Binding) -> Schema | None:
     """The schema of an operation's results, where it says one."""
-    from gatewright.tools.signature import returned_schema
-
     says_none = declared.output_schema is None and declared.result_type is not ResultType.STREAM
     return returned_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema
 

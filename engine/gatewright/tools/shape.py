@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -20,17 +20,15 @@ from gatewright.base.jsonvalue import copy_value
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
 from gatewright.schema.filter import reduced_schema
-from gatewright.schema.prose import text_cleaner
+from gatewright.schema.prose import clean_text, text_cleaner
 from gatewright.schema.walk import Schema, objects, properties_of, walk
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, kinds_of
+from gatewright.tools.mark import marks_of_fields
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, parameter_of
 from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.result import awaitable, check_yields
-
-if TYPE_CHECKING:
-    from gatewright.tools.signature import Binding
-
+from gatewright.tools.signature import Binding, first_message
 
 Clean = Callable[[str], str]
 
@@ -195,8 +193,6 @@ class MethodShape:
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:
         """Names that a shown operation or a parameter of one bears may stay."""
-        from gatewright.schema.prose import clean_text
-
         hidden = self.bindings.keys() - shown
         if not hidden:
             return text
@@ -331,8 +327,6 @@ class ModelShape:
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
     ) -> object:
         """Build the model and hand it over."""
-        from gatewright.tools.signature import first_message
-
         called = self.operations_of(arguments)
         if called is None or (len(frozenset(called)) == 1 and operation not in called):
             raise WeMustFix(f"the arguments do not call `{operation}`")
@@ -407,8 +401,6 @@ def _all_properties(schema: Schema) -> dict[str, Schema]:
 
 def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
     """The marks of each field. Raises RegistrationError for one field with different ones."""
-    from gatewright.tools.mark import marks_of_fields
-
     marks: dict[str, tuple[Mark, ...]] = {}
     for held in _models(model):
         for name, found in marks_of_fields(held, where).items():

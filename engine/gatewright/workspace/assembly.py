@@ -14,6 +14,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.builtins import MessagePort, ShellPort, builtin_tools, file_tool, note_tools
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
+from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.history import FILE_NAME as RATES_FILE
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
@@ -33,15 +34,13 @@ from gatewright.workspace.attachment import Attachments, Key, RootTools, absence
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import closed_places, policy_path_of
-from gatewright.workspace.program import WorkspaceSources
+from gatewright.workspace.policy_reader import PolicyState
+from gatewright.workspace.program import Program, WorkspaceSources
+from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
-    from gatewright.gate.approval import ApprovalLimits
     from gatewright.memory.blocks import BlockService
     from gatewright.policy.edit import ChangeSet
-    from gatewright.workspace.policy_reader import PolicyState
-    from gatewright.workspace.program import Program
-    from gatewright.workspace.trust import TrustRecords
 
 
 _NO_SOURCE = {"file": "`file` needs a source, and the policy has none"}

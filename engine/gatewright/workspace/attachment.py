@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError, WorkspaceError
 from gatewright.base.problem import Address, Place, Problem, Severity, Subject
@@ -23,15 +22,11 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policyfile.names import Rooted
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.ground import Ground
-from gatewright.tools import Tool
+from gatewright.tools import Tool, ToolRegistry
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.catalog import RegisteredTools
 from gatewright.workspace.location import is_inside, resolve_base
 from gatewright.workspace.trust import FolderKind, TrustRecords
-
-if TYPE_CHECKING:
-    from gatewright.tools import ToolRegistry
-
 
 Key = tuple[FolderKind, str, str]
 """Kind, name, and the path as the policy writes it."""

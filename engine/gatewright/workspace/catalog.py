@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.frozen import frozen
@@ -24,10 +23,11 @@ from gatewright.policy.rulematch import settings_of
 from gatewright.policyfile import KnownTools
 from gatewright.policyfile.names import CatalogFacts
 from gatewright.record.process import fork_safe_lock
-from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
+from gatewright.tools import DefinedTool, Tool, ToolDefinition, ToolRegistry, read_definitions
 from gatewright.tools.composed import ComposedTool, compose
 from gatewright.tools.declaration import check_tool_name
 from gatewright.tools.defined import RunTool
+from gatewright.tools.registry import manifest_of
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
 from gatewright.workspace.manifest import (
@@ -41,10 +41,6 @@ from gatewright.workspace.manifest import (
     set_aside,
     trust_none,
 )
-
-if TYPE_CHECKING:
-    from gatewright.tools import ToolRegistry
-
 
 MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
 """A maker of the runner for a catalog's tool; None if another program runs the tool. Raises RegistrationError."""
@@ -401,6 +397,4 @@ def _counts(entry: Entry) -> bool:
 
 
 def _is_same(own: Tool, definition: ToolDefinition) -> bool:
-    from gatewright.tools.registry import manifest_of
-
     return read_definitions(manifest_of([own]))[0] == (definition,)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
+from gatewright.base.problem import Address, Place
+from gatewright.policy.document import Policy
 from gatewright.policyfile import carries, render_pattern, write_policy_text
 from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolve_base
-
-if TYPE_CHECKING:
-    from gatewright.base.problem import Address, Place
-    from gatewright.policy.document import Policy
 
 
 @frozen

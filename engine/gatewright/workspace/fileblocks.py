@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
+from gatewright.blocks.edit import Append, Edit, Replace
 from gatewright.memory.agentblocks import AgentBlocks
+from gatewright.memory.blocktable import BlockRecord
+from gatewright.memory.shelf import Shelf
 from gatewright.policy.verdict import Permission
 from gatewright.sources.filetext import encode_text, in_line_ending_of
 from gatewright.sources.held import is_base_label
-
-if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit
-    from gatewright.memory.blocktable import BlockRecord
-    from gatewright.memory.shelf import Shelf
-    from gatewright.sources.manager import SourceManager
+from gatewright.sources.manager import SourceManager
 
 
 class SourceTexts:
@@ -30,8 +27,6 @@ class SourceTexts:
 
     def fit_line_ends(self, text: str, edit: Edit) -> Edit:
         """Give the edit the line ends of the text, like the sources themselves."""
-        from gatewright.blocks.edit import Append, Replace
-
         match edit:
             case Append(content=str() as content):
                 return replace(edit, content=in_line_ending_of(text, content))

@@ -18,13 +18,12 @@ from gatewright.adapters.mcp_stdio import stdio_streams
 from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.thread import unbroken
-from gatewright.gate import Session
+from gatewright.gate import Alarm, Session, SessionStore
 from gatewright.gate.sessionstore import MOST_CLIENTS, ServingProcess
+from gatewright.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from gatewright.gate import Alarm, SessionStore
     from gatewright.workspace.tokens import Token, TokenBook
-    from gatewright.workspace.workspace import Workspace
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STDIO_SESSION = "stdio"

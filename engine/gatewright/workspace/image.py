@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gatewright.policy.document import Policy
-    from gatewright.workspace.program import LateTools
+from gatewright.policy.document import Policy
+from gatewright.workspace.program import LateTools
 
 
 @dataclass(frozen=True, slots=True)

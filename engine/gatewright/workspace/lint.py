@@ -23,12 +23,9 @@ from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.scope import covers
 from gatewright.policy.shadow import Shadow, find_shadows
 from gatewright.policy.verdict import Verdict, split_name
+from gatewright.policyfile import LoadedPolicy
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.attachment import file_markers, root_folders
-
-if TYPE_CHECKING:
-    from gatewright.policyfile import LoadedPolicy
-
 
 if TYPE_CHECKING:
     Facts = Callable[[], Iterable[ToolFacts]]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
+from gatewright.policy.document import Policy
 from gatewright.sources.spelling import as_on_disk
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Policy
 
 POLICY_NAME = "policy.toml"
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.verdict import Permission
-
-if TYPE_CHECKING:
-    from gatewright.sources.manager import SourceManager
+from gatewright.sources.manager import SourceManager
 
 
 @frozen

@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.frozen import frozen
@@ -14,6 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_hint
 from gatewright.gate import AuditEntry, RowKind, key_folder, state_folder
 from gatewright.policy.document import PINS, Catalog, CatalogType
+from gatewright.policy.target import Confinement
 from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
@@ -22,11 +22,8 @@ from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, accept, accep
 from gatewright.tools.proposal import propose
 from gatewright.workspace.location import place_file, policy_path_of
 from gatewright.workspace.manifest import read_manifest
+from gatewright.workspace.policy_reader import PolicyState
 from gatewright.workspace.trust import TrustRecords
-
-if TYPE_CHECKING:
-    from gatewright.policy.target import Confinement
-    from gatewright.workspace.policy_reader import PolicyState
 
 _MOST_RECORDED = 200
 

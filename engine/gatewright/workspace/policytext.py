@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from gatewright import policyfile
 from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
 from gatewright.base.problem import Address, Place, Problem
+from gatewright.gate.decision import Places as FindPlace
 from gatewright.policy.document import Policy, Written
+from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import (
     KnownTools,
     LoadedPolicy,
@@ -24,11 +26,10 @@ from gatewright.policyfile import (
     write_policy_text,
 )
 from gatewright.record.process import fork_safe_lock
+from gatewright.sources.merge import merge_texts
 
 if TYPE_CHECKING:
-    from gatewright.gate.decision import Places as FindPlace
     from gatewright.policy.edit import Edit
-    from gatewright.policy.right import ToolFacts
 
 
 class PolicyText:
@@ -200,7 +201,6 @@ class PolicyText:
         Raises EditRefused if both changed the same, WorkspaceError if the file is unreadable or has errors.
         """
         from gatewright.policy.edit import apply, edit_between
-        from gatewright.sources.merge import merge_texts
 
         edit = edit_between("merge the unsaved changes", self.saved_policy, policy)
         theirs = self._read(read_policy_text(self._path))

@@ -11,25 +11,21 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from gatewright.base.errors import AlreadyRegistered, RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.policy.document import Policy, SourceType
+from gatewright.policy.document import Policy, Source, SourceType
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import names_tool
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.ownsource import MOST_AT_WORK, OwnSource
-from gatewright.tools import DefinedTool, Tool, read_definitions
+from gatewright.sources.stream import StreamCode, Tell
+from gatewright.tools import DefinedTool, Tool, ToolRegistry, read_definitions
 from gatewright.tools.registry import manifest_of
 from gatewright.tools.server_tool import ServerTool
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Source
-    from gatewright.sources.stream import StreamCode, Tell
-    from gatewright.tools import ToolRegistry
 
 
 class ProgramSource(Protocol):

@@ -9,21 +9,18 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gatewright.base.amount import plural
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
-from gatewright.gate import AuditFilter, AuditIndex, AuditRow, LoggedCall, RowKind
+from gatewright.gate import AuditFilter, AuditIndex, AuditRow, Decision, LoggedCall, RowKind
 from gatewright.policy import policyedit
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import inverse
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict, split_name
-
-if TYPE_CHECKING:
-    from gatewright.gate import Decision
-    from gatewright.workspace.workspace import Workspace
+from gatewright.workspace.workspace import Workspace
 
 NEWEST = 2_000
 """Limit of calls to decide again."""

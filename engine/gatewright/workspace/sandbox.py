@@ -15,22 +15,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import lock
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
+from gatewright.memory.notes import NoteBook
 from gatewright.memory.storecopy import copy_store
 from gatewright.record.folder import HomeSeal
 from gatewright.sources.basefolder import FOLDER, BaseFolder
 from gatewright.sources.ground import Ground
+from gatewright.sources.manager import SourceManager
 from gatewright.workspace.foldercopy import NOWHERE, Copied, CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
-
-if TYPE_CHECKING:
-    from gatewright.memory.notes import NoteBook
-    from gatewright.sources.manager import SourceManager
 
 __all__ = ["CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from gatewright.gate import AgentView
+from gatewright.compile.snapshot import Snapshot
+from gatewright.gate import AgentView, Gate
+from gatewright.policy.document import Policy
 from gatewright.record.process import fork_safe_lock
-
-if TYPE_CHECKING:
-    from gatewright.compile.snapshot import Snapshot
-    from gatewright.gate import Gate
-    from gatewright.policy.document import Policy
 
 
 class SavedViews:

@@ -12,17 +12,14 @@ import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from gatewright.base.clock import Clock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.record.folder import PrivateFolder
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
 
 _FILE = "tokens.json"
 _MOST_BYTES = 1 << 22

@@ -11,14 +11,16 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.arguments.shell_program import only_reads
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.operation import path_plans
+from gatewright.compile.plan import ToolPlan
 from gatewright.gate.witness import witness
+from gatewright.policy.document import Source
 from gatewright.policy.reach import level_verdict
 from gatewright.policy.right import OperationFacts, OperationRight, ToolRight
 from gatewright.policy.target import Located
@@ -27,11 +29,7 @@ from gatewright.schema import SchemaChecker
 from gatewright.schema.operation import Steps, steps_of
 from gatewright.tools.mark import At, replaced, values_at
 from gatewright.tools.parameter import CommandParameter, FileParameter, LabelParameter, PathParameter, SourceParameter
-
-if TYPE_CHECKING:
-    from gatewright.compile.plan import ToolPlan
-    from gatewright.policy.document import Source
-    from gatewright.workspace.workspace import Workspace
+from gatewright.workspace.workspace import Workspace
 
 _TOOL = "file"
 _NEW = "new"

@@ -10,6 +10,7 @@ from ctypes import CDLL
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewright_gui.qt.language import VARIABLE
 from gatewright_gui.qt.plainimport import load_qt
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def run(workspace: Path | None = None, *, theme: "ThemeChoice | None" = None) ->
 def _speak(app: "QApplication", chosen: str) -> None:
     """Take the language that is chosen, or that of the system, unless the environment names one."""
     from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
-
-    from gatewright_gui.qt.language import VARIABLE
 
     language = os.environ.setdefault(VARIABLE, chosen or QLocale.system().name())[:2]
     texts_of_qt = QTranslator(app)

@@ -2,13 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
-from gatewright.workspace.api import GatewrightError, Workspace, frozen
+from gatewright.workspace.api import AgentContext, GatewrightError, Workspace, frozen
 from gatewright_gui.qt.language import counted
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import AgentContext
 
 CountTokens = Callable[[str], Awaitable[int | None]]
 

@@ -5,12 +5,10 @@ For the worker process. What strangers wrote is indented or behind a mark of our
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from gatewright.workspace.api import OperationFacts, ToolListing, ToolRight
 from gatewright_gui.qt.language import tr
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import OperationFacts, ToolListing, ToolRight
 
 SENT, UNSENT = "• ", "− "
 """Before what the model is sent, and what it is not."""

@@ -6,16 +6,12 @@ It reads nothing: the engine watches, takes in and tells; the document passes it
 import asyncio
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from gatewright.workspace.api import SourceWatching, Workspace
+from gatewright.workspace.api import FileState, Noticed, SourceWatching, Workspace
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import Noticed
 
 
 class SourceWatch(QObject):
@@ -75,8 +71,6 @@ class SourceWatch(QObject):
 
     def _tell_conflicts(self, noticed: "Noticed") -> None:
         """Say once of each file that somebody has to decide about it; again when that had been settled meanwhile."""
-        from gatewright.workspace.api import FileState
-
         open_now = {
             change.relative for change in noticed.changes if change.state is FileState.CONFLICT and not change.merged
         }

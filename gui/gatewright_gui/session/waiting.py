@@ -9,19 +9,15 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Workspace
+from gatewright.workspace.api import ApprovalRequest, GatewrightError, Workspace
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import ApprovalRequest
-    from gatewright_gui.session.question import PendingApproval, Reply
-
+from gatewright_gui.session.question import PendingApproval, Reply, question_of
 
 WHO = "the operator in the app"
 
@@ -75,8 +71,6 @@ class Waiting(QObject):
             workspace.broker.subscribe(partial(self._heard, workspace))
 
     def _heard(self, workspace: Workspace, requests: "tuple[ApprovalRequest, ...]") -> None:
-        from gatewright_gui.session.question import question_of
-
         known, self._known = self._known, {}
         for one in requests:
             kept = known.get(one.request_id)

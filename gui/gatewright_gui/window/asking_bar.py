@@ -1,15 +1,13 @@
 """The bar over every page that says which call waits for the operator, and how long it still does."""
 
 import time
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.widget.message_bar import MessageBar
-
-if TYPE_CHECKING:
-    from gatewright_gui.session.question import PendingApproval
+from gatewright_gui.session.calls import visible
+from gatewright_gui.session.question import PendingApproval
 
 TICK_MS = 1000
 
@@ -45,8 +43,6 @@ class AskingBar(MessageBar):
         self._seen = {one.request_id for one in self._questions}
 
     def _tell(self) -> None:
-        from gatewright_gui.session.calls import visible
-
         if self._is_away or all(one.request_id in self._seen for one in self._questions):
             self._tick.stop()
             self.hide()

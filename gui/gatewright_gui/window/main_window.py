@@ -25,13 +25,16 @@ from gatewright_gui.qt.widget.icon_rail import IconRail
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
+from gatewright_gui.session.diagnostics import diagnostics
 from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import POLICY_NAME
+from gatewright_gui.session.question import PendingApproval
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.upkeep import Upkeep
@@ -43,6 +46,7 @@ from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.asking_bar import AskingBar
 from gatewright_gui.window.first_steps import FirstSteps
+from gatewright_gui.window.guard import may_leave, may_save_without
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
@@ -55,8 +59,6 @@ from gatewright_gui.window.unsaved_bar import UnsavedBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
-    from gatewright_gui.session.question import PendingApproval
-    from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
     from gatewright_gui.window.help_dialog import HelpDialog
     from gatewright_gui.window.palette import CommandPalette
     from gatewright_gui.window.preferences_dialog import PreferencesDialog
@@ -270,8 +272,6 @@ class MainWindow(QMainWindow):
 
     def copy_diagnostics(self) -> None:
         """Copy what somebody who reports a fault should send along."""
-        from gatewright_gui.session.diagnostics import diagnostics
-
         QApplication.clipboard().setText(diagnostics(self.document))
         self.toast.show_note(tr("diagnostics copied: versions, counts and the last lines of the log"))
 
@@ -339,8 +339,6 @@ class MainWindow(QMainWindow):
 
     async def open(self, path: Path) -> bool:
         """Open a workspace, after asking about unsaved changes; whether it is open now."""
-        from gatewright_gui.window.guard import may_leave
-
         if not await may_leave(self, self.document, self.save_reviewed, self.draft):
             return False
         self.whereabouts.keep()
@@ -470,7 +468,6 @@ class MainWindow(QMainWindow):
 
     async def save_reviewed(self) -> bool:
         """The same; whether it is saved now."""
-        from gatewright_gui.window.guard import may_save_without
         from gatewright_gui.window.save_review import may_save
 
         if not await may_save_without(self, self.draft):
@@ -522,8 +519,6 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._reload(), "reload", replace=True)
 
     async def _reload(self) -> None:
-        from gatewright_gui.window.guard import may_leave
-
         if self.document.look_for_file():
             self.outside.tell_gone()
             return
@@ -752,8 +747,6 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_to_close(), "close", replace=True)
 
     async def _ask_to_close(self) -> None:
-        from gatewright_gui.window.guard import may_leave
-
         if await may_leave(self, self.document, self.save_reviewed, self.draft):
             self.unsaved.give_up()
             self.close_now()

@@ -1,15 +1,13 @@
 """A message on the desktop when a call begins to wait while somebody looks at another program."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QSystemTrayIcon, QWidget
 
 from gatewright_gui.qt.language import counted, tr
-
-if TYPE_CHECKING:
-    from gatewright_gui.session.question import PendingApproval
+from gatewright_gui.session.calls import visible
+from gatewright_gui.session.question import PendingApproval
 
 
 class Notifier(QObject):
@@ -32,8 +30,6 @@ class Notifier(QObject):
 
     def tell(self, questions: "tuple[PendingApproval, ...]") -> None:
         """What waits now; only what is new is told, and only to who looks elsewhere."""
-        from gatewright_gui.session.calls import visible
-
         new = [one for one in questions if one.request_id not in self._told]
         self._told = {one.request_id for one in questions}
         if not questions and self._tray is not None:

@@ -1,7 +1,6 @@
 """The ways to say what the operations and paths of the current tool are: a button, rows of its menu, dialogs."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMenu, QWidget
@@ -14,10 +13,8 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
-
-if TYPE_CHECKING:
-    from gatewright_gui.session.verbs.operations import Declaration
-
+from gatewright_gui.session.verbs import operations as verbs
+from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 TASK = "declare"
 PATHS = mark("Paths of its arguments…")
@@ -50,9 +47,6 @@ class DeclareMenu(QObject):
 
     def fill(self, menu: QMenu) -> None:
         """The rows for the current tool; none for one of our own."""
-        from gatewright_gui.session.verbs import operations as verbs
-        from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS
-
         facts = self._facts
         if facts is None:
             return
@@ -82,8 +76,6 @@ class DeclareMenu(QObject):
             self.open(self._facts, wants_free=self._act == DECLARE)
 
     def _write(self, facts: ToolFacts, wanted: "Declaration") -> None:
-        from gatewright_gui.session.verbs import operations as verbs
-
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
 
     async def _ask_paths(self, facts: ToolFacts) -> None:
@@ -101,7 +93,6 @@ class DeclareMenu(QObject):
         from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
         from gatewright_gui.qt.dialog import shown
         from gatewright_gui.session.operation_field import full_survey
-        from gatewright_gui.session.verbs import operations as verbs
 
         document = self._context.document
         survey = await self._context.deriver.derive(full_survey, facts.name)

@@ -41,7 +41,10 @@ from gatewright_gui.qt.widget.quiet_field import QuietField
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.document import ChangeSet
+from gatewright_gui.session.filetext import lines_of
 from gatewright_gui.session.readings import is_strange, readings
+from gatewright_gui.session.tokens import TokenReport
+from gatewright_gui.session.verbs.file import server_of
 from gatewright_gui.session.workson import works_on
 
 if TYPE_CHECKING:
@@ -220,8 +223,6 @@ class ToolPane(QWidget):
 
     def show_tokens(self, report: object) -> None:
         """What each tool costs; None while that is being counted."""
-        from gatewright_gui.session.tokens import TokenReport
-
         if isinstance(report, TokenReport):
             self.model.set_tokens(report.by_tool, exact=report.exact)
         else:
@@ -406,8 +407,6 @@ class ToolPane(QWidget):
 
     def _show_trust(self) -> None:
         """Whether the server of the current row's tools waits for trust."""
-        from gatewright_gui.session.verbs.file import server_of
-
         place = ("catalogs", self._origin)
         about = (one for one in self._document.problems if one.subject is not None and one.subject.address == place)
         self.trust_button.setVisible(any(server_of(self._document, one) for one in about))
@@ -430,8 +429,6 @@ class ToolPane(QWidget):
         return (*wrong, *notes_of(policy, agent, found[0], operation), *told)
 
     async def _find_lines(self) -> None:
-        from gatewright_gui.session.filetext import lines_of
-
         addresses = self.why.model.addresses
         lines = await self._context.deriver.derive(lines_of, addresses)
         if lines is not None:

@@ -6,28 +6,25 @@ that allows.
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
+from gatewright.workspace.api import Address, JsonValue
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
-
-if TYPE_CHECKING:
-    from gatewright.workspace.api import Address, JsonValue
-    from gatewright_gui.qt.task import TaskOwner
-    from gatewright_gui.session.question import Lasting, PendingApproval
-
+from gatewright_gui.session.calls import change_words, cut, visible
+from gatewright_gui.session.question import MAX_MINUTES, SCOPE_DAYS, Lasting, PendingApproval, Reply, place_words, span
 
 KEY = "F6"
 """Leads to the open question."""
@@ -109,8 +106,6 @@ class ApprovalBar(QWidget):
         self.hide()
 
     def _make_answers(self) -> None:
-        from gatewright_gui.session.question import MAX_MINUTES, SCOPE_DAYS
-
         name = self._name
         allow = partial(ApprovalBar._answer, self, approved=True)
         deny = partial(ApprovalBar._answer, self, approved=False)
@@ -144,8 +139,6 @@ class ApprovalBar(QWidget):
 
     def ask(self, question: "PendingApproval", *, calm: bool = False) -> None:
         """Show a question. The focus stays where it is; `calm`: nobody chose it, so it cannot be allowed at once."""
-        from gatewright_gui.session.calls import visible
-
         is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
         title = tr("{agent} asks to call {call}", agent=visible(question.agent_id), call=question.called)
@@ -219,8 +212,6 @@ class ApprovalBar(QWidget):
     # answers
 
     def _answer(self, *, approved: bool, lasting: "Lasting" = "once", seconds: float | None = None) -> None:
-        from gatewright_gui.session.question import Reply
-
         question, reason = self._question, "" if approved else self.reason.text().strip()
         self.withdraw()
         if question is not None:
@@ -264,8 +255,6 @@ class ApprovalBar(QWidget):
             self._where.set_chip(tr("in the copy"), "layers", "muted")
 
     def _tell_why(self) -> None:
-        from gatewright_gui.session.question import place_words
-
         if self._question is None:
             return
         reasons = [reason.replace("`", "") for reason in self._question.reasons]
@@ -305,9 +294,6 @@ class ApprovalBar(QWidget):
         self.minutes_button.setEnabled(self.while_button.isEnabled())
 
     def _tell_time(self) -> None:
-        from gatewright_gui.session.calls import visible
-        from gatewright_gui.session.question import span
-
         question = self._question
         if question is None:
             return
@@ -326,8 +312,6 @@ class ApprovalBar(QWidget):
         self._about.set_text(" \u00b7 ".join(parts))
 
     def _show_part(self, part: object) -> None:
-        from gatewright_gui.session.calls import change_words, cut
-
         question = self._question
         if question is None:
             return

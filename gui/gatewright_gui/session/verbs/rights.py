@@ -25,9 +25,9 @@ from gatewright.workspace.api import (
     rights_changes,
 )
 from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.task import TaskOwner
 
 if TYPE_CHECKING:  # the worker process is to load nothing of Qt
-    from gatewright_gui.qt.task import TaskOwner
     from gatewright_gui.session.derive import Deriver
     from gatewright_gui.session.document import Document
 
