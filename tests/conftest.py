@@ -1,6 +1,7 @@
 """What every test gets: user folders of its own, the event loop its floor uses, and guards against unseen errors.
 
-Of the project it knows the window's loop alone: the fixtures hold for the engine without Qt and for the window with it.
+Of the project it knows how the app loads Qt and its loop: the fixtures hold for the engine without Qt and for the
+window with it.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from tests.support.xvfb import Display, private_display
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # as the program does for itself
 # Before Qt: its import hook breaks the lazy modules of pydantic when those come second.
 import_module("pydantic.fields")
+# As the program does: under the hook every import reads a source text, and every one in a function takes longer.
+import_module("gatewright_gui.qt.plainimport").load_qt()
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = ROOT.parent / "shared" / "corpora"

@@ -174,7 +174,11 @@ class Cyclic(dict[str, Any]):
         st.binary(),
         st.dictionaries(
             st.text(),
-            st.recursive(SCALARS | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+            st.recursive(
+                SCALARS | st.floats(),
+                lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+                max_leaves=20,  # size is tried above; to draw a hundred takes longer than to decide
+            ),
         ),
         st.builds(Cyclic),
     ),
