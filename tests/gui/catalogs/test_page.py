@@ -394,7 +394,7 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-1] == "desk"
     assert dialog.wait.placeholderText() == "45s"
     dialog.wait.setText("soon")
-    assert "how long a question waits, soon:" in dialog.note.text()
+    assert "the wait for an answer, soon:" in dialog.note.text()
     assert not dialog.accept_button.isEnabled()
     dialog.wait.setText("10m")
     assert '"--wait"' in dialog.difference.text
