@@ -189,7 +189,7 @@ def test_another_server_under_an_id_that_is_there_is_refused(run: Runner, policy
     status, _, err = run("catalog", "import", policy, "--id", "x", "--", "two")
 
     assert status == 2
-    assert "there is a catalog `x` already" in err
+    assert "catalog is called `x` already" in err
     assert policy.read_text() == before
 
 

@@ -318,7 +318,7 @@ def test_an_edit_that_narrows_ends_the_process_at_once_and_the_next_call_is_narr
         small.apply(policyedit.set_places(small.policy, "s", {}))
     else:
         small.apply(sourceedit.add_rule(small.policy, "notes", PermissionRule("a.*", Permission.NONE), 0))
-    assert "the server of catalog `s` was ended: what it may reach was changed" in caplog.text
+    assert "ended the server of catalog `s`: its confinement changed" in caplog.text
     assert small.servers.states["s"].status is ServerStatus.STOPPED
     said = look(small)
     assert "some words" not in said

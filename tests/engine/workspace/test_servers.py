@@ -231,7 +231,7 @@ async def test_a_tool_that_is_not_the_accepted_one_any_more_is_not_called(
     workspace = opened()
     outcome = await workspace.call("clerk", "echo", {"text": "hi"})
     assert (outcome.status, outcome.code) == (Status.FAILED, "held")
-    assert "lists it otherwise than it was accepted" in outcome.detail
+    assert "lists another definition than the accepted one" in outcome.detail
     assert log_of(folder) == ""
     assert (await workspace.call("clerk", "echo", {"text": "hi"})).status is Status.DENIED
     assert "echo" in workspace.catalog_states()[0].held
