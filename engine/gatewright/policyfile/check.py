@@ -1,7 +1,7 @@
-"""Checks a policy as a whole: requirements that cannot be met, missing sources, idle rules, agents that cannot save.
+"""Checks of a policy as a whole: impossible requirements, missing sources, idle rules, agents that cannot save.
 
-A requirement that an agent could never meet, since what it demands is hidden from it, is refused on loading and by an
-edit alike. A rule on a tool that the agent does not list waits for the tool to be turned on again.
+A requirement that an agent can never meet, since its tool is hidden from it, is refused on loading and by an edit
+alike. A rule on a tool outside the agent's list lies dormant until somebody turns the tool on again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Majors = dict[str, list["ToolFacts"]]
 
 @frozen
 class HiddenRequirement:
-    """A rule (its index among the agent's) that demands what the agent does not see. ``what``: as to be shown."""
+    """A rule (its index among the agent's) that demands a hidden tool. ``what``: the tool or operations, in words."""
 
     index: int
     rule: ToolRule
@@ -52,18 +52,18 @@ class HiddenRequirement:
 
     @property
     def consequence(self) -> str:
-        """What could never happen."""
+        """The verb phrase for its effect: what can never happen."""
         return "start with it" if isinstance(self.rule.rule_type, StartConstraint) else "end"
 
     @property
     def demand(self) -> str:
-        """What the agent must do with it."""
+        """The verb phrase for its demand on the agent."""
         start = isinstance(self.rule.rule_type, StartConstraint)
         return "has to start with it" if start else "has to call it before it ends"
 
 
 class Sight:
-    """What one agent sees, worked out for the tools that are asked about. ``majors``: see ``majors_of``."""
+    """The tools that one agent sees, worked out on demand. ``majors``: see ``majors_of``."""
 
     def __init__(self, policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]) -> None:
         self._agent, self._majors = agent, majors
@@ -71,7 +71,7 @@ class Sight:
         self._rights: dict[str, ToolRight] = {}
 
     def hides(self, written: str, operations: frozenset[str] | None = None) -> str | None:
-        """What of the tool is hidden, when all that is asked for is: the tool itself or the operations."""
+        """The name of the tool or of the operations if all that is asked for is hidden; None otherwise."""
         name = split_name(written)[0]
         if name not in self._majors:
             return None
@@ -83,7 +83,7 @@ class Sight:
         return None
 
     def hides_condition(self, condition: str) -> str | None:
-        """The same of a condition ``tool`` or ``tool.operation``, the longest registered name first."""
+        """The same for a condition ``tool`` or ``tool.operation``, the longest registered name first."""
         end = len(condition)
         while end > 0:
             if split_name(condition[:end])[0] in self._majors:
@@ -110,14 +110,14 @@ def majors_of(catalog: Iterable[ToolFacts]) -> Majors:
 
 
 def has_requirement(agent: Agent) -> bool:
-    """Whether a rule of the agent demands that something was called."""
+    """Tell whether a rule of the agent demands a call."""
     return any(isinstance(rule.rule_type, _REQUIRED) for rule in agent.tool_rules)
 
 
 def hidden_requirements(
     policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]
 ) -> Iterator[HiddenRequirement]:
-    """The start and exit requirements that the agent could never meet: it does not see the tool or its operations."""
+    """The start and exit requirements that the agent can never meet: it does not see the tool or its operations."""
     if not has_requirement(agent):
         return
     sight = Sight(policy, agent, majors)
@@ -129,7 +129,7 @@ def hidden_requirements(
 
 
 def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
-    """Warn once of each such tool: at its own setting, else at the first rule that constrains it."""
+    """Warn once about each such tool: at its own setting, else at the first rule that constrains it."""
     rules = [
         (agent, index, rule.tool_name, rule.rule_type.arguments)
         for agent in agents
@@ -160,7 +160,7 @@ def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Major
         if place is None or place in said:
             continue
         said.add(place)
-        why = "its schema itself lets them through" if is_open else "this setting lets them through"
+        why = "its schema itself permits them" if is_open else "this setting permits them"
         message = f"calls of `{facts.name}` may give arguments that its schema does not name: {why}"
         report.warning(place, "arguments-open", message, at_value=True, tools=((facts.name, None),))
 
@@ -175,13 +175,13 @@ def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bo
 
 _TOOL, _SAVE = "file", "save"
 _EDITS = ("append", "insert", "replace", "patch")
-"""What changes a block alone; creating and deleting reach the disk by themselves."""
+"""The operations that change only a block; creating and deleting reach the disk by themselves."""
 
 
 def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
-    """Warn of each agent that may edit files as blocks and not save them.
+    """Warn about each agent that may edit files as blocks but not save them.
 
-    ``slim``: the policy without those policy rules that rights do not depend on.
+    ``slim``: the policy without the policy rules that do not affect rights.
     """
     if not any(facts.origin == "built-in" and facts.needs_source for facts in majors.get(_TOOL, ())):
         return
@@ -192,7 +192,7 @@ def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors
         edits = [name for name in _EDITS if name in right.shown]
         if not edits or _SAVE in right.shown:
             continue
-        own = {source.source_id for source in policy.sources_of(agent)}  # the blocks of their files are shared
+        own = {source.source_id for source in policy.sources_of(agent)}  # agents share the blocks of these files
         saver = next((one for one in savers if any(s.source_id in own for s in policy.sources_of(one))), None)
         end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
         may = " and ".join(f"`{name}`" for name in edits)
@@ -202,7 +202,7 @@ def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors
 
 
 def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawPath:
-    """What hides the operation, else the agent."""
+    """The place that hides the operation, else the agent."""
     row = next((row for row in right.operations if row.operation == _SAVE), None)
     address: Address = next((reason.address for reason in row.reasons if reason.address), ()) if row else ()
     own: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
@@ -222,14 +222,14 @@ def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawP
 
 
 _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "compositions", "policy", "workspace"})
-"""The tables that the rights of every agent hang on."""
+"""The tables that the rights of every agent depend on."""
 
 
 class PolicyCheck:
-    """Checks against one policy.
+    """Checks on one policy.
 
-    ``errors``: where reading it found some. What hangs on such a part is not asked, since it could not be built whole
-    and what was found of it would only follow from that.
+    ``errors``: the places of errors found in reading. Checks that depend on such a part are skipped, since it is
+    incomplete and further findings would only follow from that.
     """
 
     def __init__(self, policy: Policy, known: KnownTools, errors: Collection[RawPath] = ()) -> None:
@@ -238,7 +238,7 @@ class PolicyCheck:
         self._tables = frozenset(path[0] for path in errors if path)
         if policy.dialect is Dialect.PATTERN and errors:
             self._tables |= _SHARED
-        self._slim, self._majors = replace(policy, rules=_distinct(policy.rules)), majors_of(known.facts)
+        self._slim, self._majors = replace(policy, rules=_one_of_each(policy.rules)), majors_of(known.facts)
 
     def run(self, report: Report) -> None:
         """Add all findings about the policy."""
@@ -253,7 +253,7 @@ class PolicyCheck:
 
     def _agent(self, agent: Agent, report: Report) -> None:
         """Add the findings about one agent."""
-        # nothing is said of an agent that was not built whole, or whose rights hang on what was not
+        # skip an incomplete agent, and one whose rights depend on an incomplete part
         own = ("agents", agent.agent_id)
         if not (self._tables.isdisjoint(_SHARED) and self._faulty.isdisjoint({own, ("agents",)})):
             return
@@ -286,7 +286,7 @@ class PolicyCheck:
                         report.warning(place, "condition-hidden", message, at_value=True)
 
     def _warn_steps(self, agent: Agent, listed: frozenset[str], sight: Sight, path: RawPath, report: Report) -> None:
-        """Steps of the agent's compositions whose tools it does not see: they are denied when their turn comes."""
+        """Warn about steps of the agent's compositions whose tools it does not see: these steps are denied."""
         for composition in self._policy.compositions:
             if composition.name not in listed or composition.name not in self._majors or sight.hides(composition.name):
                 continue
@@ -310,8 +310,8 @@ class PolicyCheck:
                     report.warning(place, "step-hidden", message, tools=((composition.name, None),))
 
 
-def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
-    """One of all rules that are alike but for what ``when`` says: rights depend on no more."""
+def _one_of_each(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
+    """One of all rules that are alike except for ``when``: rights depend on no more."""
     found: dict[object, PolicyRule] = {}
     for rule in rules:
         found.setdefault((rule.effect, rule.agents, rule.tools, rule.operations, rule.is_unconditional), rule)
@@ -321,7 +321,7 @@ def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
 def _warn_nothing_left(
     agent: Agent, chosen: dict[str, ToolFacts], listed: frozenset[str], path: RawPath, report: Report
 ) -> None:
-    """AllowedOperations rules of one tool that leave nothing of it."""
+    """Warn about AllowedOperations rules that together leave nothing of a tool."""
     limits: dict[str, list[int]] = {}
     for index, rule in enumerate(agent.tool_rules):
         if isinstance(rule.rule_type, AllowedOperations):
@@ -342,7 +342,7 @@ def _passes(operation: str, rules: list[ToolRule]) -> bool:
 
 
 def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:
-    """A tool that the agent names, and that is not there without a root."""
+    """Warn about tools in the agent's list that are missing without a root."""
     lacking = {one.facts.name: group for one in known.rooted if (group := one.lacks(policy.provides)) is not None}
     for index, written in enumerate(agent.tools or ()):
         name = split_name(written)[0]

@@ -1,8 +1,8 @@
-"""JSON Schemas in a policy (``when``, ArgumentConstraints): if they can be enforced, and which calls may miss them.
+"""JSON Schemas in a policy (``when``, ArgumentConstraints): their faults, and the calls that may evade them.
 
-A schema is compiled once, however often it stands in the file. Which calls miss it is judged with some parameters
-known to be absent and others known to be there: it is then certainly true, certainly false, or open (None).
-``properties`` alone says nothing of a missing field; ``required`` does.
+Each distinct schema is compiled once. To find evasive calls, a schema is judged with some parameters known to be absent
+and others known to be present: it is then certainly true, certainly false, or open (None). ``properties`` alone says
+nothing about a missing field; ``required`` does.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MAX_FAULTS = 20
 
 
 def check_schemas(kind: ArgumentConstraints, path: RawPath, report: Report) -> None:
-    """Report what keeps the constraints at ``path`` from being enforced; one that is no schema is reported already."""
+    """Report the faults of the constraints at ``path``; the reader has reported those that are no schema."""
     for name, schema in kind.fields.items():
         if isinstance(schema, dict | bool):
             check_json_schema(schema, (*path, name), report)
 
 
 def check_json_schema(schema: JsonValue, path: RawPath, report: Report) -> None:
-    """Report what keeps ``schema`` (a JSON object or a boolean) at ``path`` from being enforced."""
+    """Report the faults of ``schema`` (a JSON object or a boolean) at ``path``."""
     if isinstance(schema, bool):
         return
     for fault in faults_of(canonical_json(schema)):
@@ -59,7 +59,7 @@ def check_json_schema(schema: JsonValue, path: RawPath, report: Report) -> None:
 
 @lru_cache(maxsize=8192)
 def faults_of(canonical: bytes) -> tuple[Fault, ...]:
-    """The faults of the schema with this canonical JSON; empty when it can be enforced."""
+    """The faults of the schema with this canonical JSON; empty for an enforceable one."""
     schema = as_object(json.loads(canonical))
     if schema is None:
         return (Fault((), "bad-schema", "a JSON Schema is a table"),)
@@ -110,7 +110,7 @@ def _uncompilable(schema: Schema) -> tuple[Fault, ...]:
 
 
 def _steps(schema: Schema, pointer: str) -> Pointer:
-    """The steps of a JSON pointer, with numbers where it leads into a list."""
+    """The steps of a JSON pointer, with numbers for places in lists."""
     steps: list[str | int] = []
     current: object = schema
     for raw in pointer.split("/")[1:]:
@@ -140,25 +140,25 @@ _OPEN = (
     "enum",
     "$ref",
 )
-"""Keywords that may go either way, whatever is known here."""
+"""Keywords whose result is open whatever is known here."""
 _UNDEMANDING = frozenset({"properties", "title", "description", "$comment"})
-"""A schema with no other keyword at its root holds when its fields are left out."""
+"""A schema with no other keyword at its root holds when its fields are missing."""
 
 
 @frozen
 class Known:
-    """What is known of a call's arguments."""
+    """The known facts about a call's arguments."""
 
     absent: frozenset[str]
     present: frozenset[str]
 
     def without(self, *names: str) -> Known:
-        """The same with those absent too."""
+        """The same with these absent too."""
         return Known(self.absent.union(names), self.present)
 
 
 class Condition:
-    """One ``when``, read for what it demands."""
+    """One ``when``, with its demands."""
 
     def __init__(self, when: Mapping[str, object]) -> None:
         schema = dict(when)
@@ -166,17 +166,17 @@ class Condition:
             self._schema: Schema = inline_references(schema)
         except SchemaError:
             self._schema = schema
-        self.fields = frozenset(_mentioned(self._schema))
+        self.fields = frozenset(_mentions(self._schema))
         self.holds_without_fields = bool(self.fields) and judge(self._schema, Known(self.fields, frozenset())) is True
         self._demands = not self._schema.keys() <= _UNDEMANDING
         self._escapes: dict[Known, tuple[str, ...]] = {}
 
     def is_about_given(self, parameters: Iterable[str]) -> bool:
-        """Whether it says itself that every parameter it speaks of must be given: leaving one out is no way around."""
+        """It requires every parameter that it mentions: no call can evade it by an omission."""
         return self.fields.intersection(parameters) <= frozenset(required_of(self._schema))
 
     def escapes(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
-        """The mentioned parameters that a call may leave out and so come past the condition; several only together."""
+        """The mentioned parameters that a call can omit to evade the condition; several only together."""
         if not self._demands:
             return ()
         always = Known(self.fields.difference(parameters), self.fields.intersection(required))
@@ -194,14 +194,14 @@ class Condition:
         return tuple(optional) if judge(self._schema, always.without(*optional)) is False else ()
 
     def lacks(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
-        """The mentioned fields that are no parameters, where for want of them the condition never holds."""
+        """The mentioned fields that are no parameters, if the condition can never hold without them."""
         others = self.fields.difference(parameters) if self._demands else frozenset[str]()
         known = Known(others, self.fields.intersection(required))
         return tuple(sorted(others)) if others and judge(self._schema, known) is False else ()
 
 
 def judge(schema: object, known: Known) -> Judged:
-    """Whether an object of which that is known fits ``schema``: True, False, or None when it depends."""
+    """Judge whether an object with these known facts fits ``schema``: True, False, or None if it depends."""
     if isinstance(schema, bool):
         return schema
     node = as_object(schema)
@@ -263,13 +263,13 @@ def _not(part: Judged) -> Judged:
     return None if part is None else not part
 
 
-def _mentioned(node: Schema) -> Iterator[str]:
-    """The names of arguments that the schema speaks of, at the root of the arguments only."""
+def _mentions(node: Schema) -> Iterator[str]:
+    """The names of arguments that the schema mentions, at the root of the arguments only."""
     yield from properties_of(node)
     yield from required_of(node)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for branch in objects(node.get(keyword)):
-            yield from _mentioned(branch)
+            yield from _mentions(branch)
     for keyword in ("not", "if", "then", "else"):
         if (branch := as_object(node.get(keyword))) is not None:
-            yield from _mentioned(branch)
+            yield from _mentions(branch)

@@ -1,6 +1,6 @@
 """Edits of a TOML text that leave every other line alone: members of tables, elements of lists.
 
-Every operation adds replacements computed on the original text; ``result`` does them all.
+Every operation adds replacements computed on the original text; ``result`` makes them all.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gatewright.policyfile.splice import WORDS, ArrayEdit, Naming, Pairing, Part
 T = TypeVar("T")
 
 REMOVED = object()
-"""As a new value in ``set_members``: the key goes."""
+"""Stands for a removed key among the new values of ``set_members``."""
 VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
 
 
 class Editor:
-    """One text and the edits of it.
+    """One text and its edits.
 
-    ``related``: new values came of the old ones by edits, so that rows are known by their identity.
+    ``related``: the new values are edits of the old ones, so that identity matches rows.
     """
 
     def __init__(self, text: str, *, related: bool = True) -> None:
@@ -60,19 +60,19 @@ class Editor:
         return self.tree.find(path)
 
     def is_only_dotted(self, path: RawPath) -> bool:
-        """Whether a table stands in dotted keys alone, so that it goes with the last of them."""
+        """Tell whether a table exists only in dotted keys, so that it goes with the last of them."""
         return bool(self._dotted[path]) and path not in self._sections and not self._below[path]
 
     def source_of(self, item: Item) -> str:
-        """A value as it is written."""
+        """A value in its original spelling."""
         return self._splices.text[item.start : item.end]
 
     def set_value(self, item: Item, value: object) -> None:
-        """Write another value in the place of one."""
+        """Replace a value."""
         self._splices.replace(item.start, item.end, literal(value))
 
     def set_members(self, path: RawPath, changes: Mapping[str, object]) -> None:
-        """Change, add and remove (``REMOVED``) keys of a table, which is made when it is not there."""
+        """Change, add and remove (``REMOVED``) keys of a table, which is created if missing."""
         if not changes:
             return
         item = self.find(path)
@@ -92,9 +92,9 @@ class Editor:
             self._set_table(path, item, changes)
 
     def remove(self, path: RawPath, *, comments: bool = False) -> None:
-        """Remove whatever stands for ``path``: sections, statements, a member of an inline table.
+        """Remove everything that makes up ``path``: sections, statements, a member of an inline table.
 
-        ``comments``: those directly above its statements go too, since they are about nothing else.
+        ``comments``: remove those directly above its statements too, since they are about nothing else.
         """
         if isinstance(path[-1], str) and self._is_inline(path[:-1]):
             self.set_members(path[:-1], {path[-1]: REMOVED})
@@ -106,7 +106,7 @@ class Editor:
             self._splices.replace(self._splices.comments_above(start) if comments else start, end, "")
 
     def rename(self, path: RawPath, name: str) -> None:
-        """Give the table at ``path`` another key, wherever the key is written."""
+        """Rename the table at ``path`` wherever its key is written."""
         at = len(path) - 1
         item, parent = self.find(path), self.find(path[:-1])
         if item is not None and parent is not None and parent.kind is Kind.INLINE:
@@ -128,9 +128,9 @@ class Editor:
         blocks: Callable[[T], Sequence[str]],
         change: Callable[[RawPath, T, T], None],
     ) -> None:
-        """Turn a list from ``before`` to ``after``, in the shape in which it is written.
+        """Turn a list from ``before`` to ``after``, in its present notation.
 
-        ``blocks``: a row as tables; ``plain``: as an inline value. ``change``: edit a row at its path.
+        ``blocks``: a row as tables; ``plain``: as an inline value. ``change``: edits a row at its path.
         """
         if list(before) == list(after):
             return
@@ -165,7 +165,9 @@ class Editor:
     def edit_words(
         self, path: RawPath, before: Sequence[str], after: Sequence[str], renamed: Mapping[str, str] | None = None
     ) -> None:
-        """Turn a list of texts from ``before`` to ``after``. ``renamed``: old to new names of what they name."""
+        """Turn a list of texts from ``before`` to ``after``. ``renamed``: old to new names of the things that they
+        name.
+        """
         item, parent = self.find(path), self.find(path[:-1])
         if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
             parent = None
@@ -186,7 +188,7 @@ class Editor:
 
     @contextmanager
     def _apart(self) -> Generator[list[Part]]:
-        """Collect the edits made meanwhile for what moves elsewhere with them."""
+        """Collect the edits of the body, for a stretch that moves elsewhere with them."""
         made, anew = self._made, self._written_anew
         self._made, self._written_anew = {}, {}
         try:
@@ -201,7 +203,7 @@ class Editor:
     ) -> None:
         """Add a table to the one at ``path``, above another table of it, or as the last one.
 
-        It is written as that one is: as ``blocks``, or as one statement with ``data``.
+        It is written like that one: as ``blocks``, or as one statement with ``data``.
         """
         parent = self.find(path)
         if parent is not None and parent.kind is Kind.INLINE:
@@ -251,7 +253,7 @@ class Editor:
             self._add_statements(path, added)
 
     def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
-        """Write them below those that the table has, as these are written; else below its header, or on top."""
+        """Write statements below those of the table, in their notation; else below its header, or on top."""
         splices, section, lines = self._splices, self._sections.get(path), statements(added)
         if section is not None and (section.statements or section.segments):
             indent = splices.indent(section.statements[-1].start if section.statements else section.start)
@@ -272,7 +274,9 @@ class Editor:
             splices.insert_lines(self._make_header(path), lines)
 
     def _make_header(self, path: RawPath) -> int:
-        """Give a table that only stands in the headers of its parts a header of its own; where its statements go."""
+        """Give a table that only the headers of its parts imply a header of its own; returns the place for its
+        statements.
+        """
         if path not in self._made:
             first = min(self._below[path], key=lambda below: below.start)
             offset = self._splices.comments_above(self._splices.line_start(first.start))
@@ -291,7 +295,7 @@ class Editor:
             self._splices.insert_lines(offset, f"{made}\n" if on_top and text else f"\n{made}")
 
     def _remove_section(self, section: Section) -> None:
-        """With the comment lines directly above it: below them would stand what they were not written for."""
+        """Remove a section with the comment lines directly above it, which would otherwise stand above another one."""
         start = self._splices.comments_above(self._splices.line_start(section.start))
         self._splices.remove_block(start, self._end_of(section))
 
@@ -330,11 +334,11 @@ class Editor:
             self._splices.insert_lines(offset, f"{text}\n")
 
     def _element_text(self, path: RawPath, inside: Sequence[Part]) -> str:
-        """The sections of one element as they are written, with the comment lines directly above them."""
+        """The sections of one element as written, with the comment lines directly above them."""
         splices = self._splices
         starts = [splices.comments_above(splices.line_start(section.start)) for section in self._below[path]]
         spans = [(start, self._end_of(section)) for start, section in zip(starts, self._below[path], strict=True)]
-        texts = splices.moved_text(spans, inside)
+        texts = splices.text_elsewhere(spans, inside)
         return "\n".join(text if text.endswith("\n") else f"{text}\n" for text in texts)
 
     def _set_inline(self, item: Item, changes: Mapping[str, object]) -> None:
@@ -357,12 +361,12 @@ class Editor:
             self._splices.replace(last, last, f", {literal(added)[2:-2]}")
 
     def _is_inline(self, path: RawPath) -> bool:
-        """Whether the table at ``path`` is an inline one, or stands in dotted keys inside one."""
+        """Tell whether the table at ``path`` is inline, or consists of dotted keys inside an inline table."""
         item = self.find(path)
         return item is not None and (item.kind is Kind.INLINE or self._inline_with_dots(path, item) is not None)
 
     def _inline_with_dots(self, path: RawPath, item: Item) -> RawPath | None:
-        """The inline table with dotted keys that holds the table at ``path``, or is it; None where there is no such."""
+        """The inline table with dotted keys that contains the table at ``path``, or is it; None for none."""
         if item.kind is Kind.INLINE:
             own = {id(child) for child in item.members.values()}
             return path if any(id(element) not in own for element in item.elements) else None
@@ -371,10 +375,10 @@ class Editor:
         return next((place for place, kind in held if kind is Kind.INLINE), None) if item.kind is Kind.TABLE else None
 
     def _write_anew(self, around: RawPath, path: RawPath, changes: Mapping[str, object]) -> None:
-        """Write a whole inline table again, with these members in the table at ``path`` in it."""
+        """Rewrite a whole inline table, with these members in the table at ``path`` within it."""
         item = self.find(around)
         if item is None:
-            raise WeMustFix("an inline table of the policy file is not what was read")
+            raise WeMustFix("an inline table of the policy file has changed since it was read")
         if around not in self._written_anew:
             self._written_anew[around] = tomllib.loads(f"v = {self.source_of(item)}")["v"]
         table: Any = self._written_anew[around]

@@ -1,4 +1,4 @@
-"""The tools and operations that a policy may name, and the names that it writes resolved against them."""
+"""The tools and operations that a policy may name, and the resolution of the names in its text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gatewright.policy.verdict import SafetyTier, pick_tools, split_name
 
 @frozen
 class CatalogFacts:
-    """What reading one catalog gave: its tools, and what is wrong as (severity, code, message).
+    """The result of reading one catalog: its tools, and the problems as (severity, code, message).
 
-    ``is_missing``: there is no manifest or pin, which is no error where the policy does without its tools.
+    ``is_missing``: no manifest or pin exists, which is no error if the policy does without its tools.
     """
 
     facts: tuple[ToolFacts, ...] = ()
@@ -29,30 +29,30 @@ class CatalogFacts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the catalog could be read."""
+        """The catalog could be read."""
         return not self.is_missing and not any(severity is Severity.ERROR for severity, _, _ in self.problems)
 
 
 @frozen
 class Rooted:
-    """A tool that needs something of ``[workspace]``: of each group in ``needs`` one at least (`Policy.provides`)."""
+    """A tool that needs something of ``[workspace]``: at least one of each group in ``needs`` (`Policy.provides`)."""
 
     facts: ToolFacts
     needs: tuple[tuple[str, ...], ...]
 
     def lacks(self, provided: frozenset[str]) -> tuple[str, ...] | None:
-        """The first group of which nothing is ``provided``; None: the tool is there."""
+        """The first group with nothing ``provided``; None: the tool is available."""
         return next((group for group in self.needs if provided.isdisjoint(group)), None)
 
 
 Declare: TypeAlias = "Callable[[ToolFacts, str | None, tuple[str, ...] | None], ToolFacts]"
 """The facts of a registered (or catalogued) tool read with an operation field, or a list of operations.
 
-Both arguments as ``ToolSettings`` has them. Raises AuthorMustFix in the words of the problem.
+Both arguments are those of ``ToolSettings``. Raises AuthorMustFix with the problem.
 """
 
 Catalogs: TypeAlias = "Callable[[tuple[Catalog, ...]], tuple[CatalogFacts, ...]]"
-"""Reads what says which tools the catalogs of a file have, in its order; no two of them give a tool of one name."""
+"""Reads the files that list the tools of the catalogs, in file order; no two catalogs give a tool of one name."""
 
 
 Compose: TypeAlias = "Callable[[Policy, tuple[ToolFacts, ...]], tuple[ToolFacts, ...]]"
@@ -65,8 +65,8 @@ class KnownTools:
 
     Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
     ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway. ``is_complete``:
-    every catalog could be read; else a name that is not here may be one of its tools. Without ``compose`` there are no
-    compositions.
+    every catalog could be read; otherwise an unknown name may be one of its tools. Without ``compose`` compositions do
+    not exist.
     """
 
     facts: tuple[ToolFacts, ...]
@@ -89,29 +89,29 @@ class KnownTools:
         return frozenset(self._by_name)
 
     def has_all_of(self, catalogs: tuple[Catalog, ...]) -> bool:
-        """Whether every one of the catalogs can be read."""
+        """Tell whether every one of the catalogs can be read."""
         return self.catalogs is None or all(given.is_whole for given in self.catalogs(catalogs))
 
     def with_rooted(self) -> KnownTools:
-        """With the tools on files of the roots; one that has the name and major version of another is left out."""
+        """Add the tools on files of the roots, except those with the name and major version of another."""
         taken = {(facts.name, facts.major) for facts in self.facts}
         more = tuple(one for one in self.rooted if (one.facts.name, one.facts.major) not in taken)
         return replace(self, facts=(*self.facts, *(one.facts for one in more)), rooted=more) if self.rooted else self
 
     def composed(self, policy: Policy) -> KnownTools:
-        """With the tools that the policy's compositions make of these, in the place of those that were made before."""
+        """Add the tools that the policy's compositions make of these, replacing earlier ones."""
         if self.compose is None or not (policy.compositions or any(one.origin == ORIGIN for one in self.facts)):
             return self
         others = tuple(facts for facts in self.facts if facts.origin != ORIGIN)
         return replace(self, facts=(*others, *self.compose(policy, others)))
 
     def there(self, provided: frozenset[str]) -> KnownTools:
-        """Without the tools that a policy which provides this does not have."""
+        """Drop the tools that a policy which provides this lacks."""
         absent = [one.facts for one in self.rooted if one.lacks(provided) is not None]
         return replace(self, facts=tuple(facts for facts in self.facts if facts not in absent)) if absent else self
 
     def of(self, written: str) -> tuple[ToolFacts, ...]:
-        """The registered majors that ``name`` or ``name@major`` may stand for."""
+        """The registered majors that ``name`` or ``name@major`` may mean."""
         name, major = split_name(written)
         return tuple(facts for facts in self._by_name.get(name, ()) if major in {None, facts.major})
 
@@ -120,9 +120,9 @@ TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 class Names:
-    """Answers for one load; with ``known`` None (a text that was checked before) every name passes.
+    """Resolves names during one load; with ``known`` None (a text that was checked before) every name passes.
 
-    ``unread``: the unknown names that passed since a catalog, whose they may be, could not be read.
+    ``unread``: the unknown names that passed because an unreadable catalog may have them.
     """
 
     def __init__(self, known: KnownTools | None, report: Report) -> None:
@@ -135,11 +135,11 @@ class Names:
 
     @property
     def known(self) -> KnownTools | None:
-        """What the names are resolved against."""
+        """The tools to resolve names against."""
         return self._known
 
     def tool(self, written: str, path: RawPath) -> tuple[ToolFacts, ...]:
-        """The registered tools that ``written`` stands for; none is an error at ``path``."""
+        """The registered tools that ``written`` names; reports an error at ``path`` for none."""
         if self._known is None:
             return ()
         if not (found := self._of(written)):
@@ -158,14 +158,14 @@ class Names:
         return self._chosen[listed]
 
     def seen(self, written: str, listed: tuple[str, ...] | None) -> ToolFacts | None:
-        """The tool that a rule on ``written`` binds for an agent with this list of tools; None when unknown."""
+        """The tool that a rule on ``written`` binds for an agent with this list of tools; None if unknown."""
         if self._known is None or not (candidates := self._of(written)):
             return None
         name, major = split_name(written)
         return candidates[0] if major is not None else self.chosen(listed).get(name, candidates[0])
 
     def operation(self, facts: ToolFacts, name: str, path: RawPath, *, at_value: bool = True) -> None:
-        """Check that the tool has an operation of that name (which stands at the value of ``path``, or is its key)."""
+        """Check that the tool has an operation of that name (at the value of ``path``, or as its key)."""
         if name in facts.operation_names:
             return
         near = self._report.near(name, facts.operation_names)
@@ -173,7 +173,7 @@ class Names:
         self._report.error(path, "unknown-operation", message, near=near, at_value=at_value)
 
     def operation_of_any(self, tools: Iterable[ToolFacts], name: str, path: RawPath, where: str) -> None:
-        """Check that one of ``tools`` has an operation of that name; ``where`` says that none of them does."""
+        """Check that one of ``tools`` has an operation of that name; ``where`` words that none of them does."""
         candidates = tuple(tools)
         if self._known is None or any(name in facts.operation_names for facts in candidates):
             return
@@ -232,7 +232,7 @@ class Names:
         return found
 
     def _longest(self, key: str) -> str:
-        """The longest known name (or ``name@major``) that ``key`` is, or begins with before a dot; else empty."""
+        """The longest known name (or ``name@major``) that ``key`` equals, or starts with before a dot; else empty."""
         end = len(key)
         while end > 0:
             if split_name(key[:end])[0] in self._names:
@@ -241,7 +241,7 @@ class Names:
         return ""
 
     def _of(self, written: str) -> tuple[ToolFacts, ...]:
-        """The registered majors that ``written`` stands for."""
+        """The registered majors that ``written`` names."""
         if written not in self._found:
             self._found[written] = self._known.of(written) if self._known else ()
         return self._found[written]

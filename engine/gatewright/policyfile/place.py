@@ -36,7 +36,7 @@ class Places:
         return self._tree
 
     def place(self, address: Address) -> Place | None:
-        """Where the part with this canonical address stands; of an unknown one, where its nearest parent does."""
+        """The place of the part with this canonical address, or of its nearest known parent."""
         return self.place_of_raw(self.raw_path(address))
 
     def raw_path(self, address: Address) -> RawPath:
@@ -58,7 +58,7 @@ class Places:
                 return address
 
     def place_of_raw(self, path: RawPath, *, at_value: bool = False) -> Place:
-        """Where the key (or the value) at a raw path stands, or its nearest parent."""
+        """The place of the key (or the value) at a raw path, or of its nearest parent."""
         item, depth = self.tree.nearest(path)
         return self.place_at(item.start if at_value and depth == len(path) else item.key_start)
 
@@ -102,7 +102,7 @@ class Places:
 
 
 def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
-    """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; they are put into ``taken``."""
+    """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; it adds them to ``taken``."""
     found: list[str] = []
     number = 1
     while len(found) < count:
@@ -119,9 +119,9 @@ def _elements(item: Item | None) -> list[Item]:
 
 
 def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> tuple[Problem, ...]:
-    """Every finding with its place, in the order of the file; of two at one place first the one that is first here.
+    """Every finding with its place, in file order; findings at one place keep their order.
 
-    ``policy``: in which they were found, to say what they are about.
+    ``policy``: the one that they are about, for their subjects.
     """
     found = [(finding, places.place_of_raw(finding.path, at_value=finding.at_value)) for finding in findings]
     found.sort(key=lambda pair: (pair[1].line, pair[1].column))
@@ -137,7 +137,7 @@ def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> 
 
 
 def address_of(policy: Policy, path: RawPath) -> Address:
-    """The canonical address; empty where it has none, as in the data sources of Pattern."""
+    """The canonical address; empty if it has none, as in the data sources of Pattern."""
     match path:
         case ("data_sources", *_):
             return ()

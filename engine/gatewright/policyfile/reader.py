@@ -229,7 +229,7 @@ def _head(line: str) -> str:
 
 
 def _syntax(text: str, file: str, message: str) -> Problem:
-    from gatewright.policyfile.scan import explained, scan
+    from gatewright.policyfile.scan import explain, scan
 
     found = _AT.search(message)
     said = message[: found.start()] if found else message
@@ -239,7 +239,7 @@ def _syntax(text: str, file: str, message: str) -> Problem:
         second = scan(text).duplicates
         offset, words = second[0] if second else offset, "this key or table stands here a second time"
     else:
-        offset, why = explained(text, offset, said)
+        offset, why = explain(text, offset, said)
         words = f"this is no valid TOML: {why}"
     return Problem(Severity.ERROR, code, words, Places(text, file, Dialect.GATEWRIGHT).place_at(offset))
 

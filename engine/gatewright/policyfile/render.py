@@ -1,7 +1,7 @@
 """Policies as new TOML text: values as tomlkit spells them, a whole tidy file, one agent in Pattern's own shape.
 
-Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; durations are whole seconds.
-What its shape cannot carry is said at the top of the file.
+Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; durations are whole seconds. The
+top of the file names everything that its shape cannot carry.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from gatewright.policyfile.table import plain
 
 
 def key_text(key: str) -> str:
-    """A key, quoted where it must be."""
+    """A key, quoted if necessary."""
     return _key(key).as_string()
 
 
 def literal(value: object) -> str:
-    """A value on one line. Raises NotSupported for what TOML cannot say."""
+    """A value on one line. Raises NotSupported for a value that TOML cannot express."""
     return _item(value).as_string()
 
 
@@ -49,9 +49,7 @@ def _item(value: object) -> Item:
     match value:
         case str():
             plain = "\\" in value and "'" not in value and not any(char < " " or char == "\x7f" for char in value)
-            return tomlkit.string(
-                _encodable(value), literal=plain
-            )  # single quotes where that avoids doubled backslashes
+            return tomlkit.string(_encodable(value), literal=plain)  # single quotes avoid doubled backslashes
         case bool() | int() | float():
             return tomlkit.item(value)
         case dict():
@@ -76,7 +74,7 @@ def _inline(table: Mapping[str, object]) -> InlineTable:
 
 
 def _container(data: Mapping[str, object]) -> Container:
-    """Keys and values as the parser leaves them: else each one that is appended looks through all of them."""
+    """Keys and values in the parser's form: otherwise each appended one searches all of them."""
     made = Container(parsed=True)
     for key, value in data.items():
         made.append(_key(key), _item(value))
@@ -101,7 +99,7 @@ def render_policy(policy: Policy) -> str:
 
 
 def block(path: RawPath, data: Mapping[str, object]) -> str:
-    """A table with its header: ``[path]``, or ``[[path]]`` when the path ends in a position.
+    """A table with its header: ``[path]``, or ``[[path]]`` if the path ends in a position.
 
     Other positions in lists are left out, as headers do.
     """
@@ -121,7 +119,7 @@ def statements(data: Mapping[str, object]) -> str:
 
 
 def agent_blocks(agent: Agent, *, adjacent: bool = False) -> Iterator[str]:
-    """``[agents.ID]`` and its rules, with ``rule_type`` as Pattern reads it when ``adjacent``."""
+    """``[agents.ID]`` and its rules, with ``rule_type`` in Pattern's form if ``adjacent``."""
     path: RawPath = ("agents", agent.agent_id)
     yield block(path, plain_agent(agent))
     for rule in agent.tool_rules:
@@ -129,7 +127,7 @@ def agent_blocks(agent: Agent, *, adjacent: bool = False) -> Iterator[str]:
 
 
 def source_blocks(source: Source, *, adjacent: bool = False) -> Iterator[str]:
-    """``[[sources]]``, its levels and its required tools (as Pattern reads them when ``adjacent``)."""
+    """``[[sources]]``, its levels and its required tools (in Pattern's form if ``adjacent``)."""
     yield block(("sources", 0), plain_source(source))
     for rule in source.permission_rules:
         yield block(("sources", 0, "permission_rules", 0), plain(rule))
@@ -169,7 +167,7 @@ _HEAD = """\
 
 
 _UNKNOWN_THERE = (RateLimit, ArgumentConstraints)
-"""Kinds that Pattern's reader would refuse the whole file for."""
+"""Kinds because of which Pattern's reader would refuse the whole file."""
 
 
 def render_pattern(policy: Policy, agent_id: str) -> str:
@@ -189,7 +187,7 @@ def render_pattern(policy: Policy, agent_id: str) -> str:
 
 
 def carries(policy: Policy, agent: Agent) -> bool:
-    """Whether Pattern's shape can say which tools the agent has."""
+    """Tell whether Pattern's shape can express the agent's tools."""
     return bool(agent.tools) or (agent.tools is None and policy.defaults.unlisted_tools is Verdict.ALLOW)
 
 
@@ -208,7 +206,7 @@ def _pattern_blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Ite
 
 
 def _level(permission: Permission) -> str:
-    """The strictest level that Pattern has stands for none."""
+    """The level, with the strictest one of Pattern for none."""
     return str(Permission.READ_ONLY if permission is Permission.NONE else permission)
 
 

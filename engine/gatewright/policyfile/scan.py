@@ -1,8 +1,8 @@
-"""Finds where tables, keys, values and elements stand in a TOML text, as offsets, and where a broken text breaks.
+"""The places of tables, keys, values and elements in a TOML text, as offsets, and the place of a syntax error.
 
 The loader has read the text with tomllib already; the scan only finds places, so it follows the grammar of valid TOML
-and stops where a text does not, keeping what it has found. It never recurses: nesting costs no stack. A fault of
-syntax is explained at what was left open, for whoever has to mend it, in place of where reading gave up.
+and stops at the first error with its findings so far. It never recurses: nesting costs no stack. A syntax error is
+explained at the thing left open, for its author, not at the place where the reader gave up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GAP_MARKS = frozenset(" \t\r\n#")
 
 
 class Kind(Enum):
-    """How a thing is written."""
+    """The notation of an item."""
 
     SCALAR = auto()
     ARRAY = auto()
@@ -48,7 +48,7 @@ class Kind(Enum):
 class Item:
     """One value, table or array of tables. ``start`` and ``end`` span the value, or the header of a table.
 
-    ``key_start`` is where its key (or header) stands; ``comma`` is the comma behind it, -1 when there is none.
+    ``key_start`` is the start of its key (or header); ``comma`` is the comma behind it, -1 for none.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Item:
 
 _NO_MEMBERS: dict[str, Item] = {}
 _NO_ELEMENTS: list[Item] = []
-# what every scalar shares: nothing is ever put into one
+# shared by all scalars, and never filled
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +76,7 @@ class Statement:
 
     @property
     def start(self) -> int:
-        """Where its key begins."""
+        """The start of its key."""
         return self.segments[0][0]
 
 
@@ -92,13 +92,13 @@ class Section:
 
     @property
     def end(self) -> int:
-        """Where the last statement, or the header, ends (comments behind it not counted)."""
+        """The end of the last statement, or of the header, without comments behind it."""
         return self.statements[-1].item.end if self.statements else self.header_end
 
 
 @dataclass(slots=True, eq=False)
 class Tree:
-    """A scanned text. ``duplicates`` are the places of keys and headers that stand there a second time."""
+    """A scanned text. ``duplicates`` are the places of repeated keys and headers."""
 
     text: str
     root: Item
@@ -111,7 +111,7 @@ class Tree:
         return item if depth == len(path) else None
 
     def nearest(self, path: RawPath) -> tuple[Item, int]:
-        """The deepest item on the way to ``path`` and how many parts of the path lead to it."""
+        """The deepest item on the way to ``path``, and the number of parts of the path that lead to it."""
         item = self.root
         for depth, part in enumerate(path):
             if isinstance(part, str):
@@ -124,9 +124,9 @@ class Tree:
         return item, len(path)
 
 
-@lru_cache(2)  # the text that edits are made in, and what comes of the last one
+@lru_cache(2)  # the text under edit, and the result of the last edit
 def scan(text: str) -> Tree:
-    """Scan a text; of a broken one, what stands before the break."""
+    """Scan a text; a broken one up to the break."""
     scanner = _Scanner(text)
     with contextlib.suppress(_Broken, IndexError):
         scanner.run()
@@ -140,7 +140,7 @@ def key_span(text: str, position: int) -> Span:
 
 
 class _Broken(Exception):
-    """The text is no TOML from here on."""
+    """The text is not TOML from here on."""
 
 
 class _Scanner:
@@ -192,7 +192,7 @@ class _Scanner:
             position = end + 1
 
     def _key_and_mark(self, position: int) -> tuple[tuple[str, ...], tuple[Span, ...], int]:
-        """A key and its ``=``: the parts, their spans, where the value begins."""
+        """Read a key and its ``=``: the parts, their spans, the start of the value."""
         if plain := _PLAIN_KEY.match(self._text, position):
             return (plain[1],), (plain.span(1),), plain.end()
         keys, spans, end = self._key(position)
@@ -292,16 +292,16 @@ class _Scanner:
 
 
 def key_of(word: str) -> str:
-    """What a written key says, bare or quoted."""
+    """The name that a key spells, bare or quoted."""
     if word[0] == "'":
         return word[1:-1]
     if word[0] != '"':
         return word
-    return unescaped(word[1:-1])
+    return unescape(word[1:-1])
 
 
-def unescaped(body: str) -> str:
-    """The text that the body of a basic string stands for; a bad escape stays as it is written."""
+def unescape(body: str) -> str:
+    """The text that the body of a basic string spells; a bad escape stays unchanged."""
     if "\\" not in body:
         return body
     return _ESCAPE.sub(_escape, body)
@@ -327,23 +327,23 @@ _NEW = re.compile(r"[ \t]*(?:\[\[?[^\[\],]+\]\]?[ \t]*(?:#.*)?\r?$|[A-Za-z0-9_.\
 _WORD = re.compile(r"[^\s,\]}#=]+")
 _SAID: dict[str, str] = {
     "Unclosed array": "a comma is missing before this, or the list is not closed",
-    "Expected newline or end of document after a statement": "nothing may stand here: the value ends before it",
-    "Expected '=' after a key in a key/value pair": "a key is followed by `=` and a value",
+    "Expected newline or end of document after a statement": "unexpected text: the value ends before it",
+    "Expected '=' after a key in a key/value pair": "a key needs `=` and a value",
     "Invalid statement": "neither a key with a value nor the name of a table in brackets",
     "Expected ']' at the end of a table declaration": "the name of the table is not closed with `]`; a name with "
-    "spaces stands in quotes",
+    "spaces needs quotes",
 }
-_BRACES = "; a table in braces stands on one line and ends without a comma"
+_BRACES = "; a table in braces must fit on one line and end without a comma"
 
 
-def explained(text: str, offset: int, said: str) -> tuple[int, str]:
-    """A better place for what was said at ``offset``, and words for it."""
+def explain(text: str, offset: int, said: str) -> tuple[int, str]:
+    """A better place for the error at ``offset``, and words for it."""
     if said == "Unterminated string" or "'''" in said:
         return max(text.rfind('"""'), text.rfind("'''"), 0), "this text is not closed"
     last = scan(text).sections[-1]
     gap = _ANY_GAP.match(text, last.end)
     found = _VALUE.match(text, gap.end() if gap else last.end)
-    value = found.end() if found is not None else offset  # of the statement that could not be read
+    value = found.end() if found is not None else offset  # of the unreadable statement
     if value < offset and "\n" in text[value : offset + 1].replace("\r", "\n"):
         if text[value] in "\"'":
             return value, "this text is not closed on its line"
@@ -357,9 +357,7 @@ def _words(text: str, offset: int, said: str) -> str:
         found = _WORD.match(text, offset)
         if found is None:
             return "a value is missing here"
-        return (
-            f"`{found[0][:40]}` is no value: a text stands in quotes" if found[0].isprintable() else "this is no value"
-        )
+        return f"`{found[0][:40]}` is no value: a text needs quotes" if found[0].isprintable() else "this is no value"
     if said == "Invalid initial character for a key part":
         line = text[text.rfind("\n", 0, offset) + 1 : offset]
         return f"a key is expected here{_BRACES if '{' in line else ''}"
@@ -370,5 +368,5 @@ def _words(text: str, offset: int, said: str) -> str:
             f"the character U+{ord(text[offset]):04X} may not stand here" if offset < len(text) else "a bad character"
         )
     if "\\" in said or said == "Invalid hex value":
-        return "a backslash begins an escape here: write two of them, or the text in single quotes"
+        return "a backslash begins an escape here: double it, or put the text in single quotes"
     return f"{said[:1].lower()}{said[1:]}"

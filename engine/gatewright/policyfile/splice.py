@@ -1,10 +1,9 @@
-"""Edits of the rows of a list in a text: which row is which after edits, and the stretches of text that are replaced.
+"""Edits of the rows of a list in a text: the pairing of rows across edits, and the replaced stretches of text.
 
-A row carries its identity through the edits; what has none, or comes from elsewhere, is known by what it says or by
-its name. A row in the place of one that went is a new row, so that what an author wrote about the old one is never
-left standing above it. In a list that is one value, ``[ ... ]``, where every element has its lines for itself, the
-comment lines above it go and move with it. Offsets are those of the original text, so that one edit never has to
-reckon with another; all are done at once.
+A row carries its identity through edits; without one, its content or its name identifies it. A row in the place of a
+removed one is a new row, so that an author's comment on the old row never stays above it. In a list that is one value,
+``[ ... ]``, with every element on its own lines, the comment lines above an element go and move with it. Offsets are
+those of the original text, so that edits do not affect each other; all are made at once.
 """
 
 from __future__ import annotations
@@ -30,12 +29,14 @@ from gatewright.policyfile.scan import Item, Span
 
 T = TypeVar("T")
 MAX_GUESSES = 1_000
-"""As many pairs of rows are compared to find out which are alike, for each list."""
+"""The most pairs of rows to compare for likeness, for each list."""
 
 
 @frozen
 class Naming(Generic[T]):
-    """By what a row is known: equal names, the surest first. ``guessed``: rows may be the same though no name is."""
+    """The names that identify a row: equal names match, the surest first. ``guessed``: rows may match without an equal
+    name.
+    """
 
     names: tuple[Callable[[T], Hashable], ...]
     guessed: bool = False
@@ -59,7 +60,7 @@ class Step:
 class Pairing:
     """``origins``: new to old places of the rows that are in both lists. ``steps``: from one list to the other.
 
-    ``moved``: new to old places of those that a step deletes and another one inserts.
+    ``moved``: new to old places of those that one step deletes and another inserts.
     """
 
     origins: Mapping[int, int]
@@ -68,7 +69,7 @@ class Pairing:
 
 
 def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, related: bool = True) -> Pairing:
-    """Pair the rows of two lists. ``related``: ``after`` came of ``before`` by edits, so that nothing is guessed."""
+    """Pair the rows of two lists. ``related``: ``after`` is an edit of ``before``, so that nothing is guessed."""
     origins: dict[int, int] = {}
     for name_of in naming.names:
         taken = set(origins.values())
@@ -87,7 +88,7 @@ def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, relat
 
 
 def _pair_alike(before: Sequence[T], after: Sequence[T], origins: dict[int, int]) -> None:
-    """Of the rows left over between the same neighbours, the most alike ones first."""
+    """Pair the rows left over between the same neighbours, the most alike ones first."""
     taken = set(origins.values())
     found: list[tuple[float, int, int]] = []
     kept = [(-1, -1), *sorted(_in_order(origins).items()), (len(after), len(before))]
@@ -103,7 +104,7 @@ def _pair_alike(before: Sequence[T], after: Sequence[T], origins: dict[int, int]
 
 
 def _likeness(one: object, other: object) -> float:
-    """The share of what either says that both say; two of which nothing is said are alike."""
+    """The share of the filled fields that are equal; two empty rows are alike."""
     if not is_dataclass(one) or not is_dataclass(other):
         return 0.0
     named: list[str] = [field.name for field in fields(one) if field.compare]
@@ -179,7 +180,7 @@ CAPABILITIES: Naming[Capability] = Naming((_itself, kind_of))
 
 
 Part = tuple[int, int, str]
-"""A stretch of the text and what comes in its place."""
+"""A stretch of the text and its replacement."""
 
 
 class Splices:
@@ -193,39 +194,39 @@ class Splices:
         self._parts: list[Part] = []
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Put ``text`` in the place of a stretch; at an empty stretch it is inserted, in the order of the calls."""
+        """Replace a stretch with ``text``; insertions at an empty stretch keep the order of the calls."""
         self._parts.append((start, end, text.replace("\n", self.newline)))
 
     @contextmanager
     def apart(self) -> Generator[list[Part]]:
-        """Collect the replacements made meanwhile, for text that goes elsewhere; none of them is done in its place."""
+        """Collect the replacements of the body, for text that goes elsewhere, instead of making them in place."""
         here, self._parts = self._parts, []
         try:
             yield self._parts
         finally:
             self._parts = here
 
-    def moved_text(self, spans: Sequence[Span], parts: Sequence[Part]) -> list[str]:
-        """The text of some stretches with the parts that were collected for them, its line breaks plain."""
+    def text_elsewhere(self, spans: Sequence[Span], parts: Sequence[Part]) -> list[str]:
+        """The text of some stretches with the replacements collected for them, its line breaks plain."""
         within: list[list[Part]] = [[] for _ in spans]
         for part in parts:
             at = next((n for n, (start, end) in enumerate(spans) if start <= part[0] and part[1] <= end), None)
             if at is None:
-                raise WeMustFix("a change of the policy file reaches beyond what moves with it")
+                raise WeMustFix("a change of the policy file reaches beyond the part that moves")
             within[at].append(part)
-        return [self._joined(own, span).replace("\r\n", "\n") for own, span in zip(within, spans, strict=True)]
+        return [self._join(own, span).replace("\r\n", "\n") for own, span in zip(within, spans, strict=True)]
 
     def result(self) -> str:
-        """The text with every replacement done; overlapping removals count once."""
-        return self._joined(self._parts, (0, len(self.text)))
+        """The text with every replacement made; overlapping removals count once."""
+        return self._join(self._parts, (0, len(self.text)))
 
-    def _joined(self, parts: Sequence[Part], within: Span) -> str:
+    def _join(self, parts: Sequence[Part], within: Span) -> str:
         pieces: list[str] = []
         at, last = within
         only_removed = True
         for start, end, text in sorted(parts, key=lambda part: part[:2]):
             if start < at and only_removed and start < end <= at:
-                continue  # a change of something that goes altogether
+                continue  # a change inside something that goes altogether
             if start < at and (not only_removed or (text and end > start)):
                 raise WeMustFix("two changes of the policy file touch the same place")
             if start > at:
@@ -236,11 +237,11 @@ class Splices:
         return "".join([*pieces, self.text[at:last]])
 
     def line_start(self, offset: int) -> int:
-        """Where the line of ``offset`` begins."""
+        """The start of the line of ``offset``."""
         return max(self.text.rfind("\n", 0, offset) + 1, self._first)
 
     def line_end(self, offset: int) -> int:
-        """Behind the line break of the line of ``offset``, or the end of the text."""
+        """The end of the line of ``offset``, behind its line break."""
         end = self.text.find("\n", offset)
         return len(self.text) if end < 0 else end + 1
 
@@ -249,20 +250,20 @@ class Splices:
         return self.text[self.line_start(offset) : offset]
 
     def comments_above(self, line: int) -> int:
-        """Where the comment lines directly above the line that begins at ``line`` begin."""
+        """The start of the comment lines directly above the line that begins at ``line``."""
         while line > self._first and self.text[(above := self.line_start(line - 1)) : line].lstrip().startswith("#"):
             line = above
         return line
 
     def insert_lines(self, offset: int, lines: str) -> None:
-        """Insert whole lines at the beginning of a line, or behind a last line that has no line break."""
+        """Insert whole lines at the beginning of a line, or behind a last line without a line break."""
         if offset > self._first and self.text[offset - 1] != "\n":
             self.replace(offset, offset, f"\n{lines.removesuffix(chr(10))}")
         else:
             self.replace(offset, offset, lines)
 
     def remove_block(self, start: int, end: int) -> None:
-        """Remove whole lines and, where that would leave two gaps, the blank lines above (at the top: below)."""
+        """Remove whole lines and, if that would leave two gaps, the blank lines above (at the top: below)."""
         above = start
         while above > self._first and not self.text[(line := self.line_start(above - 1)) : above].strip():
             above = line
@@ -278,9 +279,10 @@ class Splices:
 
 
 class ArrayEdit:
-    """One list. ``headings``: a comment line is of all elements below it, up to the next one, and goes with the last.
+    """One list. ``headings``: a comment line belongs to all elements below it, up to the next one, and goes with the
+    last.
 
-    Else it is of the one element below it.
+    Otherwise it belongs to the one element below it.
     """
 
     def __init__(self, splices: Splices, item: Item, *, headings: bool) -> None:
@@ -290,21 +292,21 @@ class ArrayEdit:
     def apply(
         self, pairing: Pairing, count: int, after: Sequence[object], inside: Mapping[int, Sequence[Part]]
     ) -> None:
-        """Delete, insert and move elements of a list of ``count``; those that stay in their place are not looked at.
+        """Delete, insert and move elements of a list of ``count``; those that stay are not touched.
 
-        ``inside``: what changes in elements that move, by their old places.
+        ``inside``: the changes in moving elements, by their old places.
         """
         plan = pairing.steps
         if all(step.what == "keep" for step in plan):
             return
         if len(self._item.elements) != count:
-            raise WeMustFix("a list of the policy file is not what was read")
+            raise WeMustFix("a list of the policy file has changed since it was read")
         if not any(step.what == "keep" for step in plan):
             self._write_anew(after)
             return
         grows = any(step.what == "insert" and step.i_end == count for step in plan)
         if self._by_line and not grows and plan[-1].what == "delete" and self._item.elements[-1].comma < 0:
-            last = self._item.elements[plan[-1].i - 1]  # another one becomes the last, and has no comma either
+            last = self._item.elements[plan[-1].i - 1]  # another element becomes the last, and has no comma either
             self._splices.replace(last.comma, last.comma + 1, "")
         moved = pairing.moved
         going = {i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
@@ -321,7 +323,7 @@ class ArrayEdit:
                 self._insert(step, words, [moved.get(j) for j in places])
 
     def delete_inline(self, step: Step) -> None:
-        """Delete elements that stand on one line with others, with the commas between them."""
+        """Delete elements that share a line with others, with the commas between them."""
         elements, splices = self._item.elements, self._splices
         if step.i_end < len(elements):
             splices.replace(first_of(elements[step.i]), first_of(elements[step.i_end]), "")
@@ -331,7 +333,7 @@ class ArrayEdit:
             splices.replace(elements[step.i - 1].end, elements[-1].end, "")
 
     def _write_anew(self, after: Sequence[object]) -> None:
-        """Other elements altogether; a comment behind the bracket or below the last element is the list's own."""
+        """Replace all elements; a comment behind the bracket or below the last element is the list's own."""
         elements, splices, (start, end) = self._item.elements, self._splices, (self._item.start, self._item.end)
         if self._by_line and elements:
             first, last = self._comments(0), splices.line_end(_behind(elements[-1]))
@@ -393,13 +395,13 @@ class ArrayEdit:
         splices.replace(offset, offset, "".join(lines))
 
     def _before(self, step: Step) -> int:
-        """Where what comes in the place of others, or else above an element, begins."""
+        """The place for new elements: that of the old ones, or above an element."""
         if self._headings and step.i == step.i_end:
             return self._line(step.i_end)
         return self._comments(step.i_end)
 
     def _lines(self, indent: str, words: str, origin: int | None) -> str:
-        """An element on lines of its own, with what the author wrote above and behind it where it stood."""
+        """An element on its own lines, with the author's comments above and behind it at its old place."""
         if origin is None:
             return f"{indent}{words},\n"
         element, splices = self._item.elements[origin], self._splices
@@ -410,7 +412,7 @@ class ArrayEdit:
 
     def _source(self, i: int, inside: Sequence[Part]) -> str:
         element = self._item.elements[i]
-        return self._splices.moved_text([(element.start, element.end)], inside)[0]
+        return self._splices.text_elsewhere([(element.start, element.end)], inside)[0]
 
     def _line(self, i: int) -> int:
         return self._splices.line_start(first_of(self._item.elements[i]))
@@ -420,7 +422,7 @@ class ArrayEdit:
 
 
 def first_of(element: Item) -> int:
-    """Where an element of a list (or a member of an inline table, with its key) begins."""
+    """The start of an element of a list (or of a member of an inline table, with its key)."""
     return element.key_start
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.engine.policyfile.catalog import load
 
 CASES = [
-    ("name = Field", 2, 8, "`Field` is no value: a text stands in quotes"),
+    ("name = Field", 2, 8, "`Field` is no value: a text needs quotes"),
     ("name =", 2, 7, "a value is missing here"),
     ('tools = ["file", , "x"]', 2, 18, "a value is missing here"),
     ('name = "abc\n\n[agents.b]', 2, 8, "this text is not closed on its line"),
@@ -14,7 +14,7 @@ CASES = [
     ('tools = [\n  "file",\n  "block"\n\nname = "x"\n', 2, 9, "this list is not closed"),
     ("x = [1, 2,\n\n[agents.a]\ny = 1", 2, 5, "this list is not closed"),
     ('x = [\n  "a"\n  "b",\n]', 4, 3, "a comma is missing before this"),
-    ("[agents.my agent]", 2, 12, "a name with spaces stands in quotes"),
+    ("[agents.my agent]", 2, 12, "a name with spaces needs quotes"),
     ("x = { a = 1, }", 2, 14, "ends without a comma"),
     ("[[", 2, 3, "a key is expected here"),
     ('name = "C:\\Users"', 2, 13, "a backslash begins an escape here"),
