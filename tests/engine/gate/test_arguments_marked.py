@@ -197,7 +197,7 @@ def test_stages_say_word_for_word_what_the_arguments_name(open_world: World) -> 
     folder, long, cut = open_world.folder, "x" * 205, "x" * 200
     first = f"`docs/frozen.md` is `{folder}/docs/frozen.md`, `frozen.md` of `docs`"
     outside = folder.parent / "outside/secret"
-    resolved = "names are resolved and checked at execution"
+    resolved = "host names are resolved and checked at execution"
     note, deep = f"{folder}/docs/note.md", f"{folder}/docs/{long}"
     rows: list[tuple[str, dict[str, Any], str, str, str]] = [
         ("duplicate", {"source": "docs/frozen.md", "target": "docs/x.md"},

@@ -110,7 +110,7 @@ async def test_operator_whom_other_processes_cannot_see_is_attached_here_and_tol
     leave = broker.subscribe(lambda _: None)
 
     assert await broker.is_attended()
-    assert caplog.messages[0].startswith("other processes do not see the operator here: ")
+    assert caplog.messages[0].startswith("other processes cannot see the operator here: ")
     leave()
     assert not await broker.is_attended()
     broker.close()
