@@ -1,7 +1,7 @@
 """One open workspace: its edited policy, its gate, its sources.
 
 The way of an edit below the app: ``check`` (no effect), ``apply`` (the gate swaps its snapshot), ``save`` (it patches
-the difference between the saved and the present policy into the text on disk). It is one module, since it is the one
+the difference between the saved and the present policy into the text on disk). Over 450 lines, since it is the one
 face of everything below: most methods hand on to the part that does the work.
 """
 
