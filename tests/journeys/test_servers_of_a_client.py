@@ -172,7 +172,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     assert refused == [
         "Tool execution failed: that path is not available to you; choose another one",
         "Tool execution failed: `messageType` must be one of `success`",
-        "Tool execution failed: no tool of that name is available to you; use one of the tools that you were given",
+        "Tool execution failed: no tool of that name is available to you; use one of your own tools",
     ]
 
 

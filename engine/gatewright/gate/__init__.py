@@ -1,15 +1,15 @@
-"""Decides about a call, carries it out, and records it.
+"""The gate: it decides each call, carries it out and records it.
 
 `gate/callrun.py` makes one run of a call through the tuple of stages in `gate/pipeline.py`. A stage decides by the
-state alone (`gate/call.py`): facts of the session and both clocks are copied into it when a passage begins; rates and
-the grant are looked up by the first stage that asks, and once. That lets `Gate.verify` decide again what a proof says
-(`gate/trial.py`). Counters are reserved on the live session, and only by `gate/stages/execute.py`. The step of a
-composition is another run of the same agent and session.
+state alone (`gate/call.py`): a passage copies the facts of the session and both clocks into it when it begins; the
+first stage that needs rates or the grant looks them up, once. That lets `Gate.verify` decide again by the facts of a
+proof (`gate/trial.py`). Only `gate/stages/execute.py` reserves counters on the live session. The step of a composition
+is another run of the same agent and session.
 
-Questions and standing approvals (`gate/broker.py`, `gate/approvalstore.py`), sessions (`gate/sessionstore.py`) and
-earlier calls (`gate/history.py`) are shared by all processes of a workspace. `gate/audit.py` writes the log, whose
-chain `gate/chain.py` goes through; `gate/audit_index.py` finds calls in it, by an index in the memory of whoever looks,
-so that writing a row costs nothing for it.
+All processes of a workspace share questions and standing approvals (`gate/broker.py`, `gate/approvalstore.py`),
+sessions (`gate/sessionstore.py`) and earlier calls (`gate/history.py`). `gate/audit.py` writes the log, and
+`gate/chain.py` verifies its chain; `gate/audit_index.py` finds calls in it with an index in the reader's memory, so
+that writing a row costs nothing more.
 """
 
 from __future__ import annotations

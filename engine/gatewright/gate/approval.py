@@ -1,9 +1,9 @@
-"""Questions that an operator is asked, and answers to them.
+"""Questions to an operator, and the answers.
 
-An answer holds for one digest: agent, user, session, tool, operation, canonical arguments and the text to be written.
-Beside the arguments the operator sees what their ids stand for, as far as an earlier result of the same session told
-it. An id is a text, or a whole number below a key that looks like one of an id: `id`, or one that ends with it. It
-stands for the object of a result that has just that value, of the same type, below such a key.
+An answer holds for one digest: agent, user, session, tool, operation, canonical arguments and the text to write. Beside
+the arguments the operator sees the objects behind their ids, as far as an earlier result of the same session showed
+them. An id is a text, or a whole number under a key such as `id`, or one that ends with it. It stands for an object in
+a result that has the same value, of the same type, under such a key.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from weakref import WeakKeyDictionary
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
-from gatewright.gate.scrub import bounded, scrub_value
+from gatewright.gate.scrub import cut_to_size, scrub_value
 from gatewright.gate.session import Session
 from gatewright.record.process import fork_safe_lock
 
 MOST_RECORDS = 5
-"""Ids of one call that are told."""
+"""The most ids of one call to explain."""
 MOST_RESULTS, MOST_BYTES = 64, 1 << 20
-"""Of one session: how many results are kept, the newest, and how many bytes of them."""
+"""The most results of one session to keep, the newest first, and their most bytes."""
 _MOST_IDS, _LONGEST_ID = 64, 200
 _MAY_HOLD = re.compile(rb'id\\*"', re.IGNORECASE)
 _Id = tuple[type, "str | int"]
@@ -36,9 +36,9 @@ _Id = tuple[type, "str | int"]
 
 @frozen
 class IdRecord:
-    """What one id stands for. ``argument``: where it stands in the arguments, as in `ticket_id` or `items[0].id`.
+    """The object behind one id. ``argument``: the id's place in the arguments, as in `ticket_id` or `items[0].id`.
 
-    ``record``: the object, bounded and without secrets; ``called``: tool and operation of the call that gave it, at
+    ``record``: the object, bounded and without secrets; ``called``: tool and operation of the call that returned it, at
     ``wall_s`` in seconds since 1970.
     """
 
@@ -60,7 +60,7 @@ class IdRecord:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> IdRecord:
-        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reverse ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         value = data["value"]
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise TypeError("an id is a text or a whole number")
@@ -80,14 +80,14 @@ class _Wanted(NamedTuple):
 
 
 class EarlierResults:
-    """Results of the sessions of one gate in which ids may be looked up; they go with their session."""
+    """Results in the sessions of one gate, for looking up ids; they go with their session."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self._kept: WeakKeyDictionary[Session, deque[_Kept]] = WeakKeyDictionary()
 
     def keep(self, session: Session, called: str, normal: bytes, wall_s: float) -> None:
-        """Keep the bytes of a result that succeeded, if they may hold an id."""
+        """Keep the bytes of a successful result if they may hold an id."""
         if len(normal) > MOST_BYTES or not _MAY_HOLD.search(normal):
             return
         with self._lock:
@@ -98,7 +98,7 @@ class EarlierResults:
                 size -= len(kept.popleft().normal)
 
     def of(self, session: Session, arguments: Mapping[str, JsonValue]) -> tuple[IdRecord, ...]:
-        """What the ids among the arguments stand for; takes time where much was kept."""
+        """The objects behind the ids among the arguments; slow if there are many results."""
         with self._lock:
             kept = tuple(self._kept.get(session, ()))
         wanted = dict(_ids_in(arguments))
@@ -109,8 +109,8 @@ class EarlierResults:
 
 
 def _look(kept: _Kept, wanted: Mapping[_Id, _Wanted], found: dict[_Id, tuple[int, IdRecord]]) -> None:
-    """The objects of a result that have a wanted id. One that has it as `id`, or as the argument calls it, is better
-    than one that has it as that of something else; of equal ones the newest and first counts.
+    """Add the objects of a result that have a wanted id. An object with the value under `id`, or under the argument's
+    own key, beats one that has it under another key; among equals the newest and first wins.
     """
     for table in _objects(_read(kept.normal)):
         for key, value in table.items():
@@ -121,12 +121,12 @@ def _look(kept: _Kept, wanted: Mapping[_Id, _Wanted], found: dict[_Id, tuple[int
                 continue
             rank = 2 if key.casefold() in {"id", asked.key.casefold()} else 1
             if rank > found.get(known, (0,))[0]:
-                record, _ = scrub_value(bounded(table)[0])
+                record, _ = scrub_value(cut_to_size(table)[0])
                 found[known] = rank, IdRecord(asked.argument, value, record, kept.called, kept.wall_s)
 
 
 def _ids_in(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[_Id, _Wanted]]:
-    """Values that may be ids, first come first, each with the argument that holds it."""
+    """Values that may be ids, in order, each with the argument that holds it."""
     seen: set[_Id] = set()
     stack: list[tuple[str, str, JsonValue]] = [(key, key, value) for key, value in reversed([*arguments.items()])]
     while stack and len(seen) < _MOST_IDS:
@@ -143,7 +143,7 @@ def _ids_in(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[_Id, _Wanted]]
 
 
 def _id(value: str | int) -> _Id:
-    """A text and a number are never the same, nor is `true` the number 1."""
+    """A key by which a text never equals a number, nor `true` the number 1."""
     return type(value), value
 
 
@@ -159,7 +159,7 @@ def _read(normal: bytes) -> Any:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a value, first come first; of MCP servers also those in blocks of text that are JSON."""
+    """Every object in a value, in order; also those in text blocks of MCP servers that are JSON."""
     stack: list[Any] = [value]
     while stack:
         one = stack.pop()
@@ -175,14 +175,14 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 MOST_SECONDS = 366 * 86_400.0
-"""The longest time for which an answer may be remembered."""
+"""The longest time to remember an answer."""
 
 REFUSED_CODE = "approval-refused"
 _MOST_TIMEOUT_S = 7 * 86_400.0
 
 
 class Remember(StrEnum):
-    """How long an answer lasts: this call only, for a time, or for the rule's scope in this session."""
+    """The life of an answer: this call only, a time, or the rule's scope in this session."""
 
     ONCE = "once"
     DURATION = "duration"
@@ -191,9 +191,9 @@ class Remember(StrEnum):
 
 @frozen
 class Ask:
-    """One thing that asks. ``key``: what tells it from every other; ``once_only``: it hangs on the content.
+    """One reason to ask. ``key`` identifies it; ``once_only``: it depends on the present content.
 
-    ``about``: the one place or block whose level asks, to be told; empty where any arguments ask the same.
+    ``about``: the one place or block whose level asks, for the operator; empty if any arguments would ask the same.
     """
 
     key: str
@@ -207,7 +207,7 @@ class Ask:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Ask:
-        """The reverse of ``to_json``."""
+        """Reverse ``to_json``."""
         scope = data["scope"]
         about = str(data.get("about", ""))
         return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True, about)
@@ -215,11 +215,11 @@ class Ask:
 
 @frozen
 class ApprovalRequest:
-    """One question. ``reasons``: why it is asked, first the deciding one. ``diff``: the text change, if any.
+    """One question. ``reasons``: the reasons to ask, the deciding one first. ``diff``: the text change, if any.
 
-    ``asks``: what an answer would answer, as grants know it. ``waiting``: how many identical calls wait for the answer.
-    ``client``: the program that sent the call, as it calls itself; ``process_id``: of the process that waits.
-    ``places``: for each reason its part of the policy, () where there is none. ``records``: what ids stand for.
+    ``asks``: the parts that an answer covers, as grants know them. ``waiting``: the number of identical calls that
+    wait. ``client``: the name that the calling program gave itself; ``process_id``: of the process that waits.
+    ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids.
     """
 
     agent_id: str
@@ -278,7 +278,7 @@ class ApprovalRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> ApprovalRequest:
-        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reverse ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         return cls(
             agent_id=str(data["agent"]),
             tool=str(data["tool"]),
@@ -319,7 +319,7 @@ def _address(place: JsonValue) -> Address:
 
 @frozen
 class ApprovalLimits:
-    """How long a question waits, and what one agent with one user may ask.
+    """The time that a question waits, and the most that one agent with one user may ask.
 
     ``waiting``: calls that wait at the same time, in all processes; ``per_minute``: questions, in this process.
     """
@@ -337,11 +337,11 @@ class ApprovalLimits:
 
 @frozen
 class Approval:
-    """The answer, whose it is, and how long it lasts. ``seconds`` counts for a duration only.
+    """The answer, its author and its life. ``seconds`` counts for a duration only.
 
-    A refusal may be for a duration too: identical calls are refused so long. ``grant_id``: the standing approval that
-    the answer made, where it made one. ``code``: another one where nobody spoke the refusal (time, rate, no store), and
-    ``reason`` then says why; of a refusal that somebody spoke ``reason`` is what the model is told of it.
+    A refusal may last too: identical calls are refused for its duration. ``grant_id``: the standing approval that the
+    answer made, if any. ``code``: another code if nobody spoke the refusal (time, rate, no store); ``reason`` then
+    tells why. For a spoken refusal ``reason`` is its text for the model.
     """
 
     approved: bool
@@ -354,7 +354,7 @@ class Approval:
 
     @property
     def lasts(self) -> bool:
-        """Whether it is to be remembered beyond this call, for a time or a scope that can be kept."""
+        """The answer should outlive this call, for a valid time or scope."""
         if self.remember is Remember.DURATION:
             seconds: object = self.seconds
             return isinstance(seconds, int | float) and math.isfinite(seconds) and 0 < seconds <= MOST_SECONDS
@@ -374,7 +374,7 @@ class Approval:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Approval:
-        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reverse ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         return cls(
             data["approved"] is True,
             str(data["who"]),
@@ -388,9 +388,9 @@ class Approval:
 
 @frozen
 class Answer:
-    """An approval together with what it was given for: the digest, and the keys of the asks that were shown.
+    """An approval with its subject: the digest, and the keys of the asks that the operator saw.
 
-    ``asks`` None: nobody kept which they were.
+    ``asks`` None: unknown.
     """
 
     approval: Approval
@@ -404,24 +404,24 @@ class Answer:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Answer:
-        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reverse ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         approval = Approval.from_json(cast("dict[str, JsonValue]", data["approval"]))
         asks = cast("list[JsonValue] | None", data["asks"])
         return cls(approval, str(data["digest"]), None if asks is None else frozenset(map(str, asks)))
 
 
 class Approver(Protocol):
-    """Asks somebody who may decide; takes as long as they take."""
+    """Asks somebody who may decide, and takes as long as they take."""
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The answer. Raises NobodyAnswered when there is none; raising anything else counts as a refusal."""
+        """The answer. Raises NobodyAnswered if nobody gives one; any other exception counts as a refusal."""
         ...
 
 
 @runtime_checkable
 class AttendedApprover(Approver, Protocol):
-    """An approver that can tell beforehand whether anybody is there."""
+    """An approver that knows beforehand whether anybody is there."""
 
     async def is_attended(self) -> bool:
-        """Whether somebody would be asked."""
+        """Tell whether somebody would be asked."""
         ...

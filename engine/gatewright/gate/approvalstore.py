@@ -1,19 +1,22 @@
 """Pending questions, their answers and the standing approvals (grants) of one workspace, shared by its processes.
 
 The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
-folder, which is a `SealedTable`. A question vanishes with its time, its withdrawal, or the process that waits.
+folder, a `SealedTable`. A question ends with its time, its withdrawal, or the process that waits.
 
-A grant answers the asks that stood before the operator and no others. Each ask has a key (its code, its place in the
-policy, its words), so an ask that is new, stricter or about another file is asked again. What the three kinds cover:
+A grant answers the asks that the operator saw and no others. Each ask has a key (its code, its place in the policy, its
+words), so a new or stricter ask, or one about another file, comes to the operator again. The kinds cover:
 
-* **once**: one execution of exactly this call: agent, user, session, tool as it was, operation, canonical arguments and
-  the text to be written. Identical calls that waited together share the prompt and not the execution.
-* **duration**: the same operation of the same tool (as it was) for the same agent and user, in any session, other
-  arguments included, until it expires. The level of one file is such an ask of its own: another file asks again.
-* **scope**: in this session (for a month at most), every consent of that scope name, whatever the tool; any other ask,
-  and a consent without a scope, only by its key for the same tool and operation.
-* What a tool itself asks (unsaved text would be lost) hangs on the content of the moment: only *once* answers it.
-* A standing refusal is a grant that is not ``approved``: identical calls are refused while it lasts, unasked.
+* **once**: one execution of exactly this call: agent, user, session, tool in its present form, operation, canonical
+arguments and
+the text to write. Identical calls that waited together share the prompt and not the execution.
+* **duration**: the same operation of the same tool (in its present form) for the same agent and user, in any session,
+with any
+arguments, until it expires. The level of one file is an ask of its own: another file asks again.
+* **scope**: in this session (for a month at most), every consent of that scope name, for any tool; any other ask,
+and a consent without a scope, only by its key for the same tool and operation.
+* An ask by the tool itself (it would lose unsaved text) depends on the present content: only *once* answers it.
+* A standing refusal is a grant that is not ``approved``: while it lasts, identical calls are refused without a
+question.
 """
 
 from __future__ import annotations
@@ -39,9 +42,9 @@ from gatewright.record.sealedtable import Change, SealedRow, SealedTable, Versio
 class Grant:
     """A standing approval, or with ``approved`` False a standing refusal. Times are seconds since 1970.
 
-    ``asks``: the keys of what it answers. ``scope``: the scope name, for a grant of that kind. ``digest``: the exact
-    call (for once, and for a refusal). ``expires_wall_s`` None: it stands until it is revoked. ``about``: what its asks
-    were about, sorted, empty among them where some are not about one place; none at all when that was not kept.
+    ``asks``: the keys that it answers. ``scope``: the scope name, for a grant of that kind. ``digest``: the exact call
+    (for once, and for a refusal). ``expires_wall_s`` None: until revoked. ``about``: the subjects of its asks, sorted,
+    with an empty one for asks without one place; () if unknown.
     """
 
     grant_id: str
@@ -62,7 +65,7 @@ class Grant:
     about: tuple[str, ...] = ()
 
     def has_expired(self, wall_s: float) -> bool:
-        """Whether its time is over."""
+        """Tell whether its time is over."""
         return self.expires_wall_s is not None and wall_s >= self.expires_wall_s
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -88,7 +91,7 @@ class Grant:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Grant:
-        """The reverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reverse ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         return cls(
             str(data["id"]),
             Remember(str(data["kind"])),
@@ -111,7 +114,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Subject:
-    """A call that asks, as a grant sees it. ``digest_of`` is only called where a grant hangs on the exact call."""
+    """A call that asks, as a grant sees it. Only a grant for the exact call uses ``digest_of``."""
 
     agent_id: str
     user_id: str | None
@@ -129,7 +132,7 @@ class Subject:
 
 
 def covers(grant: Grant, subject: Subject, wall_s: float) -> bool:
-    """Whether the grant decides about the call: an approval answers all it asks, a refusal forbids just this call."""
+    """Tell whether the grant decides the call: an approval must answer all its asks, a refusal be of this very call."""
     if grant.has_expired(wall_s) or (grant.agent_id, grant.user_id) != (subject.agent_id, subject.user_id):
         return False
     if not grant.approved:
@@ -164,13 +167,13 @@ def _seconds(value: JsonValue) -> float:
 
 FILE_NAME = "approvals.sqlite"
 ONCE_S = 60.0
-"""How long an approval for one execution waits to be used: the call waits for it already, so this is generous."""
+"""The time that an approval for one execution stays valid: generous, since the call is already waiting."""
 SCOPE_S = 30 * 86_400.0
-"""How long an approval for a scope stands at most: a session that goes on for longer asks again."""
+"""The longest life of an approval for a scope: a longer session asks again."""
 MOST_BYTES = 1 << 20
-"""The size of the largest question that is kept: nobody reads more before answering."""
+"""The size of the largest question: nobody would read more before an answer."""
 MOST_QUESTIONS = 1000
-"""How many calls wait at the same time in a workspace, whoever asks."""
+"""The most calls that wait at the same time in a workspace, for all agents."""
 _KINDS = _REQUEST, _ANSWER, _GRANT = "request", "answer", "grant"
 
 
@@ -179,10 +182,10 @@ class QuestionTooLarge(WorkspaceError):
 
 
 class ApprovalStore:
-    """The approvals of one workspace; without ``state`` they live in memory. Nothing is written before it is needed.
+    """The approvals of one workspace; without ``state`` they live in memory. The first write creates the file.
 
-    Safe to use from any thread. Methods that say so raise WorkspaceError; the others treat a store that cannot be read
-    as an empty one and leave a note.
+    Safe to use from any thread. Methods that say so raise WorkspaceError; the others treat an unreadable store as empty
+    and leave a note.
     """
 
     def __init__(self, state: Path | None = None, keys: Path | None = None, *, clock: Clock | None = None) -> None:
@@ -195,30 +198,30 @@ class ApprovalStore:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found wrong with the store so far, for the operator."""
+        """The faults found in the store so far, for the operator."""
         return self._rows.notes
 
     # -- standing approvals
 
     def find(self, subject: Subject) -> Grant | None:
-        """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""
+        """A refusal of exactly this call, else a grant that answers all its asks; it stays unspent."""
         wall_s = self._clock.wall_s()
-        found = [grant for grant in self._granted() if covers(grant, subject, wall_s)]
+        found = [grant for grant in self._all_grants() if covers(grant, subject, wall_s)]
         refusal = next((grant for grant in found if not grant.approved), None)
         lasting = next((grant for grant in found if grant.kind is not Remember.ONCE), None)
         return refusal or lasting or next(iter(found), None)
 
     def get(self, grant_id: str) -> Grant | None:
-        """The grant of that id, if it still stands."""
+        """The grant of that id, if valid."""
         return next((grant for grant in self.standing() if grant.grant_id == grant_id), None)
 
     def standing(self) -> tuple[Grant, ...]:
-        """Every grant that stands, oldest first."""
+        """Every valid grant, oldest first."""
         wall_s = self._clock.wall_s()
-        return tuple(grant for grant in self._granted() if not grant.has_expired(wall_s))
+        return tuple(grant for grant in self._all_grants() if not grant.has_expired(wall_s))
 
     def spend(self, grant: Grant) -> bool:
-        """Whether the grant still stands now; one for a single execution vanishes in the same transaction."""
+        """Use a grant; True if it is valid now. One for a single execution vanishes in the same transaction."""
         try:
             if grant.kind is not Remember.ONCE:
                 return self.get(grant.grant_id) == grant
@@ -233,13 +236,13 @@ class ApprovalStore:
         return True
 
     def remember(self, request: ApprovalRequest, approval: Approval) -> Grant:
-        """Keep an answer as a grant. Raises WorkspaceError when it cannot be kept."""
+        """Store an answer as a grant. Raises WorkspaceError."""
         with self._rows.changing() as change:
             self._purge(change)
             return self._remember(change, request, approval)
 
     def revoke(self, grant_id: str) -> Grant | None:
-        """Take a grant back; None when none of that id stands. Raises WorkspaceError."""
+        """Take a grant back; None if no valid one has that id. Raises WorkspaceError."""
         if not self._rows.version():
             return None
         with self._rows.changing() as change:
@@ -252,14 +255,13 @@ class ApprovalStore:
     # -- questions
 
     def post(self, request: ApprovalRequest, most: int) -> bool:
-        """Make a question known to everybody; False when ``most`` calls of its agent and user wait already, or
-        `MOST_QUESTIONS` of all.
+        """Publish a question; False if ``most`` calls of its agent and user wait already, or `MOST_QUESTIONS` of all.
 
-        Raises WorkspaceError when it cannot be kept, QuestionTooLarge when nobody could look through it.
+        Raises WorkspaceError if the store fails, QuestionTooLarge for a question too long to read.
         """
         body = canonical_json(request.to_json())
         if len(body) > MOST_BYTES:
-            text = f"the question has {len(body):,} bytes, and an operator is shown at most {MOST_BYTES:,}"
+            text = f"the question has {len(body):,} bytes, more than the {MOST_BYTES:,} that an operator may see"
             raise QuestionTooLarge(text)
         with self._lifeline.release_on_error(request.request_id), self._rows.changing() as change:
             self._purge(change)
@@ -273,7 +275,7 @@ class ApprovalStore:
         return True
 
     def pending(self) -> tuple[ApprovalRequest, ...]:
-        """The open questions, oldest first; identical calls are one question that says how many wait."""
+        """The open questions, oldest first; identical calls are one question with their number."""
         first: dict[str, ApprovalRequest] = {}
         try:
             rows = self._open_questions(self._rows.rows())
@@ -286,7 +288,7 @@ class ApprovalStore:
         return tuple(first.values())
 
     def answer(self, request_id: str, approval: Approval) -> Approval | None:
-        """Answer a question for every identical call that waits; None when it is not open (any more).
+        """Answer a question for every identical call that waits; None if it is not open.
 
         Returns the answer with the grant that it made. Raises WorkspaceError.
         """
@@ -307,11 +309,11 @@ class ApprovalStore:
         return approval
 
     def answers(self) -> dict[str, Approval]:
-        """The answers that nobody has taken yet, by the id of their question. Raises WorkspaceError."""
+        """The unclaimed answers, by the id of their question. Raises WorkspaceError."""
         return {row.row_id: _approval(row) for row in self._rows.rows() if row.kind == _ANSWER}
 
     def withdraw(self, request_id: str) -> Approval | None:
-        """Take a question away, and with it the answer, which is returned if there is one. Raises WorkspaceError."""
+        """Remove a question and its answer, which it returns if there is one. Raises WorkspaceError."""
         try:
             with self._rows.changing() as change:
                 mine = [row for row in change.rows if row.row_id == request_id]
@@ -324,17 +326,17 @@ class ApprovalStore:
     # -- operators
 
     def attach(self) -> str:
-        """Say that an operator listens here, until ``detach`` or the end of the process. Raises WorkspaceError."""
+        """Announce an operator here, until ``detach`` or the end of the process. Raises WorkspaceError."""
         listener = new_id("listener")
         self._presence.begin(listener)
         return listener
 
     def detach(self, listener: str) -> None:
-        """The operator listens no more."""
+        """Withdraw the operator."""
         self._presence.end(listener)
 
     def has_listener(self) -> bool:
-        """Whether an operator listens in some process."""
+        """Tell whether an operator listens in some process."""
         try:
             return self._presence.is_anybody()
         except WorkspaceError as error:
@@ -342,16 +344,16 @@ class ApprovalStore:
             return False
 
     def version(self) -> Version:
-        """Differs once anybody changed anything. Raises WorkspaceError."""
+        """A value that changes with any change. Raises WorkspaceError."""
         return self._rows.version()
 
     def close(self) -> None:
-        """Let go of the file; what waits here is over."""
+        """Close the file, and end all waiting here."""
         self._rows.close()
         self._lifeline.close()
         self._presence.close()
 
-    def _granted(self) -> tuple[Grant, ...]:
+    def _all_grants(self) -> tuple[Grant, ...]:
         """Every grant in the store, expired ones too, oldest first; read once per version."""
         try:
             version = self._rows.version()
@@ -393,13 +395,13 @@ class ApprovalStore:
         return grant
 
     def _open_questions(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
-        """The questions that somebody waits for and that nobody has answered."""
+        """The unanswered questions that somebody waits for."""
         alive = self._alive(rows)
         answered = {row.row_id for row in alive if row.kind == _ANSWER}
         return [row for row in alive if row.kind == _REQUEST and row.row_id not in answered]
 
     def _alive(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
-        """The rows whose time is not over and whose owner lives."""
+        """The rows within their time whose owner lives."""
         wall_s = self._clock.wall_s()
         living: dict[str, bool] = {"": True}
         alive: list[SealedRow] = []
@@ -411,7 +413,7 @@ class ApprovalStore:
         return alive
 
     def _purge(self, change: Change) -> None:
-        """Drop what is over; an answer stays for the process that waits for it, while it lives."""
+        """Drop expired rows; an answer stays for its waiting process while that lives."""
         kept = {(row.kind, row.row_id) for row in self._alive(change.rows)}
         change.delete(row for row in change.rows if (row.kind, row.row_id) not in kept)
 

@@ -1,12 +1,12 @@
 """The audit log: rows in SQLite, each chained to the one before by HMAC-SHA-256 (RFC 2104, FIPS 180-4).
 
-The key and an anchor (number and MAC of the last row) lie in the key folder, away from the log, so that whoever can
-write the log but has no key can change, remove, reorder or cut nothing unseen. Not found: what somebody does who can
-write the key folder too (an old anchor put back beside an old log).
+The key and an anchor (number and MAC of the last row) lie in the key folder, away from the log: without the key nobody
+can change, remove, reorder or cut rows unseen. A person who can write the key folder too stays unseen (with an old
+anchor beside an old log).
 
 A row's MAC covers the MAC before it and the canonical JSON of the row. A killed process loses nothing: rows commit
-before the anchor moves, and an anchor behind the log is fine. Losing power may cost the last rows, which then shows as
-a cut; with ``durable`` it does not. Over 450 lines, since rows, anchor and key are one promise.
+before the anchor moves, and an anchor behind the log is fine. A loss of power may cost the last rows, which then shows
+as a cut; with ``durable`` it costs none. Over 450 lines, since rows, anchor and key are one promise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gatewright.gate.chain import (
     Unsealed,
     end_of,
     log_id_of,
-    verified,
+    verify,
 )
 from gatewright.gate.history import INDEX, Counts, count_in
 from gatewright.gate.session import Reservation, Session
@@ -47,7 +47,7 @@ from gatewright.record.process import renew_after_fork
 FILE_NAME = "audit.sqlite3"
 _BUSY_S = 1.0
 _HIGHEST = 2**62
-"""No log of ours has so many rows; a row with a higher number was put there."""
+"""The highest possible number of a row; somebody forged any higher one."""
 _CHECKPOINT_PAGES = 4000
 _PAGE = 500
 _TABLE = """CREATE TABLE rows (
@@ -60,18 +60,18 @@ _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 End = tuple[int, str]
 """Number and MAC of the last row."""
 _Columns = tuple[str, str, str, str, str, str, str]
-"""A row without number, time and MAC: what is made of an entry before anybody has to wait."""
+"""A row without number, time and MAC, prepared before anybody has to wait."""
 
 
 class AuditUnavailable(WorkspaceError):
-    """The log cannot be written or its key is not here; calls are denied while it lasts."""
+    """The log cannot be written or its key is missing; meanwhile all calls are denied."""
 
 
 @frozen
 class AuditEntry:
-    """A row before it is written. ``body`` holds no argument values; its reason may name a path or an unknown word.
+    """A row to write. ``body`` holds no argument values; its reason may name a path or an unknown word.
 
-    ``slot``: the row lets a call begin; where the log speaks against that, no row of the call is written.
+    ``slot``: the row begins a call; if the log forbids that, none of the call's rows is written.
     """
 
     kind: RowKind
@@ -85,10 +85,10 @@ class AuditEntry:
 
 
 class AuditLog:
-    """The log of one workspace. Opening writes nothing; file, key and anchor appear with the first row.
+    """The log of one workspace. Opening writes nothing; the first row creates file, key and anchor.
 
-    Several objects and processes may write one log: who holds the anchor writes, and reads the end of the log again
-    when somebody else wrote meanwhile.
+    Several objects and processes may write one log: the holder of the anchor writes, and rereads the end of the log
+    after other writers.
     """
 
     def __init__(self, state: Path, keys: Path, *, clock: Clock | None = None, durable: bool = False) -> None:
@@ -100,11 +100,11 @@ class AuditLog:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A child opens the log anew."""
+        """Reopen the log in a child."""
         self._writer = None
 
     def check(self) -> None:
-        """Raises AuditUnavailable when a log exists that cannot be continued, above all because its key is missing."""
+        """Raises AuditUnavailable for a log that cannot continue, above all because its key is missing."""
         with self._database.lock:
             with self._database.failing("opened"):
                 is_there = PrivateFolder(self.path.parent).look(FILE_NAME) is not None
@@ -112,10 +112,10 @@ class AuditLog:
                 self._open()
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
-        """Commit the rows together, all or none; whether it did. Raises AuditUnavailable when they are not safely
-        recorded. Those of a call that may not begin are left out, which its slot then says.
+        """Commit the rows together, all or none; True if it did. Raises AuditUnavailable if they are not safely
+        recorded. It leaves out the rows of a call that may not begin, and its slot says so.
 
-        Without ``wait`` it answers False when another thread, or for more than a moment another process, is writing.
+        Without ``wait`` it returns False while another thread, or for more than a moment another process, is writing.
         """
         if not self._database.lock.acquire(blocking=wait):
             return False
@@ -128,7 +128,7 @@ class AuditLog:
             self._database.lock.release()
 
     def count(self, session: Session) -> None:
-        """Have a session know all its calls that the log has. Raises AuditUnavailable."""
+        """Tell a session about all its calls in the log. Raises AuditUnavailable."""
         with self._database.reading() as connection:
             if connection is not None and has_rows(connection):
                 count_in(session, connection, self._clock)
@@ -136,7 +136,10 @@ class AuditLog:
                 session.count({})
 
     def digest(self, value: object) -> str:
-        """The keyed digest of a JSON value; nobody without the key can guess the value. Raises AuditUnavailable."""
+        """The keyed digest of a JSON value: equal for equal arguments, and a secret to all without the key.
+
+        Raises AuditUnavailable.
+        """
         writer = self._writer
         if writer is None:
             with self._database.lock:
@@ -144,9 +147,9 @@ class AuditLog:
         return writer.seal.digest(b"digest\0" + canonical_json(value))
 
     def proof_key(self, log_id: str | None = None) -> tuple[str, bytes] | None:
-        """The key that decisions are proved with, made from the key of this log or of the named one, and whose it is.
+        """The key that proves decisions, derived from the key of this log or of the named one, with that log's id.
 
-        None where there is no such log or key; nothing is made.
+        None without such a log or key; it creates none.
         """
         with self._database.lock:
             try:
@@ -157,33 +160,31 @@ class AuditLog:
             return (log_id, hmac.digest(key, b"proof\0", "sha256")) if key is not None else None
 
     def rows(self, *, after: int | None = None) -> Iterator[AuditRow]:
-        """The rows after number ``after`` (None: every row that lies there), oldest first; nothing when there is no
-        log. Raises AuditUnavailable.
-        """
+        """The rows after number ``after`` (None: all), oldest first; empty without a log. Raises AuditUnavailable."""
         yield from _read_rows(self.path.parent, after)
 
     def verify(self) -> AuditReport:
-        """Go through the whole chain: what is wrong with it, and which calls have no end.
+        """Check the whole chain: its faults, and the calls without an end.
 
-        It writes nothing, and may be called while others write.
+        It writes nothing, and others may write meanwhile.
         """
         return last_of(self.verify_in_pieces())
 
     def verify_in_pieces(self) -> Generator[int, None, AuditReport]:
-        """As `verify`, for whoever shows how far it is: the number of the row that was reached, every few
+        """Verify in pieces, for a progress display: it yields the number of the row that it has reached, every few
         milliseconds.
         """
-        return self._verified(Home.of(self.path.parent))
+        return self._verify(Home.of(self.path.parent))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._database.lock:
             self._close()
 
     def accept_move(self, who: str) -> None:
-        """Have a log go on here that was kept elsewhere, which the log then says. Raises AuditUnavailable.
+        """Continue a log here that lay elsewhere, and record the move. Raises AuditUnavailable.
 
-        Not for a copy: one whose original is still where it was is not the log.
+        It refuses a copy: the log is still at its old place.
         """
         with self._database.lock:
             self._close()
@@ -192,28 +193,28 @@ class AuditLog:
             if anchor is None or anchor.home.is_same(home):
                 return
             if _is_copy(anchor):
-                raise AuditUnavailable(_misplaced(anchor))
-            report = last_of(self._verified(anchor.home))
+                raise AuditUnavailable(_place_fault(anchor))
+            report = last_of(self._verify(anchor.home))
             if not report.is_sound:
-                raise AuditUnavailable(f"the audit log `{self.path}` does not hold: {report.problems[0]}")
+                raise AuditUnavailable(f"the audit log `{self.path}` failed verification: {report.problems[0]}")
             self._open(anchor.home)
         body: dict[str, JsonValue] = {"log": anchor.log_id, "from": anchor.home.folder, "to": home.folder, "who": who}
         self.append([AuditEntry(RowKind.LOG_MOVED, body=body)])
 
-    def _verified(self, home: Home) -> Generator[int, None, AuditReport]:
+    def _verify(self, home: Home) -> Generator[int, None, AuditReport]:
         try:
-            return (yield from self._walked(home))
+            return (yield from self._walk(home))
         except (AuditUnavailable, OSError) as error:
             return AuditReport(0, (str(error),))
 
-    def _walked(self, home: Home) -> Generator[int, None, AuditReport]:
+    def _walk(self, home: Home) -> Generator[int, None, AuditReport]:
         first = next(self.rows(after=FIRST - 1), None) or next(self.rows(), None)
         anchors = self._ring.anchors_of(home)
         if first is None:
             return AuditReport(0, tuple(_lost(one, home) for one in anchors))
         log_id = log_id_of(first)
         if not log_id:
-            return AuditReport(0, ("the first row does not name a log",))
+            return AuditReport(0, ("the first row names no log",))
         key = self._ring.key(log_id)
         if key is None:
             return AuditReport(0, (f"the key of the log `{log_id}` is not in `{self._ring.folder}`",))
@@ -222,13 +223,13 @@ class AuditLog:
             for one in anchors
             if one.log_id != log_id
         ]
-        anchor = self._ring.anchor(log_id)  # before the rows are read: who writes now only adds to them
+        anchor = self._ring.anchor(log_id)  # before reading the rows: a writer only adds to them meanwhile
         if anchor is not None and not anchor.home.is_same(home):
-            problems.append(_misplaced(anchor))
-        return (yield from verified(self.rows(), key, anchor, problems))
+            problems.append(_place_fault(anchor))
+        return (yield from verify(self.rows(), key, anchor, problems))
 
     def _open(self, moved: Home | None = None) -> _Writer:
-        """``moved``: where the log was kept until now, when it may go on here although that is elsewhere."""
+        """The open log. ``moved``: the former home of a log that may continue here."""
         if self._writer is None:
             self._writer = _Writer(self._database, self._ring, iso_utc(self._clock.wall_s()), moved)
         return self._writer
@@ -241,7 +242,7 @@ class AuditLog:
 
 
 class _Writer:
-    """A log that is being written: key, anchor, and the last row as it was written or read here."""
+    """An open log for writing: key, anchor, and the last row that was written or read here."""
 
     def __init__(self, database: Database, ring: KeyRing, time: str, moved: Home | None) -> None:
         self._database = database
@@ -260,19 +261,19 @@ class _Writer:
                 connection.execute(_TABLE)
             connection.execute(INDEX)
             if is_new:
-                self._insert(connection, (0, START_MAC), [_opened(log=self.log_id)], time)
+                self._insert(connection, (0, START_MAC), [_opening_row(log=self.log_id)], time)
         anchor = ring.anchor(self.log_id)
         if anchor is None:
             raise _incomplete(database, ring, "anchor")
         if not any(anchor.home.is_same(one) for one in (home, moved) if one):
-            raise AuditUnavailable(_misplaced(anchor))
+            raise AuditUnavailable(_place_fault(anchor))
         self._frame = replace(anchor, home=home).frame()
         self._file = ring.anchor_file(self.log_id)
         self._known = b""
         self._counts = Counts()
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
-        """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
+        """Within the anchor's lock, add the rows, commit, and only then move the anchor."""
         try:
             rows = [(entry, _columns(entry)) for entry in entries]
             with self._file.hold(wait=wait) as is_held:
@@ -283,21 +284,21 @@ class _Writer:
         return is_held
 
     def close(self) -> None:
-        """Let go of the anchor."""
+        """Close the anchor."""
         self._file.close()
 
     def _add(self, rows: Sequence[tuple[AuditEntry, _Columns]], time: str) -> None:
         with self._database.writing() as connection:
-            if connection is not self._connection:  # another log than the one whose key and end are known
-                raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
+            if connection is not self._connection:  # another log than the one with the known key and end
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while open")
             if self._end is None:
                 self._end = self._find_end(connection, time)
-            elif self._file.text != self._known:  # who wrote it has looked
+            elif self._file.text != self._known:  # another writer has checked it
                 anchor = self._anchor_now()
                 self._end = anchor.seq, anchor.mac
             try:
                 end = self._insert_fitting(connection, self._end, rows, time)
-            except connection.IntegrityError:  # somebody died between commit and anchor
+            except connection.IntegrityError:  # a process died between commit and anchor
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
                 self._counts.clear()
@@ -308,7 +309,7 @@ class _Writer:
     def _insert_fitting(
         self, connection: Connection, end: End, rows: Sequence[tuple[AuditEntry, _Columns]], time: str
     ) -> End:
-        """The new end of the log. Before a call may begin, the rows that are to come before it are in."""
+        """The new end of the log. The rows before a call are written before the call may begin."""
         ready: list[_Columns] = []
         refused: set[str] = set()
         for entry, columns in rows:
@@ -338,13 +339,14 @@ class _Writer:
     def _anchor_now(self) -> Anchor:
         anchor = Anchor.from_text(self._file.text)
         if anchor is None or anchor.log_id != self.log_id:
-            raise ValueError("its anchor is not readable")
+            raise ValueError("its anchor is unreadable")
         return anchor
 
     def _find_end(self, connection: Connection, time: str) -> End:
-        """Read where the log goes on. One that did not reach its anchor goes on from the anchor, and says so for good.
+        """Find the end of the log. A log that is shorter than its anchor continues from the anchor, with a lasting
+        note.
 
-        Otherwise what was cut off would be forgotten with the next row.
+        Otherwise the next row would hide the cut.
         """
         anchor = self._anchor_now()
         found = connection.execute(f"{SELECT_ROWS} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
@@ -353,8 +355,8 @@ class _Writer:
             return end
         highest = connection.execute("SELECT ifnull(max(seq), 0) FROM rows").fetchone()[0]
         if not isinstance(highest, int) or highest > _HIGHEST:
-            raise ValueError(f"it is damaged: no log of ours comes to a row with the number {highest}")
-        row = _opened(log=self.log_id, anchor=anchor.seq, previous=anchor.mac, after=highest)
+            raise ValueError(f"it is damaged: a real log never reaches row {highest}")
+        row = _opening_row(log=self.log_id, anchor=anchor.seq, previous=anchor.mac, after=highest)
         return self._insert(connection, (max(highest, anchor.seq), anchor.mac), [row], time)
 
 
@@ -365,7 +367,7 @@ def audit_database(state: Path, *, durable: bool = False) -> Database:
 
 
 def _read_rows(state: Path, after: int | None = None) -> Iterator[AuditRow]:
-    """A page at a time: nothing is held while a page is looked at."""
+    """Read the rows page by page, without a lock in between."""
     condition, values = ("", ()) if after is None else ("WHERE seq > ?", (after,))
     with closing(audit_database(state)) as database:
         with database.reading() as connection:
@@ -376,37 +378,37 @@ def _read_rows(state: Path, after: int | None = None) -> Iterator[AuditRow]:
         while page:
             yield from (AuditRow(*row) for row in page)
             with database.reading() as same:
-                if same is not connection:  # a child of a fork may not read on either
-                    raise ValueError("it was replaced while it was read")
+                if same is not connection:  # a child of a fork may not continue either
+                    raise ValueError("it was replaced during reading")
                 page = found.fetchmany(_PAGE)
 
 
 def _log_id(state: Path) -> str:
-    """The id of the log that lies there; empty when there is none."""
+    """The id of the log in the folder; empty for none."""
     first = next(_read_rows(state), None)
     return "" if first is None else log_id_of(first)
 
 
 def has_rows(connection: Connection) -> bool:
-    """Whether there is a log in the file."""
+    """Tell whether the file contains a log."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone() is not None
 
 
 def _existing_log(connection: Connection) -> str:
-    """The id in the first row; empty when the file holds no log yet."""
+    """The id in the first row; empty if the file contains no log yet."""
     if not has_rows(connection):
         return ""
     row = connection.execute(f"{SELECT_ROWS} ORDER BY seq LIMIT 1").fetchone()
     first = AuditRow(*row) if row else None
     log_id = log_id_of(first) if first is not None else ""
     if not log_id:
-        raise ValueError("its first row does not name a log")
+        raise ValueError("its first row names no log")
     if first is not None and first.seq != FIRST:
         raise ValueError(f"it is damaged: its first row has the number {first.seq}")
     return log_id
 
 
-def _opened(**body: JsonValue) -> _Columns:
+def _opening_row(**body: JsonValue) -> _Columns:
     return _columns(AuditEntry(RowKind.LOG_OPENED, body=body))
 
 
@@ -416,34 +418,34 @@ def _columns(entry: AuditEntry) -> _Columns:
 
 
 def _is_copy(anchor: Anchor) -> bool:
-    """Whether the log still lies where its anchor says."""
+    """Tell whether the original still lies where the anchor says."""
     try:
         return _log_id(Path(anchor.home.folder)) == anchor.log_id
     except AuditUnavailable:
         return False
 
 
-def _misplaced(anchor: Anchor) -> str:
-    """What is wrong with a log that does not lie where its anchor says, and what to do."""
+def _place_fault(anchor: Anchor) -> str:
+    """The fault of a log away from its anchor's place, and the remedy."""
     kept = f"`{anchor.home.folder}`"
     if _is_copy(anchor):
         return f"this is a copy of the audit log in {kept}; move it away to begin a new one here"
     return (
         f"the audit log was kept in {kept} until now; if the workspace was moved here, `gatewright audit verify "
-        "--moved` has it go on; if not, move it away to begin a new one"
+        "--moved` continues it; if not, move it away to begin a new one"
     )
 
 
 def _lost(anchor: Anchor, home: Home) -> str:
-    """That a log is not there any more."""
+    """The message about a missing log."""
     where = "" if anchor.home.folder == home.folder else f", kept in `{anchor.home.folder}` before,"
-    return f"the log `{anchor.log_id}` with {anchor.seq} rows{where} is gone"
+    return f"the log `{anchor.log_id}` with {anchor.seq} rows{where} is missing"
 
 
 def _incomplete(database: Database, ring: KeyRing, what: str) -> AuditUnavailable:
-    text = f"{database.what} exists and its {what} is not in `{ring.folder}`"
+    text = f"{database.what} exists but its {what} is not in `{ring.folder}`"
     return AuditUnavailable(f"{text}; put the {what} back, or move the log away to begin a new one")
 
 
 RowBuilder = Callable[[AuditLog], Sequence[AuditEntry]]
-"""Makes audit rows once the log is known to be there (digests are keyed by the log)."""
+"""Makes audit rows, once the log and so the key of its digests exist."""

@@ -1,7 +1,7 @@
-"""The calls of an audit log, to be looked through by filter: a million rows without reading them all each time.
+"""The calls of an audit log, searchable by filter: a million rows without a new scan each time.
 
-The index is made by whoever looks, in memory and by SQLite alone, newest rows first: writing a row costs nothing more
-for it, it fits any log that is there, and nobody can make it leave out what the log holds.
+The reader builds the index, in memory and by SQLite alone, newest rows first: so writing a row costs no more, it works
+on any existing log, and nobody can make it omit a row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
 from gatewright.record.database import Connection
 
 AT_ONCE = 50_000
-"""Rows that are read in one go: about an eighth of a second."""
+"""Rows to read at a time: about an eighth of a second."""
 _AT_A_TIME = 500
 _FEW, _SHORT = 8, 100
 _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
@@ -58,8 +58,9 @@ _READ = f"""INSERT INTO calls
     client = coalesce(excluded.client, client), ended = coalesce(excluded.ended, ended),
     elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms),
     within = coalesce(excluded.within, within), step = coalesce(excluded.step, step)"""
-"""The first row of a call stands for it, and a row that belongs to none for itself; a call that asked is decided
-twice, and the last decision counts."""
+"""A call's first row represents it, and a row without a call itself; a call that asked is decided twice, and the last
+decision counts.
+"""
 _OLDER = """SELECT min(seq), count(*) FROM (
   SELECT seq FROM main.rows WHERE seq < ?1 OR (?2 AND seq = ?1) ORDER BY seq DESC LIMIT ?3)"""
 _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call_id, calls.agent, calls.session,
@@ -80,11 +81,11 @@ _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
 @frozen
 class AuditFilter:
-    """Which calls are meant; what is empty fits every call.
+    """A filter of calls; an empty part fits every call.
 
-    ``tool``: a tool, or one operation as in ``file.append``; ``words``: each has to be in the reason, in small letters
-    or capitals; ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not; ``within``: the id
-    of a call, which is meant with the steps that it made and theirs.
+    ``tool``: a tool, or one operation as in ``file.append``; ``words``: each must appear in the reason, in any case;
+    ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not; ``within``: the id of a call,
+    to find it with its steps and theirs.
     """
 
     agent: str = ""
@@ -97,7 +98,7 @@ class AuditFilter:
     within: str = ""
 
     def condition(self) -> tuple[str, list[str | float]]:
-        """As SQL over the index, with its values."""
+        """The filter as SQL over the index, with its values."""
         parts, values = ["1"], list[str | float]()
         if self.tool:
             parts.append("? IN (calls.tool, calls.tool || '.' || calls.operation)")
@@ -121,13 +122,13 @@ class AuditFilter:
 
 @frozen
 class LoggedCall:
-    """A call as the log tells of it, or a row that belongs to no call (``kind`` says which).
+    """A call in the log, or a row without a call (``kind`` says which).
 
-    ``seq`` and ``last``: its first and its last row so far; ``wall_s``: seconds since 1970, None where its time cannot
-    be read; ``verdict``: allow, ask, deny, or empty; ``ended``: the kind of the row that ends it, or empty;
-    ``elapsed_ms``: how long the tool took; ``within`` and ``step``: of a composition's step, the id of the call that it
-    belongs to and its number from 0, empty and None of any other; ``steps``: how many steps it made itself, as far as
-    the log is read; ``arguments``: what the log keeps of them, in short.
+    ``seq`` and ``last``: its first and its last row so far; ``wall_s``: seconds since 1970, None if unreadable;
+    ``verdict``: allow, ask, deny, or empty; ``ended``: the kind of its final row, or empty; ``elapsed_ms``: the time of
+    the tool; ``within`` and ``step``: for a step of a composition, the id of the outer call and the step's number from
+    0, otherwise empty and None; ``steps``: the number of its own steps, in the rows read so far; ``arguments``: those
+    that the log keeps, shortened.
     """
 
     seq: int
@@ -151,12 +152,12 @@ class LoggedCall:
 
     @property
     def is_call(self) -> bool:
-        """Whether it is a call."""
+        """It is a call."""
         return bool(self.call_id)
 
     @property
     def called(self) -> str:
-        """`tool.operation`, of a batch `tool.one, other`; of a row that belongs to no call, its kind."""
+        """`tool.operation`, for a batch `tool.one, other`; for a row without a call, its kind."""
         if not self.is_call:
             return self.kind
         operation = self.operation
@@ -182,7 +183,7 @@ class AuditChoices:
 
 @frozen
 class CallCount:
-    """How many calls of a verdict there were in a stretch of time, counted from 0."""
+    """The number of calls with a verdict in one stretch of time, counted from 0."""
 
     stretch: int
     verdict: str
@@ -190,25 +191,26 @@ class CallCount:
 
 
 class AuditIndex:
-    """Of the log in a state folder; read by `read_older` until that says no, and with `read_newer` now and then.
+    """The index of the log in a state folder; fill it with `read_older` until that returns False, update it with
+    `read_newer`.
 
-    Any thread may use it, one at a time. Methods raise AuditUnavailable where the log cannot be read.
+    One thread at a time may use it. Methods raise AuditUnavailable for an unreadable log.
     """
 
     def __init__(self, state: Path) -> None:
         self._database = audit_database(state)
         self._connection: Connection | None = None
         self._oldest = self._newest = self._count = 0
-        """What is read: so many rows, from the first number up to the second; while it is none, nothing below both."""
+        """The number of rows read, from the first number up to the second; while it is 0, all below both are unread."""
         self._has_older = False
 
     @property
     def read_rows(self) -> tuple[int, int]:
-        """How many rows are read, and how many there are as far as is known."""
+        """The number of rows read, and the number that exist as far as known."""
         return self._count, max(self._count, self._newest) if self._has_older else self._count
 
     def read_older(self, most: int = AT_ONCE) -> bool:
-        """Read so many rows more, from the newest to the oldest; whether there are more."""
+        """Read so many older rows, from the newest down; True if more remain."""
         with self._database.reading() as found:
             connection = self._follow(found)
             if connection is not None and self._has_older:
@@ -222,7 +224,7 @@ class AuditIndex:
             return self._has_older
 
     def read_newer(self) -> int | None:
-        """Read what was written since; every call before the answer's number is as it was. None: nothing new."""
+        """Read the rows written since; every call before the returned number is unchanged. None: nothing new."""
         with self._database.reading() as found:
             was, connection = self._connection, self._follow(found)
             if connection is None:
@@ -232,12 +234,12 @@ class AuditIndex:
                 return 0
             if end == begin:
                 return None
-            if end < begin:  # rows were taken away at the end: what is shown is what is there
+            if end < begin:  # somebody cut rows off the end: show the present rows
                 connection.execute("DELETE FROM calls")
                 self._begin_at(end)
                 return 0
             if self._count == 0 and self._has_older:
-                self._begin_at(end)  # all of it is still to be read
+                self._begin_at(end)  # all of it is still unread
                 return 0
             connection.execute(_READ, (begin + 1, end))
             (count,) = connection.execute("SELECT count(*) FROM main.rows WHERE seq > ?", (begin,)).fetchone()
@@ -246,17 +248,17 @@ class AuditIndex:
             return int(changed)
 
     def numbers(self, wanted: AuditFilter, *, begin: int = 0) -> array[int]:
-        """The numbers of the calls that fit, from ``begin`` on, newest first: 8 bytes for each."""
+        """The numbers of the calls that fit, from ``begin`` on, newest first: 8 bytes each."""
         condition, values = wanted.condition()
         question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
         return array("q", (number for (number,) in self._select(question, *values, begin)))
 
     def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
-        """The calls with these numbers, newest first; one that is not there is left out."""
+        """The calls with these numbers, newest first; unknown numbers are left out."""
         return tuple(_call_of(row) for row in self._select(_CALLS, json.dumps(list(numbers))))
 
     def counts(self, wanted: AuditFilter, begin_s: float, stretch_s: float) -> tuple[CallCount, ...]:
-        """How many calls fit in each stretch of time from ``begin_s`` on, of each verdict."""
+        """The number of fitting calls in each stretch of time from ``begin_s`` on, by verdict."""
         condition, values = wanted.condition()
         question = (
             f"SELECT CAST((wall_s - ?) / ? AS INTEGER), verdict, count(*) FROM calls "
@@ -265,7 +267,7 @@ class AuditIndex:
         return tuple(CallCount(*row) for row in self._select(question, begin_s, stretch_s, *values, begin_s))
 
     def tally(self, since_s: float) -> dict[str, dict[str, int]]:
-        """How many calls each agent made since a moment, by verdict; reads as much of the log as that needs."""
+        """The number of calls of each agent since a moment, by verdict; it reads as much of the log as needed."""
         while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
             pass
         found: dict[str, dict[str, int]] = {}
@@ -274,19 +276,19 @@ class AuditIndex:
         return found
 
     def span(self) -> tuple[float, float] | None:
-        """When the first and the last row were written, in seconds since 1970; None where there is none."""
+        """The times of the first and the last row, in seconds since 1970; None for no row."""
         found = list(self._select("SELECT min(wall_s), max(wall_s) FROM calls"))
         return found[0] if found and found[0][0] is not None else None
 
     def choices(self) -> AuditChoices:
-        """What calls can be told apart by."""
+        """The values by which calls can be filtered."""
         found = list(self._select(_CHOICES))
         agents, tools, clients = {row[0] for row in found}, {row[1] for row in found}, {row[3] or "" for row in found}
         tools |= {f"{tool}.{operation}" for _, tool, operation, _ in found if operation}
         return AuditChoices(*(tuple(sorted(names - {""})) for names in (agents, tools, clients)))
 
     def number_of(self, call_id: str) -> int | None:
-        """The number of the call with that id; None where it is not there, or not read yet."""
+        """The number of the call with that id; None if it is unknown or unread."""
         return next((int(number) for (number,) in self._select(_NUMBER, call_id)), None)
 
     def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
@@ -295,7 +297,7 @@ class AuditIndex:
         return tuple(AuditRow(*row) for row in self._select(question, call.seq, call.last, call.call_id, call.seq))
 
     def rows(self, wanted: AuditFilter) -> Iterator[AuditRow]:
-        """Every row of the calls that fit, oldest first; a page at a time, so that others may ask in between."""
+        """Every row of the calls that fit, oldest first, page by page, so that others may query in between."""
         condition, values = wanted.condition()
         question = (
             f"{SELECT_ROWS} WHERE CASE call_id WHEN '' THEN '#' || seq ELSE call_id END IN "
@@ -308,23 +310,23 @@ class AuditIndex:
             yield from (AuditRow(*row) for row in page)
             with self._database.reading() as same:
                 if same is not connection:
-                    raise ValueError("it was replaced while it was read")
+                    raise ValueError("it was replaced during reading")
                 page = found.fetchmany(_AT_A_TIME)
 
     def close(self) -> None:
-        """Let go of the file; the index is gone with it."""
+        """Close the file and drop the index."""
         with self._database.lock:
             self._database.close()
             self._connection = None
 
     def _select(self, question: str, *values: str | float) -> Iterator[tuple[Any, ...]]:
-        """What the file with its index answers; nothing while nothing of it was read."""
+        """Query the file with its index; no rows before the first read."""
         with self._database.reading() as connection:
             if connection is not None and connection is self._connection:
                 yield from connection.execute(question, values)
 
     def _follow(self, connection: Connection | None) -> Connection | None:
-        """Begin anew where another file lies there than the one that was read; None where there is no log."""
+        """Start anew if another file has replaced the one read so far; None without a log."""
         if connection is None or not has_rows(connection):
             self._connection = None
             self._begin_at(0)
@@ -346,7 +348,7 @@ class AuditIndex:
 
 def _end_of(connection: Connection) -> int:
     (end,) = connection.execute("SELECT max(seq) FROM main.rows").fetchone()
-    if not isinstance(end, int):  # the table was changed
+    if not isinstance(end, int):  # somebody changed the table
         question = "SELECT max(seq) FROM main.rows WHERE typeof(seq) = 'integer'"
         (end,) = connection.execute(question).fetchone()
     return end if isinstance(end, int) else 0
@@ -365,7 +367,7 @@ def _call_of(row: Sequence[Any]) -> LoggedCall:
 
 
 def _in_short(body: str | None, operation: str) -> str:
-    """The arguments of a call as `name=value`, each value cut, without the one that names the operation."""
+    """The arguments of a call as `name=value`, each value shortened, without the one that names the operation."""
     given = _object(body or "").get("arguments")
     if not isinstance(given, dict):
         return ""
@@ -387,24 +389,24 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def words_of(kind: str, body: str) -> str:
-    """What a row says that belongs to no call, in a sentence; ``body`` is its JSON text."""
+    """The meaning of a row without a call, in a sentence; ``body`` is its JSON text."""
     told = _object(body)
     who = told.get("who") or "somebody"
     match kind:
         case _ if not told:
-            return "not readable"
+            return "unreadable"
         case RowKind.POLICY_CHANGED if told.get("refused"):
-            return f"refused: {_listed(told.get('problems'))}"
+            return f"refused: {_join(told.get('problems'))}"
         case RowKind.POLICY_CHANGED:
-            return _listed(told.get("changes"))
+            return _join(told.get("changes"))
         case RowKind.GRANT_REVOKED:
-            return f"{who} took back what {told.get('given_by') or 'somebody'} had answered for longer"
+            return f"{who} revoked a standing answer of {told.get('given_by') or 'somebody'}"
         case RowKind.CATALOG_ACCEPTED:
             return f"{who} accepted tools of catalog `{told.get('catalog', '')}`: {told.get('accepted', 0)}"
         case RowKind.MEMORY_ADOPTED:
-            return f"{who} took over memory that was made elsewhere: {_listed(told.get('files'))}"
+            return f"{who} adopted memory from elsewhere: {_join(told.get('files'))}"
         case RowKind.SESSION_DELETED:
-            return f"the session `{told.get('session', '')}` was deleted, and what counted in it forgotten"
+            return f"the session `{told.get('session', '')}` was deleted with all its counts"
         case RowKind.CONNECTION:
             return _connection_words(told)
         case RowKind.COPY_RETURNED:
@@ -412,7 +414,7 @@ def words_of(kind: str, body: str) -> str:
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:
-            return f"the log ended before row {told['anchor']}, which its anchor names, and goes on here"
+            return f"the log ended before row {told['anchor']} of its anchor, and continues here"
         case RowKind.LOG_OPENED:
             return "the log begins"
         case _:
@@ -433,13 +435,11 @@ def _connection_words(told: dict[str, Any]) -> str:
 
 def _copy_words(told: dict[str, Any]) -> str:
     if told.get("unread"):
-        return f"nothing was written back of a private copy, which is in `{told.get('folder', '')}`: {told['unread']}"
+        return f"nothing was written back from the private copy in `{told.get('folder', '')}`: {told['unread']}"
     written, kept = told.get("written_count") or 0, told.get("kept_back_count") or 0
     where = f", in `{told['folder']}`" if told.get("folder") else ""
-    return f"of what was changed in a private copy {written} were written back" + (
-        f" and {kept} kept back{where}" if kept else ""
-    )
+    return f"{written} changes in a private copy were written back" + (f" and {kept} held back{where}" if kept else "")
 
 
-def _listed(words: object) -> str:
+def _join(words: object) -> str:
     return "; ".join(map(str, cast("list[object]", words))) if isinstance(words, list) else ""

@@ -1,7 +1,7 @@
-"""Rules that a call would break in its session, as public values to which a host can react without reading sentences.
+"""The rules that a call would break in its session, as public values for a host that reacts without reading sentences.
 
-The stage decides with the same test under which a slot is taken, so that no race can overrun or reorder. Names in the
-values are the operator's: some may be hidden from the model.
+The stage decides with the same test that guards a slot, so that no race can exceed a limit or change the order. Names
+in the values are for the operator: some may be hidden from the model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gatewright.gate.decision import Decision
 from gatewright.gate.session import SessionFacts
 
 KEY = "violation"
-"""Where a decision's facts hold it."""
+"""The key of the violation in a decision's facts."""
 
 
 @frozen
@@ -42,7 +42,7 @@ class StartConstraintsNotMet:
 
 @frozen
 class PrerequisitesNotMet:
-    """What must have succeeded first, and which of it has."""
+    """The tools that must have succeeded first, and those of them that have."""
 
     tool: str
     required: tuple[str, ...]
@@ -51,7 +51,7 @@ class PrerequisitesNotMet:
 
 @frozen
 class OrderingViolation:
-    """What the tool has to come before, and which of it succeeded or is being executed."""
+    """The tools that must come later, and those of them that succeeded or are running."""
 
     tool: str
     must_precede: tuple[str, ...]
@@ -60,7 +60,7 @@ class OrderingViolation:
 
 @frozen
 class ExclusiveGroupViolation:
-    """The group, and which other members of it were called."""
+    """The group, and its other members that were called."""
 
     tool: str
     group: tuple[str, ...]
@@ -69,7 +69,7 @@ class ExclusiveGroupViolation:
 
 @frozen
 class MaxCallsExceeded:
-    """The cap of the session, the calls made, and as how many this one counts (a batch: as many as it holds)."""
+    """The limit of the session, the calls made, and the number that this one counts for (a batch: its size)."""
 
     tool: str
     max: int
@@ -79,7 +79,7 @@ class MaxCallsExceeded:
 
 @frozen
 class CooldownActive:
-    """How long until the tool may be called again."""
+    """The time until the next permitted call of the tool."""
 
     tool: str
     remaining_s: float
@@ -87,7 +87,7 @@ class CooldownActive:
 
 @frozen
 class RateLimited:
-    """How long until the rate leaves room for another call."""
+    """The time until the rate permits another call."""
 
     tool: str
     wait_s: float
@@ -95,7 +95,7 @@ class RateLimited:
 
 @frozen
 class OperationNotAllowed:
-    """The operation that is hidden from the agent, and those that are shown."""
+    """The operation that is hidden from the agent, and the shown ones."""
 
     tool: str
     operation: str
@@ -104,7 +104,7 @@ class OperationNotAllowed:
 
 @frozen
 class ConstraintViolation:
-    """The field whose value is limited, and what is allowed."""
+    """The field with a limited value, and the permitted values."""
 
     tool: str
     field: str
@@ -113,7 +113,7 @@ class ConstraintViolation:
 
 @frozen
 class ExitRequirementsPending:
-    """What must have succeeded before the loop may end."""
+    """The tools that must succeed before the loop may end."""
 
     tool: str
     pending: tuple[str, ...]
@@ -143,7 +143,7 @@ def to_json(violation: Violation) -> dict[str, JsonValue]:
 
 
 def from_json(data: object) -> Violation | None:
-    """The violation that `to_json` gave; None for anything else."""
+    """The violation that `to_json` wrote; None for anything else."""
     if not isinstance(data, dict):
         return None
     table = dict(cast("dict[str, object]", data))
@@ -160,7 +160,7 @@ def from_json(data: object) -> Violation | None:
 
 
 def violation_of(decision: Decision) -> Violation | None:
-    """What the call broke, where a rule says so in values; None for an allow and for denials without one."""
+    """The rule that the call broke, in values; None for an allow and for denials without them."""
     return from_json(decision.facts.get(KEY))
 
 
@@ -175,12 +175,12 @@ def _fits(value: object, kind: str) -> bool:
 
 
 Uses = Mapping[str, int] | None
-"""How often a call uses each operation; None: the one that it calls, once."""
+"""The number of uses of each operation in a call; None: one of its own operation."""
 
 
 @frozen
 class Pending:
-    """What must still succeed before the loop may end; ``bound`` is the most important of its rules."""
+    """The requirements left before the loop may end; ``bound`` is the most important of their rules."""
 
     bound: BoundRule
     tests: tuple[ExitTest, ...]
@@ -189,7 +189,7 @@ class Pending:
 Broken = tuple[SessionTest | Pending, Violation]
 
 
-def broken(
+def violations(
     book: RuleBook,
     tool: str,
     facts: SessionFacts,
@@ -199,7 +199,7 @@ def broken(
 ) -> list[Broken]:
     """Every test of the session that a call would fail now.
 
-    What stands in one batch is done side by side: none of it comes before the rest.
+    The calls in one batch run side by side: none precedes another.
     """
     found: list[Broken] = []
     for test in book.tests:
@@ -214,7 +214,7 @@ def broken(
             found.append((Pending(left[0].bound, left), ExitRequirementsPending(tool, names)))
     if not found:
         return found
-    # Every start that is missing is named with each of them
+    # each missing start names them all
     names = tuple(dict.fromkeys(str(test.start) for test, _ in found if isinstance(test, StartTest)))
     if len(names) <= 1:
         return found
@@ -223,14 +223,14 @@ def broken(
 
 
 def pending(requirements: Iterable[ExitTest], facts: SessionFacts) -> Iterator[ExitTest]:
-    """What must still succeed before the loop may end."""
+    """The requirements that must still succeed before the loop may end."""
     for test in requirements:
-        if all(_succeeded(ref, facts) for ref in test.conditions) and not _succeeded(test.required, facts):
+        if all(_has_succeeded(ref, facts) for ref in test.conditions) and not _has_succeeded(test.required, facts):
             yield test
 
 
 def times_of(uses: Uses, operations: frozenset[str] | None) -> int:
-    """How many calls of ``operations`` (None: of any) a call is that comes under a rule on them; one at least."""
+    """The number of calls of ``operations`` (None: of any) in a call under a rule on them; at least one."""
     if not uses:
         return 1
     return max(1, sum(times for name, times in uses.items() if operations is None or name in operations))
@@ -247,9 +247,9 @@ def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float, 
             left_s = 0.0 if start_s is None else test.gap_s - (now_s - start_s)
             return CooldownActive(tool, round(left_s, 6)) if left_s > 0 else None
         case StartTest():
-            return None if _succeeded(test.start, facts) else StartConstraintsNotMet(tool, (str(test.start),))
+            return None if _has_succeeded(test.start, facts) else StartConstraintsNotMet(tool, (str(test.start),))
         case PrecedingTest():
-            done = tuple(ref for ref in test.required if _succeeded(ref, facts))
+            done = tuple(ref for ref in test.required if _has_succeeded(ref, facts))
             if len(done) == len(test.required):
                 return None
             return PrerequisitesNotMet(tool, _names(test.required), _names(done))
@@ -260,7 +260,7 @@ def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float, 
             called = tuple(
                 ref
                 for ref in test.others
-                if _called(ref, test.own, facts.called(ref.tool)) or _is_beside(ref, test.own, tool, uses)
+                if _is_called(ref, test.own, facts.operations_called(ref.tool)) or _is_beside(ref, test.own, tool, uses)
             )
             if not called:
                 return None
@@ -274,16 +274,16 @@ def _has_begun(ref: ToolRef, facts: SessionFacts) -> bool:
 
 
 def _is_beside(ref: ToolRef, own: tuple[ToolRef, ...], tool: str, uses: Uses) -> bool:
-    """Whether the call itself is of this one too, in the same batch."""
-    return uses is not None and ref.tool == tool and _called(ref, own, uses)
+    """Tell whether the same batch also calls the other tool."""
+    return uses is not None and ref.tool == tool and _is_called(ref, own, uses)
 
 
-def _succeeded(ref: ToolRef, facts: SessionFacts) -> bool:
+def _has_succeeded(ref: ToolRef, facts: SessionFacts) -> bool:
     return facts.has_succeeded(ref.tool, ref.operations)
 
 
-def _called(ref: ToolRef, own: tuple[ToolRef, ...], operations: Iterable[str]) -> bool:
-    """Whether one of these calls is of this member, and not of the caller's own; ``""`` may have been any."""
+def _is_called(ref: ToolRef, own: tuple[ToolRef, ...], operations: Iterable[str]) -> bool:
+    """Tell whether one of these calls belongs to this member and not to the caller's own; ``""`` may have been any."""
     return any(
         ref.covers(ref.tool, operation) and not any(mine.covers(ref.tool, operation) for mine in own)
         if operation or ref.operations is None

@@ -1,13 +1,14 @@
-"""Asking the operator: a question waits here, is shown elsewhere, and comes back with an answer or without one.
+"""The broker between calls and the operator: a question waits here, appears elsewhere, and returns with an answer or
+without.
 
-It decides nothing and shows nothing: whoever shows questions subscribes, in this process or, over the store, elsewhere.
+Displays of questions subscribe, in this process or, through the store, in others.
 
 * Identical calls (one digest) that wait together are one question. A refusal and a lasting approval answer all of them.
-  *Once* lets one of them be executed, the first that gets there; the others end as ``approval-withdrawn`` and the model
-  is told to make the call again: whoever says yes once has not said yes to five executions.
-* Too many waiting calls or too many questions in a minute of one agent with one user: refused at once, with the reason.
-* With no operator attached anywhere nobody is asked: the call is unanswered at once, unless ``waits_alone``.
-* When the time is over the call is refused; a question vanishes with its time, its call and its process.
+*Once* permits one execution, by the first call to arrive; the others end as ``approval-withdrawn`` and the model
+reads that it should call again: one approval is not five.
+* Too many waiting calls or questions in a minute of one agent with one user: refused at once, with the reason.
+* Without an operator anywhere nobody is asked: the call is unanswered at once, unless ``waits_alone``.
+* When the time is over the call is refused; a question ends with its time, its call and its process.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from gatewright.gate.chain import RowKind
 from gatewright.record.process import fork_safe_lock, renew_after_fork
 
 TICK_S = 0.1
-"""How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
+"""The pause between looks at the store, for other processes' changes, and at the clock."""
 _LOOK_TICKS = 10
 _MINUTE_S = 60.0
 _log = logging.getLogger(__name__)
 
 
 class _Waiter:
-    """A call that waits. ``answer`` is settled from any thread; only the first time counts."""
+    """A waiting call. Any thread may settle ``answer``; only the first time counts."""
 
     def __init__(self, loop: aio.AbstractEventLoop, deadline_s: float) -> None:
         self.deadline_s = deadline_s
@@ -45,8 +46,8 @@ class _Waiter:
         self._loop = loop
 
     def settle(self, approval: Approval | None) -> None:
-        """``approval`` None: the time is over."""
-        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
+        """Settle the answer; ``approval`` None: the time is over."""
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             self._loop.call_soon_threadsafe(self._settle, approval)
 
     def _settle(self, approval: Approval | None) -> None:
@@ -57,8 +58,8 @@ class _Waiter:
 class PermissionBroker:
     """An Approver that asks operators through a store; ``store`` None: in this process only.
 
-    ``audit``: where revocations are recorded; it is let go of with the broker. Every method may be called from any
-    thread, a call from any event loop.
+    ``audit``: the log of revocations; it closes with the broker. Any thread may call every method, any event loop may
+    make a call.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class PermissionBroker:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A forked child has no calls that wait, no operator and no thread that watches; its parent has."""
+        """Forget the parent's waiting calls, operators and watching thread in a forked child."""
         self._asked: list[tuple[tuple[str, str | None], float]] = []
         self._waiters: dict[str, _Waiter] = {}
         self._listeners: dict[object, Callable[[tuple[ApprovalRequest, ...]], None]] = {}
@@ -90,7 +91,7 @@ class PermissionBroker:
 
     @property
     def wait_s(self) -> float:
-        """How long a question waits."""
+        """The time that a question waits."""
         return self._limits.timeout_s
 
     @property
@@ -100,18 +101,18 @@ class PermissionBroker:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found wrong with the store so far."""
+        """The faults found in the store so far."""
         return self._store.notes
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The operator's answer, or a refusal that says why there is none.
+        """The operator's answer, or a refusal with the reason.
 
-        Raises NobodyAnswered when no operator is attached.
+        Raises NobodyAnswered if no operator is attached.
         """
         if not await self.is_attended():
             raise NobodyAnswered("no operator is attached")
         if not self._may_ask((request.agent_id, request.user_id)):
-            return _refused("approval-rate", f"more than {self._limits.per_minute} questions of the agent in a minute")
+            return _refusal("approval-rate", f"more than {self._limits.per_minute} questions of the agent in a minute")
         now_s = self._clock.wall_s()
         asked = replace(
             request,
@@ -131,12 +132,12 @@ class PermissionBroker:
             self._wait(asked.request_id, waiter)
             answer = await waiter.answer
         except aio.CancelledError:
-            await self._given_up(asked.request_id, posting)
+            await self._give_up(asked.request_id, posting)
             raise
-        return await self._taken(asked, posting, answer)
+        return await self._take_answer(asked, posting, answer)
 
     async def is_attended(self) -> bool:
-        """Whether an operator is attached, here or in another process (or calls wait without one)."""
+        """Tell whether an operator is attached, here or in another process (or calls wait without one)."""
         if self._waits_alone or self._listeners:
             return True
         return await aio.to_thread(self._store.has_listener)
@@ -144,22 +145,23 @@ class PermissionBroker:
     def subscribe(
         self, callback: Callable[[tuple[ApprovalRequest, ...]], None], *, announce: bool = True
     ) -> Callable[[], None]:
-        """Be told the open questions now and at every change, from a thread of the broker; returns the way to leave.
+        """Call back with the open questions now and at every change, from a thread of the broker; returns the function
+        to leave.
 
-        Subscribing is being an operator: calls wait from now on. ``announce``: those of other processes too.
+        A subscriber counts as an operator: calls wait from now on. ``announce``: calls of other processes too.
         """
         key, listener = object(), ""
         if announce:
             try:
                 listener = self._store.attach()
             except WorkspaceError as error:
-                _log.warning("other processes do not see the operator here: %s", error)
+                _log.warning("other processes cannot see the operator here: %s", error)
         with self._lock:
-            if self._closed:  # by another thread, meanwhile
+            if self._closed:  # another thread closed it meanwhile
                 self._store.detach(listener)
                 return lambda: None
             self._listeners[key] = callback
-            self._watched()
+            self._start_watch()
 
         def leave() -> None:
             with self._lock:
@@ -169,11 +171,11 @@ class PermissionBroker:
 
         return leave
 
-    def used(self, approval: Approval) -> Approval:
-        """The answer with its grant spent, for a gate that does not know these grants; a refusal when it was gone."""
+    def spend(self, approval: Approval) -> Approval:
+        """The answer with its grant spent, for a gate without these grants; a refusal if the grant was gone."""
         grant = self._store.get(approval.grant_id)
         if grant is None or not self._store.spend(grant):
-            return _refused("approval-withdrawn", "the approval was revoked, or used by an identical call")
+            return _refusal("approval-withdrawn", "the approval was revoked, or used by an identical call")
         return replace(approval, grant_id="")
 
     def pending(self) -> tuple[ApprovalRequest, ...]:
@@ -181,7 +183,7 @@ class PermissionBroker:
         return self._store.pending()
 
     def answer(self, request_id: str, approval: Approval) -> Approval | None:
-        """Answer a question, of whatever process; None when it is not open. Raises WorkspaceError.
+        """Answer a question of any process; None if it is not open. Raises WorkspaceError.
 
         Returns the answer with the id of the grant that it made.
         """
@@ -194,9 +196,9 @@ class PermissionBroker:
         return self._store.standing()
 
     def revoke(self, grant_id: str, who: str) -> Grant | None:
-        """Take a standing approval back and record it; None when there is none of that id.
+        """Take a standing approval back and record it; None for an unknown id.
 
-        Raises WorkspaceError, and AuditUnavailable when it was taken back and could not be recorded.
+        Raises WorkspaceError, and AuditUnavailable if it was taken back but not recorded.
         """
         grant = self._store.revoke(grant_id)
         if grant is not None and self._audit is not None:
@@ -215,7 +217,7 @@ class PermissionBroker:
         return grant
 
     def close(self) -> None:
-        """Let every waiting call go unapproved, and let go of the store."""
+        """Refuse every waiting call, and close the store."""
         with self._lock:
             self._closed = True
             waiters, self._waiters = tuple(self._waiters.values()), {}
@@ -223,7 +225,7 @@ class PermissionBroker:
             watch = self._watch
         self._news.set()
         for waiter in waiters:
-            waiter.settle(_refused("approval-unavailable", "the broker was closed"))
+            waiter.settle(_refusal("approval-unavailable", "the broker has closed"))
         if watch is not None and watch is not threading.current_thread():
             watch.join()
         self._store.close()
@@ -239,14 +241,14 @@ class PermissionBroker:
             self._asked.append((who, now_s))
             return True
 
-    async def _taken(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
-        """The answer that stands in the end: one that came in the moment the time was over counts."""
+    async def _take_answer(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
+        """The final answer: one that arrived as the time ended counts."""
         with self._lock:
             self._waiters.pop(asked.request_id, None)
         last = await aio.shield(aio.to_thread(posting.withdraw))
-        return answer or last or _refused("approval-timed-out", f"nobody answered within {self._limits.timeout_s:g} s")
+        return answer or last or _refusal("approval-timed-out", f"nobody answered within {self._limits.timeout_s:g} s")
 
-    async def _given_up(self, request_id: str, posting: _Posting) -> None:
+    async def _give_up(self, request_id: str, posting: _Posting) -> None:
         with self._lock:
             self._waiters.pop(request_id, None)
         await aio.shield(aio.to_thread(posting.give_up))
@@ -254,20 +256,20 @@ class PermissionBroker:
     def _wait(self, request_id: str, waiter: _Waiter) -> None:
         with self._lock:
             if self._closed:
-                waiter.settle(_refused("approval-unavailable", "the broker was closed"))
+                waiter.settle(_refusal("approval-unavailable", "the broker has closed"))
                 return
             self._waiters[request_id] = waiter
-            self._watched()
+            self._start_watch()
 
-    def _watched(self) -> None:
-        """Under the lock: somebody looks at store and clock from now on."""
+    def _start_watch(self) -> None:
+        """Under the lock, start the watching thread unless it runs."""
         self._news.set()
         if self._watch is None:
             self._watch = threading.Thread(target=self._look, name="approvals", daemon=True)
             self._watch.start()
 
     def _look(self) -> None:
-        """The watching thread: ends once nobody waits and nobody listens."""
+        """Watch store and clock; ends when nobody waits or listens."""
         seen: Version | None = None
         told: tuple[ApprovalRequest, ...] | None = None
         tick = 0
@@ -321,7 +323,7 @@ class PermissionBroker:
 
 
 class _Posting:
-    """One question on its way into the store and out again, in threads; what is given up before it is in stays out."""
+    """One question on its way into the store and out again, in threads; one that is given up early never enters."""
 
     def __init__(self, store: ApprovalStore, request: ApprovalRequest, most: int) -> None:
         self._store = store
@@ -331,7 +333,7 @@ class _Posting:
         self._over = False
 
     def post(self) -> Approval | None:
-        """None when the question is in; else why not."""
+        """Post the question; returns a refusal on failure."""
         with self._lock:
             if self._over:
                 return None
@@ -339,13 +341,13 @@ class _Posting:
                 if self._store.post(self._request, self._most):
                     return None
             except QuestionTooLarge as error:
-                return _refused("approval-too-large", str(error))
+                return _refusal("approval-too-large", str(error))
             except WorkspaceError as error:
-                return _refused("approval-unavailable", str(error))
-        return _refused("approval-rate", f"{self._most} calls of the agent wait for an answer already")
+                return _refusal("approval-unavailable", str(error))
+        return _refusal("approval-rate", f"{self._most} calls of the agent wait for an answer already")
 
     def withdraw(self) -> Approval | None:
-        """Take the question out; the answer, if one came."""
+        """Remove the question; returns the answer, if one came."""
         with self._lock:
             self._over = True
             try:
@@ -354,7 +356,7 @@ class _Posting:
                 return None
 
     def give_up(self) -> None:
-        """Take the question out, and with it an approval that nobody will use now."""
+        """Remove the question, and the now useless approval with it."""
         answer = self.withdraw()
         if answer is None or answer.remember is not Remember.ONCE:
             return
@@ -363,5 +365,5 @@ class _Posting:
             self._store.spend(grant)
 
 
-def _refused(code: str, reason: str) -> Approval:
+def _refusal(code: str, reason: str) -> Approval:
     return Approval(False, "nobody", code=code, reason=reason)

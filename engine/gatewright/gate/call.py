@@ -1,10 +1,10 @@
-"""One call on its way through the stages, what a stage may say of it, and the recorder of its audit rows.
+"""One call on its way through the stages, the results of a stage, and the recorder of its audit rows.
 
-A row is committed where the call runs as long as nobody else is writing: that takes about 60 us, and going to a thread
-and back would add 60 to 100 us more (measured on two cores), most of what a whole call may cost. Rows of calls that are
-under way at the same time are committed together, once all of them had their turn of the loop. Only when another
-process or thread holds the log, so that the commit would have to wait, does it go to the one thread of the recorder;
-until that thread is idle again later rows follow it there, which keeps their order.
+While nobody else is writing, a row is committed in the calling thread: that takes about 60 us, and a detour through
+another thread would add 60 to 100 us (measured on two cores), most of what a whole call may cost. Rows of concurrent
+calls are committed together, after each had its turn of the loop. Only if another process or thread holds the log, so
+that the commit would have to wait, does it go to the recorder's own thread; until that thread is idle, later rows
+follow it there and keep their order.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from gatewright.tools.mark import Pointer
 T = TypeVar("T")
 
 Write = Callable[["RowBuilder", bool], bool]
-"""Commits the rows; with False it does not wait, and answers False when it would have to. Raises AuditUnavailable."""
+"""Commits the rows; with False it never waits, and returns False if it would have to. Raises AuditUnavailable."""
 
 
 class Recorder:
-    """The way of one gate to its audit log. ``calls``: the ids of those that are under way."""
+    """The way of one gate to its audit log. ``calls``: the ids of the running ones."""
 
     def __init__(self, write: Write) -> None:
         self.calls: set[str] = set()
@@ -65,20 +65,20 @@ class Recorder:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """The thread of a parent is not in its child, nor are its calls."""
+        """Forget the parent's thread and calls in a child."""
         self.calls.clear()
         self._waiting = 0
         self._thread: ThreadPoolExecutor | None = None
         self._batch: _Batch | None = None
 
     async def __call__(self, build: RowBuilder) -> None:
-        """Commit the rows, also when the caller is cancelled meanwhile; the cancellation is raised afterwards.
+        """Commit the rows even if the caller is cancelled meanwhile; the cancellation is raised afterwards.
 
         Raises AuditUnavailable; the CancelledError of a cancelled caller has it as its cause.
         """
         if len(self.calls) > 1:
             loop, batch = aio.get_running_loop(), self._batch
-            if batch is None or batch.loop is not loop:  # else these go along with what others write in this turn
+            if batch is None or batch.loop is not loop:  # otherwise these rows join those of this turn
                 batch = self._batch = _Batch(loop)
                 loop.call_soon(self._commit, batch)
             await unbroken(batch.add(build))
@@ -90,7 +90,7 @@ class Recorder:
             self._batch = None
         try:
             is_written = not self._waiting and self._write(batch.rows, False)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the calls that wait for the commit get it
+        except Exception as error:  # noqa: BLE001 - the calls that wait for the commit get any error
             batch.end(error)
             return
         if is_written:
@@ -111,7 +111,7 @@ class Recorder:
 
 
 class _Batch:
-    """Rows of several calls of one loop for one commit. Those of a call that cannot be made are that call's failure."""
+    """Rows of several calls of one loop for one commit. A call whose rows cannot be made fails alone."""
 
     def __init__(self, loop: aio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -119,13 +119,13 @@ class _Batch:
         self._failed: dict[int, AuditUnavailable] = {}
 
     def add(self, build: RowBuilder) -> aio.Future[None]:
-        """Take the rows in; the answer is done when they are committed."""
+        """Add the rows; the future is done after their commit."""
         written = self.loop.create_future()
         self._parts.append((build, written))
         return written
 
     def rows(self, log: AuditLog) -> list[AuditEntry]:
-        """The rows of all of them."""
+        """The rows of all calls."""
         rows: list[AuditEntry] = []
         self._failed = {}
         for number, (build, _) in enumerate(self._parts):
@@ -138,7 +138,7 @@ class _Batch:
         return rows
 
     def end(self, error: BaseException | None) -> None:
-        """Tell every call what became of its rows."""
+        """Tell every call the fate of its rows."""
         for number, (_, written) in enumerate(self._parts):
             failure = error or self._failed.get(number)
             if failure is None:
@@ -148,14 +148,14 @@ class _Batch:
 
 
 MOST_AT_ONCE = 8
-"""Calls of one turn that may be carried out together."""
+"""The most calls of one turn that run together."""
 
 RawArguments = str | bytes | Mapping[str, JsonValue] | JsonRefused
-"""What a model sent; `JsonRefused`: it could not even be put together, and why."""
+"""The model's input; `JsonRefused`: why it could not even be assembled."""
 
 
 class Status(StrEnum):
-    """How a call ended. ``unanswered``: the decision is ask, and there was nobody to ask; nothing was executed."""
+    """The end of a call. ``unanswered``: the decision is ask, and nobody was there to answer; nothing ran."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
@@ -167,7 +167,7 @@ class Status(StrEnum):
 
 @frozen
 class Execution:
-    """An execution that was recorded and began: the slot it holds, and when, by the clock of the machine."""
+    """A recorded execution that began: its slot, and its start by the machine's clock."""
 
     taken: Reservation
     began_s: float
@@ -175,11 +175,11 @@ class Execution:
 
 @frozen
 class Services:
-    """What the gate has for all of its calls. ``record`` writes audit rows without stopping the event loop, or raises
-    AuditUnavailable. ``results``: what pure tools gave; ``earlier``: those in which ids are looked up for the operator.
+    """The gate's services for all of its calls. ``record`` writes audit rows without stopping the event loop, or raises
+    AuditUnavailable. ``results``: of pure tools, for reuse; ``earlier``: for looking up the operator's ids. ``absent``:
+    tools that are known but missing now, with the reason.
 
-    ``absent``: tools that are known and not there now, and why.
-    ``in_copy``: calls are made in a disposable copy, where what leaves it is decided and not executed.
+    ``in_copy``: calls run in a disposable copy, where an effect outside is decided but not executed.
     """
 
     ports: Ports
@@ -195,8 +195,8 @@ class Services:
 
 @frozen
 class Within:
-    """The call of a composition that another call is a step of: its id, the number of the step, and how many
-    compositions stand above it.
+    """The composition's call that a step belongs to: its id, the number of the step, and its depth among nested
+    compositions.
     """
 
     call_id: str
@@ -205,67 +205,58 @@ class Within:
 
 
 class CallState:
-    """A call on its way: what was asked, and what each stage filled in. It belongs to one run, which alone changes it.
+    """A call on its way: the request, and the additions of each stage. It belongs to one run, which alone changes it.
 
-    ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution;
-    ``slot``: what the call takes of its session.
-    ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the run began: every stage
-    decides by them and by nothing newer. ``rates``: the seconds that the call had to wait for every rate, by its
-    key.
-    ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
-    and constraints see them: a path on disk relative to its root instead of absolute.
-    ``book``: the rules of the called operation, of a batch those of each; ``sources``: those that the call goes to.
-    ``named``: where texts of the arguments lead that no marker speaks of. ``moved``: in a disposable copy, what stands
-    in the place of the paths on disk that the tool itself is given.
-    ``tool`` and ``operation``: what the call reached so far, of a batch all operations as one. The stages that come
-    after lookup and operation take them as ``plan`` and ``chosen``.
-    ``uses``: how often a batch uses each operation; None: it calls one, once.
-    ``unanswered``: the tool of an earlier call of the same turn that got no yes; then this one is not made.
-    ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; it
-    ``is_heavy`` where working through it would hold up the loop; ``normal`` are the bytes that stand for it.
-    ``execution``: the call was recorded and began; ``has_run``: the
-    tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
-    stands for it. ``detail``: what went wrong in the execution, for the operator; ``ran_under``: what held for
-    whatever ran; ``misfit``: what of a result that was
-    taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
-    on to; ``onward``: addresses that no argument names and that the call came upon. ``step``: makes a call that belongs
-    to this one, a composition's; ``within``: what this one belongs to; ``held_s``: how long
-    whoever watches its steps held them up so far, which takes nothing of its time.
-    The defaults stand in the class: a call costs only what it fills in. ``plan``, ``chosen``, ``book`` and ``sources``
-    have none: where the stage that fills them in did not run nothing may be decided by them.
+    Every stage decides by ``facts``, ``now_s`` and ``wall_s``: the session and both clocks at the start of the run. The
+    defaults are class attributes: a call costs only what it fills in. ``plan``, ``chosen``, ``book`` and ``sources``
+    have none: nothing may decide by them before the stage that fills them in.
     """
 
     answer: Answer | None = None
     unanswered: str = ""
+    """The tool of an earlier call of the same turn without approval; then this one is not made."""
     facts: SessionFacts | None = None
     now_s: float = 0.0
     wall_s: float = 0.0
     grant: Grant | None = None
+    """The standing approval that covers the asks."""
     tool: ToolPlan | None = None
+    """The tool that the call has reached; stages after lookup take it as ``plan``."""
     plan: ToolPlan
     operation: OperationPlan | None = None
+    """The operation that it has reached, for a batch all combined; stages after operation take it as ``chosen``."""
     chosen: OperationPlan
     uses: Mapping[str, int] | None = None
+    """The number of uses of each operation in a batch; None: a single call."""
     book: RuleBook
+    """The rules of the called operation, or of each in a batch."""
     sources: frozenset[str]
+    """The sources that the call goes to."""
     places: tuple[Located, ...] = ()
     urls: tuple[UrlTarget, ...] = ()
     onward: tuple[UrlTarget, ...] = ()
+    """Addresses that the call found and no argument names."""
     files: tuple[FileTarget, ...] = ()
     names: tuple[NameTarget, ...] = ()
     named: tuple[NamedPlace, ...] = ()
+    """The places that unmarked texts in the arguments name."""
     moved: Mapping[Pointer, str] = MappingProxyType({})
+    """In a disposable copy, the copies of the paths on disk that the tool gets."""
     blocks: tuple[BlockTarget, ...] = ()
     checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
     pending: RowBuilder | None = None
+    """The audit rows before execution."""
     slot: Reservation | None = None
+    """The uses that these rows count for."""
     status: Status = Status.ALLOWED
     code: str = ""
     result: JsonValue | bytes = None
+    """Valid once ``has_result``; ``normal`` is its bytes."""
     has_result: bool = False
     is_heavy: bool = False
+    """Work on the result would block the loop."""
     normal: bytes = b""
     output: str | None = None
     output_hash: str = ""
@@ -273,17 +264,29 @@ class CallState:
     truncated: bool = False
     secrets: int = 0
     misfit: str = ""
+    """The part of an accepted result that misfits its schema."""
     execution: Execution | None = None
+    """The recorded execution that began."""
     has_run: bool = False
+    """The tool itself was called."""
     stopped: bool = True
+    """The tool no longer runs."""
     reused: bool = False
+    """An earlier result stands in."""
     detail: str = ""
+    """The failure of the execution, for the operator."""
     ran_under: str = ""
+    """The confinement of the process."""
     again: Again | None = None
+    """See `ToolExecutionContext`."""
     step: RunStep | None = None
+    """Makes a call within this one, a composition."""
     within: Within | None = None
+    """The call that this one belongs to."""
     held_s: Callable[[], float] | None = None
+    """The seconds for which an observer has held its steps up; they do not count."""
     led_to: tuple[str, ...] = ()
+    """The hosts that the call could continue to."""
 
     def __init__(
         self,
@@ -310,11 +313,14 @@ class CallState:
         self.progress: Progress | None = None
         self.on_piece: OnPiece | None = None
         self.rates: Mapping[str, float] = {}
+        """The seconds to wait for every rate, by its key."""
         self.arguments: dict[str, JsonValue] = {}
+        """The arguments for the tool."""
         self.policy_arguments: dict[str, JsonValue] = {}
+        """Their form for conditions: a path on disk relative to its root instead of absolute."""
 
     def afresh(self, agent: AgentSnapshot | None, services: Services) -> CallState:
-        """The same call before its first stage, with the answer that it brings, for a run of its own."""
+        """The same call before its first stage, with its answer, for a run of its own."""
         state = CallState(
             self.call_id,
             self.agent_id,
@@ -360,9 +366,9 @@ class CallState:
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()) -> CallState:
-        """The call with other arguments in the place of this one, at its moment; nobody was asked about it.
+        """The same call with other arguments, at the same moment and without an answer.
 
-        ``reaching``: addresses that it came upon.
+        ``reaching``: addresses that it found.
         """
         state = self.afresh(self.agent, self.services)
         state.onward = reaching
@@ -371,9 +377,9 @@ class CallState:
         return state
 
     def end(self, status: Status, code: str, output: str, detail: str) -> None:
-        """End the call otherwise than with its result; ``output`` is for the model, ``detail`` for the operator.
+        """End the call without its result; ``output`` is for the model, ``detail`` for the operator.
 
-        Both lose their secrets here, before anybody is told.
+        Both lose their secrets here, before anybody reads them.
         """
         if self.tool is None or self.tool.scrub:
             (output, self.secrets), (detail, _) = scrub_text(output), scrub_text(detail)
@@ -381,9 +387,9 @@ class CallState:
 
 
 class StageResult(NamedTuple):
-    """The objections of a stage, most important first; none means that the call passes.
+    """The objections of a stage, the most important first; without any the call passes.
 
-    ``note`` is what the trace says of a call that passed. A tuple, because every stage of every call makes one.
+    ``note`` is the trace's text for a call that passed. A tuple, because every stage of every call makes one.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -392,7 +398,7 @@ class StageResult(NamedTuple):
 
 @frozen
 class Stage:
-    """A stage that decides; it changes nothing but the state."""
+    """A stage that decides; it changes only the state."""
 
     name: str
     run: Callable[[CallState], StageResult]
@@ -406,7 +412,7 @@ class EffectStage:
     run: Callable[[CallState], Awaitable[StageResult]]
 
 
-def denied(
+def deny(
     code: str,
     reason: str,
     model: str,

@@ -1,6 +1,6 @@
-"""One call from its decision to its outcome: asked if need be, executed if allowed, recorded in any case.
+"""One call from its decision to its outcome: asked if needed, executed if allowed, always recorded.
 
-A call that cannot be recorded is not made.
+A call that cannot be recorded does not run.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from gatewright.tools.declaration import SideEffect
 
 @frozen
 class Outcome:
-    """``output`` is the text for the model, a failure's included. ``data``: the whole result, normalised, for the host.
+    """The outcome of a call. ``output`` is the text for the model, also of a failure. ``data``: the whole result,
+    normalised, for the host.
 
-    ``output_hash``: SHA-256 of ``data``, of a failure's text otherwise; ``output_bytes``: how large the text was before
-    cutting, for a binary result the data. ``code`` is the decision's, or the failure's when the call was executed and
-    failed; ``detail`` is what went wrong then, for the operator. ``raw``: what the tool gave, before secrets were taken
-    out, for the program that runs it and in no JSON; it counts where ``data`` is not None. ``side_effects``: what the
-    tool declares that it touches; nothing where it was not run. ``elapsed_ms`` holds everything, waiting for an
-    approval too. ``reused``: a pure tool was not run again. ``should_continue``: whether the agent's loop goes on.
-    ``secrets``: how many were taken out of the result. ``steps``: of a composition, the calls that it made.
+    ``output_hash``: SHA-256 of ``data``, or of a failure's text; ``output_bytes``: the size of the text before cutting,
+    or of binary data. ``code`` is the decision's, or the failure's if the call ran and failed; ``detail`` then
+    describes it for the operator. ``raw``: the tool's own result with its secrets, for the program that runs it and
+    never in JSON; valid if ``data`` is not None. ``side_effects``: those that the tool declares; empty if it did not
+    run. ``elapsed_ms`` includes everything, also waiting for an approval. ``reused``: a pure tool was not run again.
+    ``should_continue``: the agent's loop goes on. ``secrets``: the number removed from the result. ``steps``: the calls
+    of a composition.
     """
 
     decision: Decision
@@ -75,9 +76,9 @@ class Outcome:
         return f"Outcome({self.call_id}, {self.status.value}, {self.code})"
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.
+        """The decision's shape with status, output, detail, truncated, reused, output_hash, bytes, call and so on.
 
-        Without ``data`` and ``raw``: JSON is printed and kept, and ``raw`` holds the secrets.
+        Without ``data`` and ``raw``: JSON is printed and stored, and ``raw`` contains the secrets.
         """
         return {
             **self.decision.to_json(),
@@ -100,51 +101,51 @@ class Outcome:
 
 _log = logging.getLogger(__name__)
 Place = tuple[int, ...]
-"""The number of a step among those of its composition, from 0; of a step of a step both, and so on."""
+"""The number of a step within its composition, from 0; for nested steps the numbers from the outside in."""
 
 
 class StepWatch(Protocol):
-    """Watches the steps of a composition, and may hold them up; its own failure ends the composition.
+    """Observes the steps of a composition, and may hold them up; its failure ends the composition.
 
-    All but ``begin`` is told as for `Gate.call`, of a step.
+    All methods but ``begin`` correspond to the callbacks of `Gate.call`, for a step.
     """
 
     async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> None:
-        """Look at the next step: it is made once this returns. Without arguments it does not apply, and is skipped."""
+        """Take the next step: it runs once this returns. Without arguments the step does not apply."""
 
     def stage(self, place: Place, row: StageTrace) -> None:
         """Take a stage that the step passed."""
 
     def piece(self, place: Place, text: str) -> None:
-        """Take a piece of the stream that the step gives."""
+        """Take a piece of the step's stream."""
 
     def end(self, place: Place, outcome: Outcome) -> None:
-        """Take what became of the step."""
+        """Take the outcome of the step."""
 
 
 class Watched:
-    """A watch with the time for which it held steps up so far."""
+    """An observer with the time for which it has held steps up."""
 
     def __init__(self, watch: StepWatch) -> None:
         self.watch = watch
         self._held_s = 0.0
         self._since_s: float | None = None
 
-    def held_s(self) -> float:
-        """Seconds, those of now included."""
+    def hold_s(self) -> float:
+        """The seconds so far, a present hold included."""
         return self._held_s + (0.0 if self._since_s is None else time.monotonic() - self._since_s)
 
     async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> StepFailure | None:
-        """Hold the step up as long as the watch does; the reason why it is not made, where the watch failed."""
+        """Wait for the observer; returns the reason if it fails and the step must not run."""
         self._since_s = time.monotonic()
         try:
             await self.watch.begin(place, tool, arguments)
-        except Exception as error:  # noqa: BLE001 - a watch is the host's code and may raise anything
+        except Exception as error:  # noqa: BLE001 - an observer is the host's code and may raise anything
             raised = await read_error(error)
-            raised.log(_log, "the watch of the steps failed")
-            return StepFailure("whoever watches the steps failed", raised.in_words("watch"), "watch-failed")
+            raised.log(_log, "the observer of the steps failed")
+            return StepFailure("the observer of the steps failed", raised.in_words("watch"), "watch-failed")
         finally:
-            self._held_s, self._since_s = self.held_s(), None
+            self._held_s, self._since_s = self.hold_s(), None
         return None
 
 
@@ -152,7 +153,7 @@ PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
 
 
 class CallRun:
-    """One call. ``passage`` starts a way through the stages under the policy as it is at that moment."""
+    """One call. ``passage`` starts a way through the stages under the present policy."""
 
     def __init__(
         self,
@@ -177,22 +178,22 @@ class CallRun:
         decision = passage.decide()
         state = passage.state
         if decision.verdict is Verdict.ASK:
-            return await self._asked(state, decision)
-        return await self._settled(passage, decision, partial(record.invoked, state))
+            return await self._ask(state, decision)
+        return await self._settle(passage, decision, partial(record.invocation, state))
 
-    async def _asked(self, state: CallState, decision: Decision) -> Outcome:
+    async def _ask(self, state: CallState, decision: Decision) -> Outcome:
         def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
-            return record.invoked(state, log), *record.judged(state, decision)
+            return record.invocation(state, log), *record.judgement(state, decision)
 
         approver = self._approver
         if approver is None or (isinstance(approver, AttendedApprover) and not await approver.is_attended()):
-            await self._try_record(state, _then(opening, record.refused(state, "unanswered")))
+            await self._try_record(state, _then(opening, record.denial(state, "unanswered")))
             return self._outcome(state, decision, Status.UNANSWERED, to_model(Message.UNANSWERED))
         request = request_of(state)
         records = await aio.to_thread(state.services.earlier.of, state.session, request.arguments)
         request = replace(request, records=records)
         try:
-            await state.services.record(_then(opening, record.requested(state, request)))
+            await state.services.record(_then(opening, record.approval_request(state, request)))
         except AuditUnavailable as error:
             unrecordable = replace(
                 decision,
@@ -206,26 +207,26 @@ class CallRun:
             )
             return self._outcome(state, unrecordable, Status.DENIED)
         except aio.CancelledError as error:
-            if error.__cause__ is None:  # the rows are in the log, and want an end
-                await self._given_up(state)
+            if error.__cause__ is None:  # the rows are in the log and need an end
+                await self._give_up(state)
             raise
         approval = await self._answer(state, request, approver)
         if approval is None:
-            await self._try_record(state, lambda _log: (record.refused(state, "unanswered"),))
+            await self._try_record(state, lambda _log: (record.denial(state, "unanswered"),))
             return self._outcome(state, decision, Status.UNANSWERED, to_model(Message.UNANSWERED))
         try:
-            approval = await _kept(state, request, approval, approver)
+            approval = await _keep(state, request, approval, approver)
         except aio.CancelledError:
-            await self._given_up(state)
+            await self._give_up(state)
             raise
         asks = frozenset(ask.key for ask in request.asks)
         self._first.answer = Answer(approval, request.digest, asks)
         passage = self._passage(self._first, self._on_stage)
         again = passage.decide()
-        return await self._settled(passage, again, lambda _log: record.resolved(passage.state, approval, request))
+        return await self._settle(passage, again, lambda _log: record.approval_answer(passage.state, approval, request))
 
     async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
-        """The answer, None when nobody gave one; an approver that fails has not approved."""
+        """The answer, None if nobody gave one; an approver that fails has not approved."""
         try:
             answer = await approver(request)
         except NobodyAnswered:
@@ -235,36 +236,36 @@ class CallRun:
             raised.log(_log, "the approver of `%s` failed", state.tool_name)
             return Approval(False, "the approver", code="approver-failed", reason=raised.in_words("approver"))
         except BaseException:
-            await self._given_up(state)
+            await self._give_up(state)
             raise
         if isinstance(answer, Approval):  # pyright: ignore[reportUnnecessaryIsInstance]
             return answer
-        return Approval(False, "the approver, with an answer that is none")
+        return Approval(False, "the approver", code="approver-failed", reason="the approver returned no valid answer")
 
-    async def _given_up(self, state: CallState) -> None:
-        """The end of a call that was recorded and whose caller does not wait for an answer any more."""
+    async def _give_up(self, state: CallState) -> None:
+        """Record the end of a call whose caller no longer waits for an answer."""
         end = record.entry(state, RowKind.TOOL_ABANDONED, {"code": "cancelled"})
         await self._try_record(state, lambda _log: (end,))
 
-    async def _settled(self, passage: Passage, decision: Decision, first: record.EntryMaker) -> Outcome:
-        """Execute what is allowed and record its end; record and refuse the rest."""
+    async def _settle(self, passage: Passage, decision: Decision, first: record.EntryMaker) -> Outcome:
+        """Execute an allowed call and record its end; record and refuse any other."""
         state = passage.state
         if decision.verdict is Verdict.ALLOW:
-            state.pending = partial(record.opened, state, decision, first)
+            state.pending = partial(record.opening_rows, state, decision, first)
             state.step = partial(self._step, state)
-            state.held_s = self._watched.held_s if self._watched is not None else None
+            state.held_s = self._watched.hold_s if self._watched is not None else None
             try:
                 decision = await passage.act()
-            except aio.CancelledError:  # on its way through the later stages: what was executed gets its end too
+            except aio.CancelledError:  # cancelled in a later stage: an execution gets its end too
                 if state.execution is not None:
                     await give_up(state)
                 raise
         if state.execution is None:
-            end = record.refused(state, decision.code)
-            opening = partial(record.opened, state, decision, first)
+            end = record.denial(state, decision.code)
+            opening = partial(record.opening_rows, state, decision, first)
             await self._try_record(state, _then(opening, end))
             return self._outcome(state, decision, Status.DENIED)
-        if decision.verdict is not Verdict.ALLOW:  # a stage after execution that refuses (it raised)
+        if decision.verdict is not Verdict.ALLOW:  # a stage after execution refused (it raised)
             text = decision.model_message or to_model(EMPTY)
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)
@@ -276,14 +277,14 @@ class CallRun:
     async def _step(
         self, state: CallState, number: int, tool: str, arguments: Mapping[str, JsonValue] | None
     ) -> StepDone:
-        """Make the call of a step, with all stages, rows and questions of its own."""
+        """Make the call of a step, with its own stages, rows and questions."""
         place, watched = (*self._place, number), self._watched
         failure = await watched.begin(place, tool, arguments) if watched is not None else None
         if failure is not None or arguments is None:
             return StepDone(failure=failure)
         depth = 1 if state.within is None else state.within.depth + 1
-        if depth > MAX_DEPTH or len(self._steps) >= MAX_STEPS:  # the policy changed while its steps were made
-            return StepDone(failure=StepFailure("there are too many steps", "", "too-many-steps"))
+        if depth > MAX_DEPTH or len(self._steps) >= MAX_STEPS:  # the policy changed during the steps
+            return StepDone(failure=StepFailure("too many steps", "", "too-many-steps"))
         below = state.beneath(new_id("call"), Within(state.call_id, number, depth), tool, arguments)
         on_stage: OnStage | None = None
         if watched is not None:
@@ -306,7 +307,7 @@ class CallRun:
         return StepDone(result_of(outcome))
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
-        """Record a call that is not made in any case."""
+        """Record a call that does not run in any case."""
         try:
             await state.services.record(build)
         except AuditUnavailable:
@@ -338,7 +339,7 @@ class CallRun:
 
 
 def result_of(outcome: Outcome) -> JsonValue:
-    """The result as the agent itself would get it, without secrets; of what is no JSON the text for the model."""
+    """The result as the agent would get it, without secrets; the text for the model if it is not JSON."""
     if outcome.data is None or isinstance(outcome.raw, bytes):
         return outcome.output
     try:
@@ -357,7 +358,7 @@ def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:
 
 
 def request_of(state: CallState) -> ApprovalRequest:
-    """The question for the operator about a call that asks."""
+    """The question to the operator about a call that asks."""
     return ApprovalRequest(
         agent_id=state.agent_id,
         tool=state.tool_name,
@@ -379,15 +380,15 @@ def request_of(state: CallState) -> ApprovalRequest:
     )
 
 
-async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
-    """The answer, kept as a grant if it is to last; a broker has done so already. What cannot be kept is for once.
+async def _keep(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
+    """Store a lasting answer as a grant, unless a broker has; an answer that cannot be stored counts once.
 
-    A gate without a book of grants cannot spend the broker's, so that one is spent here. Writing is done in a thread,
-    since it may have to wait for other processes.
+    A gate without a book of grants cannot spend the broker's, so this spends it. A thread does the writing, since it
+    may have to wait for other processes.
     """
     grants = state.services.grants
     if grants is None and approval.grant_id and isinstance(approver, PermissionBroker):
-        return await unbroken(aio.ensure_future(aio.to_thread(approver.used, approval)))
+        return await unbroken(aio.ensure_future(aio.to_thread(approver.spend, approval)))
     if grants is None or approval.grant_id or not approval.lasts:
         return approval
     try:

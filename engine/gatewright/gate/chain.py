@@ -1,7 +1,7 @@
-"""The chain of audit rows: the key that seals them, the anchor that says how far they came, and the test that it holds.
+"""The chain of audit rows: the key that seals them, the anchor with their last number, and the proof of the chain.
 
 A row's MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the MAC before it and the canonical JSON of the row. The key of
-a log and its anchor (number and MAC of the last row) are kept away from the log.
+a log and its anchor (number and MAC of the last row) lie away from the log.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gatewright.record.folder import Home, PrivateFolder, find_key, have_key
 from gatewright.record.sealedtable import AnchorFile
 
 START_MAC = "0" * 64
-"""What the first row of a log follows."""
+"""The MAC before the first row of a log."""
 ANCHOR = b'%s%19d, "mac": "%s"}'
-"""An anchor as it is written: its frame, the number and the MAC of the row; equally long for every row."""
+"""The text of an anchor: its frame, the number and the MAC of the row; equally long for every row."""
 _LOG_ID = late_regex(r"log-[0-9a-f]{16}")
 
 
 @frozen
 class Anchor:
-    """The last row written: the log's id, where it is kept, the row's number and its MAC in hexadecimal.
+    """The last row: the log's id and home, the row's number and its MAC in hexadecimal.
 
     Number 0 and the MAC of zeros: the log was about to begin.
     """
@@ -39,13 +39,13 @@ class Anchor:
     mac: str = START_MAC
 
     def frame(self) -> bytes:
-        """What is written before the number of the row."""
+        """The text before the number of the row."""
         kept = json.dumps({"log": self.log_id, "folder": self.home.folder, "around": self.home.around})
         return f'{kept[:-1]}, "seq": '.encode()
 
     @classmethod
     def from_text(cls, text: bytes) -> Anchor | None:
-        """What it says; None when it cannot be read."""
+        """Parse an anchor; None for an unreadable one."""
         try:
             fields: Any = json.loads(text)
             home = Home(str(fields["folder"]), str(fields.get("around", "")))
@@ -55,7 +55,7 @@ class Anchor:
 
 
 class KeyRing:
-    """The key folder, as audit sees it. Nothing is made before ``create``. Methods raise OSError."""
+    """The key folder as audit uses it. ``create`` makes the first file. Methods raise OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,19 +69,19 @@ class KeyRing:
         return key
 
     def key(self, log_id: str) -> bytes | None:
-        """The key of a log, or None when it is not here."""
+        """The key of a log, or None if it is missing."""
         return find_key(self._files, _name(log_id, "key")) if _LOG_ID.fullmatch(log_id) else None
 
     def anchor_file(self, log_id: str) -> AnchorFile:
-        """The anchor of a log, to be held."""
+        """The anchor of a log, to hold."""
         return AnchorFile(self._files, _name(log_id, "anchor"))
 
     def anchor(self, log_id: str) -> Anchor | None:
-        """The anchor of a log, or None when there is none that can be read."""
+        """The anchor of a log, or None for a missing or unreadable one."""
         return self._read(_name(log_id, "anchor")) if _LOG_ID.fullmatch(log_id) else None
 
     def anchors_of(self, home: Home) -> tuple[Anchor, ...]:
-        """Every anchor of a log that had rows in that state folder, by whatever name."""
+        """Every anchor of a log with rows in that state folder, by whatever name."""
         names = [name for name in self._files.names() if name.startswith("audit-") and name.endswith(".anchor")]
         return tuple(one for one in map(self._read, names) if one is not None and one.home.is_same(home) and one.seq)
 
@@ -104,7 +104,7 @@ Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 
 
 class RowKind(StrEnum):
-    """What a row records; a call ends in exactly one of the last five."""
+    """The subject of a row; a call ends in exactly one of the last five."""
 
     LOG_OPENED = "LogOpened"
     LOG_MOVED = "LogMoved"
@@ -132,7 +132,7 @@ CALL_ENDS = tuple(RowKind)[-5:]
 
 @frozen
 class AuditRow:
-    """A row as it stands in the log; ``time`` is RFC 3339 in UTC, ``body`` is JSON text."""
+    """A row as stored in the log; ``time`` is RFC 3339 in UTC, ``body`` is JSON text."""
 
     seq: int
     time: str
@@ -146,8 +146,8 @@ class AuditRow:
     mac: str
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Every column by its name, ``body`` as the object that it holds; what somebody spoiled is told as text."""
-        fields = {name: _told(getattr(self, name)) for name in AuditRow.__match_args__}
+        """Every column by its name, ``body`` as its object; a damaged body appears as text."""
+        fields = {name: _as_json(getattr(self, name)) for name in AuditRow.__match_args__}
         body = read_object(self.body)
         return fields if body is None else {**fields, "body": cast("JsonValue", body)}
 
@@ -158,10 +158,11 @@ class AuditRow:
 
 @frozen
 class AuditReport:
-    """What verifying found: how many rows are proved, what is wrong, in words, and where calls begin that have no end.
+    """The result of a verification: the number of proved rows, the problems in words, and the first rows of calls
+    without an end.
 
-    Such a call is under way, in this process or another, or it was killed. ``proved_to``: the number of the row up to
-    which every row is proved.
+    Such a call is still running, in this process or another, or it was killed. ``proved_to``: the number of the row up
+    to which every row is proved.
     """
 
     rows: int
@@ -171,7 +172,7 @@ class AuditReport:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was found."""
+        """The verification found no problem."""
         return not self.problems
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -182,13 +183,13 @@ class AuditReport:
         return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems), "unended": calls}
 
 
-def verified(
+def verify(
     rows: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]
 ) -> Generator[int, None, AuditReport]:
-    """Go through the rows and compare the end with the anchor; ``problems`` are those known before.
+    """Check the rows and compare the end with the anchor; ``problems`` are those known before.
 
-    It goes on after a problem, so that one lost row does not leave all later ones unproved, and says now and then how
-    far it is.
+    It continues after a problem, so that one lost row does not leave all later ones unproved, and yields its progress
+    now and then.
     """
     walk = _Walk(Seal(key), problems)
     anchored = anchor is not None and anchor.seq == 0
@@ -200,12 +201,12 @@ def verified(
     if anchor is None:
         walk.object("the anchor of the log is missing")
     elif not anchored:
-        walk.object(f"the log ends after row {walk.last}, but its anchor stands at row {anchor.seq}")
+        walk.object(f"the log ends after row {walk.last}, but its anchor is at row {anchor.seq}")
     return walk.report()
 
 
 class _Walk:
-    """One way through a chain: what was proved, what the next row must follow (None: nobody knows), what is wrong."""
+    """One walk along a chain: the proved rows, the MAC before the next row (None: unknown), the problems."""
 
     def __init__(self, seal: Seal, problems: list[str]) -> None:
         self.last = 0
@@ -217,7 +218,7 @@ class _Walk:
         self._begun: dict[str, AuditRow] = {}
 
     def step(self, row: AuditRow) -> None:
-        if type(row.seq) is not int:  # the table itself was changed
+        if type(row.seq) is not int:  # somebody changed the table itself
             self.object("a row has no number")
             return
         if row.seq < FIRST:
@@ -225,7 +226,7 @@ class _Walk:
             return
         resumed = resumption_of(row)
         if resumed is not None:
-            self.object(f"row {row.seq} goes on from an anchor at row {resumed.seq} that the log did not reach")
+            self.object(f"row {row.seq} continues from an anchor at row {resumed.seq} beyond the end of the log")
             self._previous = resumed.mac
         elif row.seq != self.last + 1:
             first, last = self.last + 1, row.seq - 1
@@ -257,14 +258,14 @@ class _Walk:
 
 @frozen
 class Resumption:
-    """Where a log goes on that did not reach its anchor: the anchor's row and MAC."""
+    """The anchor's row and MAC from which a log continues that was shorter than its anchor."""
 
     seq: int
     mac: str
 
 
 def resumption_of(row: AuditRow) -> Resumption | None:
-    """What a row says that goes on from an anchor that the log did not reach; None for every other row."""
+    """The resumption that a row records; None for every other row."""
     if row.kind != RowKind.LOG_OPENED or row.seq == 1:
         return None
     body = read_object(row.body) or {}
@@ -273,12 +274,12 @@ def resumption_of(row: AuditRow) -> Resumption | None:
 
 
 def fields_of(row: AuditRow) -> Unsealed:
-    """The row as it is sealed."""
+    """The sealed fields of the row."""
     return (row.seq, row.time, row.kind, row.call_id, row.agent, row.session, row.tool, row.operation, row.body)
 
 
 def end_of(rows: Iterator[AuditRow], anchor: Anchor, seal: Seal) -> tuple[int, str] | None:
-    """The last row, when the log reaches its anchor and goes on from it as we write it; None otherwise."""
+    """The last row, if the log reaches its anchor and continues from it correctly; None otherwise."""
     end: tuple[int, str] = (0, START_MAC)
     if anchor.seq > 0:
         at_anchor = next(rows, None)
@@ -296,21 +297,21 @@ def _row_problem(row: AuditRow, seal: Seal, previous: str) -> str | None:
     try:
         is_ours = seal.is_on(fields_of(row), row.mac, previous)
     except (TypeError, ValueError):
-        return f"row {row.seq} is not readable"
+        return f"row {row.seq} is unreadable"
     return None if is_ours else f"row {row.seq} was changed, moved or added"
 
 
 def log_id_of(first: AuditRow) -> str:
-    """The id of the log that begins with that row; empty when it names none."""
+    """The id of the log that begins with that row; empty if it names none."""
     return str((read_object(first.body) or {}).get("log", ""))
 
 
-def _told(value: object) -> JsonValue:
+def _as_json(value: object) -> JsonValue:
     return value if value is None or isinstance(value, int | str) else repr(value)
 
 
 def read_object(text: object) -> dict[str, object] | None:
-    """The JSON object that a row's body is; None for anything else."""
+    """The JSON object in a row's body; None for anything else."""
     try:
         body = cast("object", json.loads(cast("str", text)))
     except (ValueError, TypeError, RecursionError):

@@ -1,10 +1,9 @@
-"""The decision about one call: verdict, rule, every stage passed, the proof of it, and the sentences for the model.
+"""The decision about one call: verdict, rule, the trace of stages, its proof, and the sentences for the model.
 
-Lines are looked up only when somebody asks for them: a decision carries addresses into the policy and the resolver.
-A proof says what was decided, by which policy, for which call, with which facts. Its MAC is HMAC-SHA-256 (RFC 2104,
-FIPS 180-4) over the canonical JSON of all else, with a key made from the key of the audit log, or a random one of the
-gate where there is no log. What a proof costs is spent when somebody asks for it; whoever verifies one brings a way to
-decide again.
+Lines are looked up on demand: a decision carries addresses into the policy and the resolver. A proof records the
+decision, the policy, the call and the facts. Its MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the canonical JSON of
+all else, with a key made from the key of the audit log, or a random key of the gate without a log. A proof costs
+nothing until somebody asks for it; its verifier decides the call again.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from gatewright.policy.verdict import Verdict
 
 
 class Message:
-    """Standing sentences for the model: what to do next, with nothing hidden and no echo of what it sent."""
+    """Standard sentences for the model: its next step, without hidden names or an echo of its input."""
 
     PREFIX = "Tool execution failed:"
-    NO_SUCH_TOOL = "no tool of that name is available to you; use one of the tools that you were given"
+    NO_SUCH_TOOL = "no tool of that name is available to you; use one of your own tools"
     INTERNAL = "the call could not be checked; try something else"
     PLACE = "that path is not available to you; choose another one"
     PLACE_FIXED = "that path may not be changed in this way; choose another one or another way"
@@ -52,16 +51,16 @@ class Message:
     TIMED_OUT = "the tool took too long and was stopped"
     ABANDONED = "the tool took too long and its result was discarded"
     CRASHED = "the tool had an internal error; try other arguments or go on without it"
-    MISMATCH = "the tool ran, but its result is not what it should be and was not taken; do not make this call again"
+    MISMATCH = "the tool ran, but its result is invalid and was discarded; do not make this call again"
     NO_USER = "this tool works for one user, and this session belongs to none; go on without it"
     NOT_INSTEAD = "this call may not go on to another address; make a call of its own for it"
-    FOREIGN = "what is remembered here cannot be used before an operator has looked at it; go on without it"
+    FOREIGN = "an operator must review this memory before you can use it; go on without it"
     NOT_IN_COPY = "this is a copy of the workspace, and the tool would act outside of it; nothing was done"
-    MARKED = "the text holds `[REDACTED]`, the mark of something that you were not shown; write without it"
+    MARKED = "the text contains `[REDACTED]`, the mark of something hidden from you; write without it"
 
 
 def to_model(text: str) -> str:
-    """``text`` with the prefix that tells the model that its call was not done."""
+    """``text`` with the prefix for a call that was not done."""
     return f"{Message.PREFIX} {text}"
 
 
@@ -70,12 +69,12 @@ NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def no_facts() -> Mapping[str, JsonValue]:
-    """The one empty mapping that everything without facts shares."""
+    """The one empty mapping that all without facts share."""
     return NO_FACTS
 
 
 def nowhere(_address: Address) -> Place | None:
-    """The resolver of a policy that has no file."""
+    """The resolver of a policy without a file."""
     return None
 
 
@@ -89,7 +88,7 @@ class RuleRef:
 
     @property
     def place(self) -> Place | None:
-        """Where it stands; a part that the file leaves out leads to the table that would hold it."""
+        """Its place in the file; for an omitted part the table that would hold it."""
         for length in range(len(self.address), 1, -1):
             place = self.places(self.address[:length])
             if place is not None:
@@ -98,7 +97,7 @@ class RuleRef:
 
     @property
     def file(self) -> str | None:
-        """The file, or None when the policy has none."""
+        """The file, or None for a policy without one."""
         place = self.place
         return place.file if place else None
 
@@ -115,7 +114,7 @@ class RuleRef:
 
 
 class Prover(Protocol):
-    """Makes the proof of a decision when it is asked for."""
+    """Makes the proof of a decision on demand."""
 
     @property
     def decision_id(self) -> str:
@@ -133,9 +132,9 @@ class Prover(Protocol):
 
 
 class StageTrace(NamedTuple):
-    """One stage as it passed; ``reason`` says what it found, for the operator, ``address`` where in the policy.
+    """One stage that the call passed; ``reason`` is its finding, for the operator, ``address`` the place in the policy.
 
-    A tuple, because ten are made for every decision and a dataclass takes four times as long.
+    A tuple, because every decision makes ten and a dataclass takes four times as long.
     """
 
     stage: str
@@ -151,7 +150,7 @@ class StageTrace(NamedTuple):
 
 @frozen
 class Decision:
-    """Verdict, the stage that gave it, why. ``arguments`` are canonical as far as the stages came.
+    """Verdict, its stage and reason. ``arguments`` are canonical as far as the stages came.
 
     ``reason`` is for the operator; ``model_message`` is for the model: None for an allow and for an open question.
     """
@@ -169,17 +168,17 @@ class Decision:
 
     @property
     def decision_id(self) -> str:
-        """The id in the log and in the proof; empty for a decision that no gate made."""
+        """The id in the log and in the proof; empty for a decision without a gate."""
         return self.prover.decision_id if self.prover else ""
 
     @property
     def policy_digest(self) -> str:
-        """The digest of the policy that decided; empty for a decision that no gate made."""
+        """The digest of the policy that decided; empty for a decision without a gate."""
         return self.prover.policy_digest if self.prover else ""
 
     @property
     def proof(self) -> DecisionProof:
-        """The proof, completed when it is first asked for. Raises LookupError for a decision that no gate made."""
+        """The proof, completed on first use. Raises LookupError for a decision without a gate."""
         if self.prover is None:
             raise LookupError("only a gate's decisions can be proved")
         return self.prover.proof(self)
@@ -197,8 +196,8 @@ class Decision:
         }
 
 
-def dotted(address: Address) -> str:
-    """An address as people write it: ``agents.archivist.tool_rules[0]``."""
+def spell_address(address: Address) -> str:
+    """The spelling of an address for people: ``agents.archivist.tool_rules[0]``."""
     text = ""
     for part in address:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -209,16 +208,17 @@ _VERSION = 1
 
 
 class ProofInvalid(WorkspaceError):
-    """What was given is no proof, or not as it was written."""
+    """The input is no proof, or differs from its original text."""
 
 
 @frozen
 class DecisionProof:
-    """A decision with all it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the clocks used.
+    """A decision with everything that it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the
+    clocks.
 
-    ``call_digest`` is of the canonical arguments, ``sent_digest`` of those that were sent; ``policy_digest`` names the
-    policy in force, ``tool_digest`` the tool; ``rates`` are the seconds it had to wait for each rate, ``grant`` the
-    standing approval that was used, ``answer`` the operator's.
+    ``call_digest`` is of the canonical arguments, ``sent_digest`` of the original ones; ``policy_digest`` names the
+    policy in force, ``tool_digest`` the tool; ``rates`` are the seconds to wait for each rate, ``grant`` the standing
+    approval, ``answer`` the operator's.
     """
 
     decision_id: str
@@ -241,18 +241,18 @@ class DecisionProof:
     mac: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Every field, under the names that ``from_json`` takes back."""
-        return {**self._unsealed(), "mac": self.mac}
+        """Every field, under the names that ``from_json`` reads."""
+        return {**self._content(), "mac": self.mac}
 
     def to_text(self) -> str:
-        """Canonical JSON, the one text that ``from_text`` takes back."""
+        """Canonical JSON, the only text that ``from_text`` reads."""
         return canonical_json(self.to_json()).decode()
 
     @classmethod
     def from_json(cls, data: object) -> DecisionProof:
-        """The proof that ``to_json`` gave. Raises ProofInvalid for anything else, unknown fields included."""
+        """The proof that ``to_json`` wrote. Raises ProofInvalid for anything else, unknown fields included."""
         if not isinstance(data, dict) or cast("dict[object, object]", data).keys() != _TYPES.keys():
-            raise ProofInvalid("this is no proof: its fields are not those of one")
+            raise ProofInvalid("this is no proof: it has other fields")
         fields = cast("dict[str, Any]", data)
         for name, types in _TYPES.items():
             if type(fields[name]) not in types:
@@ -286,7 +286,7 @@ class DecisionProof:
 
     @classmethod
     def from_text(cls, text: str | bytes) -> DecisionProof:
-        """The proof that ``to_text`` gave, byte for byte. Raises ProofInvalid for anything else."""
+        """The proof that ``to_text`` wrote, byte for byte. Raises ProofInvalid for anything else."""
         try:
             given = text.encode() if isinstance(text, str) else text
             proof = cls.from_json(json.loads(given))
@@ -294,24 +294,24 @@ class DecisionProof:
                 return proof
         except (ValueError, RecursionError):
             raise ProofInvalid("this is no proof: it is not JSON") from None
-        raise ProofInvalid("this is not the text of a proof as it was written")
+        raise ProofInvalid("this text differs from the original text of the proof")
 
-    def sealed(self, key: bytes) -> DecisionProof:
+    def seal(self, key: bytes) -> DecisionProof:
         """The proof with its MAC."""
         return replace(self, mac=self._mac(key))
 
     def is_sealed_by(self, key: bytes) -> bool:
-        """Whether its MAC is the one that ``key`` gives."""
+        """Tell whether ``key`` gives its MAC."""
         try:
             mac = self._mac(key)
-        except (ValueError, TypeError, RecursionError):  # what we sealed is JSON
+        except (ValueError, TypeError, RecursionError):  # all that we seal is JSON
             return False
         return hmac.compare_digest(mac.encode(), self.mac.encode("utf-8", "replace"))
 
     def _mac(self, key: bytes) -> str:
-        return hmac.new(key, canonical_json(self._unsealed()), "sha256").hexdigest()
+        return hmac.new(key, canonical_json(self._content()), "sha256").hexdigest()
 
-    def _unsealed(self) -> dict[str, JsonValue]:
+    def _content(self) -> dict[str, JsonValue]:
         return {
             "proof": _VERSION,
             "decision": self.decision_id,
@@ -360,5 +360,5 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("a level is no number")
+        raise TypeError("a level is not a number")
     return value

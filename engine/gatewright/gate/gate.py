@@ -1,7 +1,7 @@
-"""The gate: every call of every agent passes here. It compiles, decides, asks, executes, records; it edits nothing.
+"""The gate: every call of every agent passes here to be compiled, decided, asked about, executed and recorded.
 
-A call that waits for an approval is decided again, all stages, on the policy as it is when the answer comes. It has
-more than 400 lines because it is the one public face of the gate.
+A call that waits for an approval is decided again, by all stages, under the policy at the time of the answer. The
+module has more than 400 lines because it is the one public face of the gate.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """One policy enforced over one registry. ``audit`` None: nothing is recorded (a disposable copy, a test).
+    """One policy enforced over one registry. ``audit`` None: no records (a disposable copy, a test).
 
-    ``absent`` says why a known tool is not there, for the operator who asks about a call of it, and that a policy may
-    limit it: one that limits any other tool which is not registered is refused (PolicyInvalid).
-    ``in_copy``: it is the gate of a disposable copy, where a tool that leaves the copy is decided and not executed.
-    ``ports``: what calls can reach; by default nothing. ``file``: the policy's, for the log and the alarm.
-    ``broker``: the approver of calls that bring none, and, without ``grants``, the standing approvals.
+    ``absent``: the reason why a known tool is missing, for the operator; a policy may limit such tools, but
+    PolicyInvalid refuses one that limits any other unregistered tool. ``in_copy``: the gate of a disposable copy, where
+    an effect outside is decided but not executed. ``ports``: the reach of calls; by default nothing. ``file``: the
+    policy's, for the log and the alarm. ``broker``: the approver of calls that bring none, and, without ``grants``, the
+    standing approvals.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Gate:
 
     @property
     def alarm(self) -> Alarm | None:
-        """The alarm that lasts since a policy could not be taken over; None while all is well."""
+        """The alarm since a new policy failed; None while all is well."""
         return self._bell.alarm
 
     def on_alarm(self, listener: OnAlarm) -> Callable[[], None]:
-        """Tell ``listener`` of alarms, and of their end, from now on; the answer ends it."""
+        """Report alarms and their ends to ``listener`` from now on; the returned function stops it."""
         return self._bell.subscribe(listener)
 
     def reload(
@@ -119,12 +119,11 @@ class Gate:
     ) -> None:
         """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
 
-        ``places`` resolves the addresses of the new policy, ``ports`` have its levels and its roots and reach what it
-        lets them; without them the old ones stay.
-        ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
-        ends an alarm. One that says something else than the policy in force takes in the tools that are held as new
-        (``new_tools``); what ``tools`` brings is never new. Raises PolicyInvalid for one that limits a tool which is
-        not there; the old one stays.
+        ``places`` resolves the addresses of the new policy, ``ports`` carry its levels, roots and reach; without them
+        the old ones stay. ``tools`` changes the registry, if that must change too: nobody sees one without the other. A
+        good policy ends an alarm. A policy that differs from the one in force accepts the tools held as new
+        (``new_tools``); those of ``tools`` are never new. Raises PolicyInvalid for a policy that limits a missing tool;
+        the old one stays.
         """
         self._force.snapshot.registry.list_operations()
         with self._lock:
@@ -143,7 +142,7 @@ class Gate:
         self._bell.clear()
 
     def accept_new_tools(self) -> tuple[str, ...]:
-        """Take in every tool that is held as new (``new_tools``); their names, with ``@major`` above 1."""
+        """Accept every tool that is held as new (``new_tools``); returns their names, with ``@major`` above 1."""
         with self._lock:
             snapshot = self._force.snapshot
             there = snapshot.registry.keys()
@@ -154,24 +153,24 @@ class Gate:
         return tuple(name if major == 1 else f"{name}@{major}" for name, major in new)
 
     def refuse(self, problems: Iterable[Problem]) -> Alarm:
-        """Raise the alarm: a policy with these problems was not put in force. The log says so with its next row."""
+        """Raise the alarm: a policy with these problems stays out of force. The next row of the log records it."""
         alarm = Alarm(self._force.services.clock.wall_s(), tuple(problems), self._history.file)
         self._history.refuse(alarm.problems)
         self._bell.ring(alarm)
         return alarm
 
     def snapshot(self) -> Snapshot:
-        """Policy and tools as they are now; whoever holds it sees no mixture."""
+        """The present policy and tools as one consistent value."""
         return self.in_force().snapshot
 
     def in_force(self) -> InForce:
-        """Everything that a call is decided by, as one."""
+        """Everything that decides a call, as one value."""
         force = self._force
         snapshot = force.snapshot
-        return force if snapshot.revision == snapshot.registry.revision else self._recompiled()
+        return force if snapshot.revision == snapshot.registry.revision else self._recompile()
 
     def view(self, agent_id: str) -> AgentView:
-        """What the agent's model is shown now. Raises WorkspaceError for an agent that the policy does not have."""
+        """The agent's present tools as its model sees them. Raises WorkspaceError for an unknown agent."""
         agent, views = self._agent(agent_id), self._views
         held = views.get(agent_id)
         if held is None or held[0] is not agent:
@@ -179,11 +178,11 @@ class Gate:
         return held[1]
 
     def check(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
-        """Whether an operation is open to the agent at all, whatever the arguments: a few look-ups, no stage."""
+        """Prove whether an operation is open to the agent, whatever the arguments: a few look-ups, no stage."""
         return self.snapshot().operation(agent_id, tool, operation)
 
     def problems(self) -> tuple[Reason, ...]:
-        """What of the policy does not fit the tools that are registered now; each closes the tools that it names."""
+        """The parts of the policy that misfit the registered tools; each closes the tools that it names."""
         return self.snapshot().problems
 
     def decide(
@@ -195,7 +194,7 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """What the gate says to the call, without any effect. ``session``: as for `call`."""
+        """Decide the call without any effect. ``session``: as for `call`."""
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
@@ -211,9 +210,9 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> tuple[StepForecast, ...]:
-        """Decide the steps of a composition, as far as their values are known; without any effect.
+        """Decide the steps of a composition without any effect, as far as their values are known.
 
-        Empty for a call that is denied, and for one of any other tool. ``session``: as for `call`.
+        Empty for a denied call and for any other tool. ``session``: as for `call`.
         """
         from gatewright.gate.trial import forecast
 
@@ -223,9 +222,10 @@ class Gate:
     def change(
         self, agent_id: str, tool: str, arguments: RawArguments, *, session: Session | None = None
     ) -> str | None:
-        """What the call would change in a text, as a unified diff, without any effect; takes time and reads the disk.
+        """The change that the call would make to a text, as a unified diff, without any effect; it takes time and reads
+        the disk.
 
-        None for a call that is denied or cannot be done, and for one that changes no text or does not say how.
+        None for a call that is denied or impossible, and for one that changes no text or does not say how.
         """
         from gatewright.gate.pipeline import Passage
 
@@ -248,7 +248,7 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> CallState:
-        """The call before its first stage, for whoever runs stages by themselves; without a session, of a new one."""
+        """The call before its first stage, for running single stages; without a session, in a new one."""
         return self._state(self.in_force(), agent_id, tool, arguments, session or Session(), context, "")
 
     async def call(
@@ -267,11 +267,11 @@ class Gate:
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
 
-        ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
-        Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
-        ``on_stage`` is told each stage as it passes, those after an approval too, ``on_piece`` each piece of a stream.
-        ``on_step`` watches the steps of a composition and may hold each up before it is made.
-        ``unanswered``: the tool of an earlier call of the turn that got no yes, after which this one is not made.
+        ``session``: the conversation of the call, else the gate's own for the agent and user (see `session`). Raises
+        WorkspaceError for a session of another agent, and for a user too many. ``on_stage`` gets each stage that the
+        call passes, also after an approval, ``on_piece`` each piece of a stream. ``on_step`` observes the steps of a
+        composition and may delay each one. ``unanswered``: the tool of an earlier call of the turn without approval,
+        after which this one is not made.
         """
         from gatewright.gate.callrun import CallRun, Watched
 
@@ -298,10 +298,10 @@ class Gate:
         approver: Approver | None = None,
         most: int = MOST_AT_ONCE,
     ) -> tuple[Outcome, ...]:
-        """The calls of one turn: neighbouring read-only ones together, everything else alone and in order.
+        """Make the calls of one turn: neighbouring read-only ones together, all others alone and in order.
 
-        After one that is not read-only and whose question got no yes the rest are denied (`earlier-unanswered`).
-        Outcomes are in the order of ``calls``. ``session``: as for `call`.
+        After one that is not read-only and got no approval the rest are denied (`earlier-unanswered`). Outcomes follow
+        the order of ``calls``. ``session``: as for `call`.
         """
         from gatewright.gate.turn import call_many
 
@@ -313,20 +313,20 @@ class Gate:
         return await call_many(make, look, calls, on_stage, most=most)
 
     def session(self, agent_id: str, *, user_id: str | None = None) -> Session:
-        """The own session of the agent with that user: what calls that name none belong to, while this gate lives.
+        """The gate's own session of the agent with that user, for calls that name no session.
 
-        Without a user: the one that the policy gives the agent, or nobody. Raises WorkspaceError for an unknown agent,
-        and for a user too many (`MOST_USERS`).
+        Without a user: the policy's user for the agent, or nobody. Raises WorkspaceError for an unknown agent, and for
+        a user too many (`MOST_USERS`).
         """
         agent = self._agent(agent_id)
         return self._sessions.find(agent_id, user_id or agent.agent.user_id, keep=True)
 
     def close(self) -> None:
-        """Take no more: from now on calls and decisions raise WorkspaceError; those that are under way end."""
+        """Stop taking calls; running ones finish. From now on calls and decisions raise WorkspaceError."""
         self._is_closed = True
 
     def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
-        """What must still succeed before the agent's loop may end, as the operator names it. Raises WorkspaceError."""
+        """The operator's names for all that must still succeed before the loop may end. Raises WorkspaceError."""
         from gatewright.gate.breach import pending
 
         agent = self._agent(agent_id)
@@ -334,7 +334,7 @@ class Gate:
         return tuple(dict.fromkeys(str(test.required) for test in left))
 
     def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
-        """A sentence for the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
+        """A sentence to the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
         from gatewright.gate.rulewords import reminders
 
         agent, now_s = self._agent(agent_id), self.in_force().services.clock.monotonic_s()
@@ -348,16 +348,16 @@ class Gate:
         return agent
 
     def verify(self, proof: DecisionProof, call: ProvenCall) -> Verification:
-        """Whether the proof is ours, unchanged, for this call, and what the gate says now with the facts of then.
+        """Check that the proof is ours, unchanged and for this call, and decide again with its facts.
 
-        It has no effect, and looks at no session, clock, rate or standing approval of now.
+        It has no effect and ignores the present sessions, clocks, rates and standing approvals.
         """
-        from gatewright.gate.trial import verified
+        from gatewright.gate.trial import verify
 
-        return verified(proof, call, self.in_force())
+        return verify(proof, call, self.in_force())
 
     def passage(self, state: CallState, on_stage: OnStage | None) -> Passage:
-        """The way of a call through the stages under the policy as it is now."""
+        """The way of a call through the stages under the present policy."""
         from gatewright.gate.pipeline import Passage
 
         force, agent_id = self.in_force(), state.agent_id
@@ -374,7 +374,7 @@ class Gate:
         context: ToolExecutionContext | None,
         call_id: str,
     ) -> CallState:
-        """The call before its first stage; ``call_id`` empty: it is only to be decided."""
+        """The call before its first stage; ``call_id`` empty: only to decide."""
         if self._is_closed:
             raise WorkspaceError("the workspace is closed")
         agent = force.snapshot.agents.get(agent_id) or force.snapshot.agent(agent_id)
@@ -390,20 +390,20 @@ class Gate:
             state.client, state.progress = context.client, context.progress
         return state
 
-    def _recompiled(self) -> InForce:
-        """The policy over the tools as they came to be; under the lock, so that a policy swapped meanwhile stays."""
+    def _recompile(self) -> InForce:
+        """Compile the policy over the changed tools; under the lock, so that a policy swapped meanwhile stays."""
         with self._lock:
             force = self._force
             if not force.snapshot.is_current:
-                renewed = force.snapshot.renew(force.snapshot.policy, None)
-                self._force = force = replace(force, snapshot=renewed)
+                renew = force.snapshot.renew(force.snapshot.policy, None)
+                self._force = force = replace(force, snapshot=renew)
             return force
 
     def _write(self, build: RowBuilder, wait: bool) -> bool:
-        """Write rows; rows that cannot even be made are as bad as a log that cannot be written.
+        """Write rows; rows that cannot be made are as bad as a log that cannot be written.
 
-        False: nothing was written, because others write, or the digest of a new policy takes a moment, and ``wait``
-        says not to wait for it.
+        False: nothing was written, because others write or the digest of a new policy takes a moment, and ``wait`` is
+        False.
         """
         if self._audit is None:
             return True
@@ -426,7 +426,7 @@ class Gate:
 
 
 def _user_of(agent: AgentSnapshot | None, context: ToolExecutionContext | None) -> str | None:
-    """Whom a call is made for: whom the caller names, else whom the policy gives the agent."""
+    """The user of a call: the caller's, else the policy's user for the agent."""
     if context is not None and context.user_id:
         return context.user_id
     return agent.agent.user_id if agent is not None else None

@@ -1,21 +1,19 @@
 """Earlier calls that bear on the next one: those of a session that began, starts under a rate, results of pure tools.
 
-A call begins when its row and the decision that allows it are committed to the audit log, which is the one place where
-calls are counted, or, where somebody was asked, the answer's row and that decision. Only the row of a call that was
-given up in the very moment before its tool was called takes that back, and the row of a session's deletion everything.
-Limits are tested once more in the transaction that writes these rows, so that neither processes side by side nor ones
-that were killed overrun them.
+A call begins when the audit log commits its row together with the decision that allows it, or, after a question, the
+answer's row with that decision; calls are counted only there. The row of a call that was given up just before its tool
+takes that back, and the row of a session's deletion takes everything back. The transaction that writes these rows tests
+the limits once more, so that neither concurrent processes nor killed ones exceed them.
 
 A rate of ``calls`` per ``per_s`` seconds, for all sessions and, in the state folder, processes, never lets more than
-``calls`` start in any stretch of that length. Time is the wall clock, which survives a restart. One that goes back
-opens nothing: a start that lies ahead of it counts as one of now. Up to 200 calls every start is kept; of a rate with
-more, starts are kept in 200 steps of the period, and those of one step count until the last of them is over, so that
-the file stays small and a call may have to wait for half a percent of the period longer. A start that is over is kept
-too, since an edit may ask for a longer period; beyond 1,000 of them, neighbours are kept as one that is as old as the
-latest, within a few percent of its age.
+``calls`` start in any stretch of that length. Time is the wall clock, which survives a restart. A clock that goes back
+opens nothing: a future start counts as present. Up to 200 calls every start is stored; a larger rate stores starts in
+200 steps of the period, and those of one step count until the last of them expires, so that the file stays small and a
+call may wait half a percent of the period longer. Expired starts stay too, since an edit may lengthen the period;
+beyond 1,000 of them, neighbours merge into one as old as the latest, within a few percent of its age.
 
 A result is found again for the same tool (the very object that was registered), operation, agent, user, way of
-scrubbing and canonical arguments: scrubbed, normalised, not yet cut. A failure is not kept.
+scrubbing and canonical arguments: scrubbed, normalised, not yet cut. Failures are not stored.
 """
 
 from __future__ import annotations
@@ -41,27 +39,27 @@ from gatewright.record.database import Connection, Database
 from gatewright.record.process import fork_safe_lock
 
 COUNTS, SOURCES = "counts", "sources"
-"""What the row of a call says of what it takes of its session: how often each operation, and the sources."""
+"""The fields of a call's row for its uses of the session: the number for each operation, and the sources."""
 _KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
 INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
-"""Of the few rows that may count: one for each call that asked nobody. A log of an older version gets it."""
+"""An index of the few rows that may count: one for each call without a question. A log of an older version gets it."""
 _READ = f"""SELECT seq, time, kind, agent, tool, operation, body, (
     SELECT body FROM rows AS later WHERE later.seq > rows.seq AND later.seq < rows.seq + 32
     AND later.call_id = rows.call_id AND later.kind = 'PolicyDecision' ORDER BY later.seq LIMIT 1
   ) FROM rows WHERE session = ? AND seq > ? AND ({_KINDS}) ORDER BY seq"""
-"""Each of them with the decision that was committed together with it."""
+"""Each of them with the decision committed together with it."""
 _MOST_SESSIONS = 1_000
 _MOST_TIMES = 2**53
 
 
 class Counts:
-    """The sessions whose calls a writer of the log has counted; those that were asked for last are kept."""
+    """The sessions whose calls a writer of the log has counted; it keeps the most recent ones."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], Counted] = OrderedDict()
 
     def refuses(self, slot: Reservation, connection: Connection) -> bool:
-        """Whether the log, as it is in this transaction, speaks against a call that is to begin."""
+        """Tell whether the log, as of this transaction, objects to a call that is about to begin."""
         if slot.test is None:
             return False
         session = slot.session
@@ -75,24 +73,24 @@ class Counts:
         return slot.refusal is not None
 
     def begin(self, slot: Reservation, tool: str, seq: int, time: str) -> None:
-        """Take in the row of a call that nothing speaks against, as it is written: nobody has to read it again."""
+        """Count the new row of a call without objections, which spares reading it again."""
         session = slot.session
         self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
 
     def clear(self) -> None:
-        """Forget what was read: it did not come to be written."""
+        """Forget everything: the counted rows were not written."""
         self._kept.clear()
 
 
 class Counted:
-    """The calls of one session up to a row. ``uses``: their number, and the wall time at which the latest started."""
+    """The calls of one session up to a row. ``uses``: their number, and the wall time of the latest start."""
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[tuple[str, str], Use]] = {}
         self._seq = 0
 
     def read(self, connection: Connection, session: Session) -> None:
-        """Take in what was written since."""
+        """Count the rows written since."""
         for seq, time, kind, agent, tool, operation, body, decision in connection.execute(
             _READ, (session.log_name, self._seq)
         ):
@@ -104,12 +102,12 @@ class Counted:
                 self.uses.clear()
             elif kind == RowKind.TOOL_ABANDONED:
                 if said.get("started") is False:
-                    self._take(tool, *_said(said, operation), None, -1)
+                    self._take(tool, *_uses_in(said, operation), None, -1)
             elif (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
-                self._take(tool, *_said(said, operation), _wall_s(time), 1)
+                self._take(tool, *_uses_in(said, operation), _wall_s(time), 1)
 
     def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:
-        """Take in the next row, which lets that call begin."""
+        """Count the next row, which begins that call."""
         self._seq = seq
         self._take(tool, slot.operations, slot.sources, _wall_s(time), 1)
 
@@ -125,14 +123,14 @@ class Counted:
 
 
 def count_in(session: Session, connection: Connection, clock: Clock) -> None:
-    """Have a session know all its calls that the log has."""
+    """Tell a session about all its calls in the log."""
     counted = Counted()
     counted.read(connection, session)
     session.count(counted.uses, clock)
 
 
-def _said(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
-    """Read what a row says that its call counts for: how many times each operation, and the sources that it goes to."""
+def _uses_in(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
+    """Read the uses that a row records for its call: the number for each operation, and the sources that it goes to."""
     counts, named = said.get(COUNTS, {operation: 1}), said.get(SOURCES)
     times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
     return times, map(str, cast("list[object]", named)) if isinstance(named, list) else ()
@@ -151,7 +149,7 @@ _FOR_EVER_S = 1e10
 _STEPS = 200
 _MOST_OVER = 1_000
 _NEAR = 1 / 50
-"""Of its age: how near to a start that is over an earlier one may lie to be kept with it."""
+"""The share of its age within which an earlier expired start merges into the next."""
 _TABLE = """CREATE TABLE IF NOT EXISTS starts (
   key TEXT NOT NULL, step_s REAL NOT NULL, last_s REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (key, step_s)
 ) WITHOUT ROWID"""
@@ -162,23 +160,25 @@ _ADD = """INSERT INTO starts VALUES (?1, ?2, ?3, ?4)
 
 
 class RatesUnavailable(WorkspaceError):
-    """The starts cannot be read or written; calls under a rate are denied while it lasts."""
+    """The starts cannot be read or written; meanwhile calls under a rate are denied."""
 
 
 @frozen
 class Window:
-    """What counts against a rate of ``calls`` at some moment: pairs of seconds yet and how many, soonest over first."""
+    """The starts that count against a rate of ``calls`` at some moment: pairs of remaining seconds and number, the
+    soonest end first.
+    """
 
     calls: int
     starts: tuple[tuple[float, int], ...] = ()
 
     @property
     def left(self) -> int:
-        """How many calls fit now."""
+        """The number of calls that fit now."""
         return max(0, self.calls - sum(count for _, count in self.starts))
 
     def wait_s(self, calls: int = 1) -> float:
-        """How long until so many calls fit together, 0 when they do now; as good as for ever when they never will."""
+        """The seconds until so many calls fit together, 0 if they do now; almost infinite if they never will."""
         over = calls - self.calls + sum(count for _, count in self.starts)
         if over <= 0:
             return 0.0
@@ -190,12 +190,12 @@ class Window:
         return _FOR_EVER_S
 
     def after(self, seconds: float) -> Window:
-        """The same a while later, if nothing is started meanwhile."""
+        """The window a while later, without further starts."""
         return Window(self.calls, tuple((left_s - seconds, count) for left_s, count in self.starts if left_s > seconds))
 
 
 class RateBook:
-    """The rates of one workspace; ``path`` None: in memory only. The file appears with the first call taken."""
+    """The rates of one workspace; ``path`` None: in memory only. The first start creates the file."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._database = Database(
@@ -208,12 +208,12 @@ class RateBook:
         )
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
-        """What counts now; takes nothing and makes no file. Raises RatesUnavailable."""
+        """The starts that count now; it records none and creates no file. Raises RatesUnavailable."""
         with self._database.reading() as connection:
             return Window(rule.calls) if connection is None else _window(connection, key, rule, wall_s)
 
     def take(self, rates: Sequence[Rate], wall_s: float) -> tuple[Rate, float] | None:
-        """Record a start under every rate, or nothing and the first one without room, with the seconds to wait.
+        """Record a start under every rate; or none, and return the first rate without room with the seconds to wait.
 
         Raises RatesUnavailable.
         """
@@ -228,9 +228,9 @@ class RateBook:
         return None
 
     def give_back(self, rates: Iterable[Rate], wall_s: float, ago_s: float) -> None:
-        """Undo a `take` of so many seconds ago whose call was never executed. Raises RatesUnavailable.
+        """Undo a `take` of so many seconds ago whose call never ran. Raises RatesUnavailable.
 
-        What goes is the oldest start that counts, whoever's: the others count for as long as those that stay in truth.
+        It removes the oldest counting start, whichever: the remaining ones count as long as those that really stay.
         """
         with self._database.writing() as connection:
             for rate in {rate.key: rate for rate in rates}.values():
@@ -240,19 +240,19 @@ class RateBook:
                 _remove(connection, rate, wall_s)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
 
 def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) -> Window:
-    """A start that lies ahead of the clock is one of now."""
+    """Read the starts that count; a future start is treated as present."""
     lasts_s = _lasts_s(rule)
     found: list[tuple[float, int]] = []
     has_starts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
-    # not in a file of an older version that was only looked at so far
+    # an older version's file that was never written has no table
     for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if has_starts else ():
         if not (isinstance(last_s, float) and math.isfinite(last_s) and isinstance(count, int) and count >= 0):
-            raise ValueError("it holds a start that nobody made")
+            raise ValueError("it contains an impossible start")
         left_s = min(last_s, wall_s) + lasts_s - wall_s
         if left_s > 0:
             found.append((left_s, count))
@@ -260,12 +260,12 @@ def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) ->
 
 
 def _lasts_s(rule: RateLimit) -> float:
-    """How long a start counts."""
+    """The seconds for which a start counts."""
     return rule.per_s if rule.per_s > 0 else math.inf
 
 
 def _step_s(rule: RateLimit, wall_s: float) -> float:
-    """What starts are kept together by."""
+    """The step that a start is merged into."""
     if rule.calls <= _STEPS or rule.per_s <= 0:
         return wall_s
     step_s = rule.per_s / _STEPS
@@ -273,7 +273,7 @@ def _step_s(rule: RateLimit, wall_s: float) -> float:
 
 
 def _tidy(connection: Connection, rate: Rate, wall_s: float) -> None:
-    """Bring what lies ahead of the clock to now, so that it ends, and have few rows of what is over."""
+    """Move future starts to now, so that they end, and merge expired ones."""
     connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
     over = rate.key, wall_s - _lasts_s(rate.rule)
     (rows,) = connection.execute("SELECT count(*) FROM starts WHERE key = ? AND last_s <= ?", over).fetchone()
@@ -303,14 +303,14 @@ MAX_RESULTS = 128
 MAX_BYTES = 4 * 1024 * 1024
 
 Key = tuple[object, ...]
-"""What makes two calls of a session equal."""
+"""The key by which two calls of a session are equal."""
 
 
 @frozen
 class KeptResult:
-    """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash.
+    """A result: the text for the model before cutting, its bytes, their hash.
 
-    ``raw``: what the tool gave.
+    ``raw``: the tool's own value.
     """
 
     output: str
@@ -321,12 +321,12 @@ class KeptResult:
 
     @property
     def size(self) -> int:
-        """About how many bytes it holds."""
+        """Its approximate size in bytes."""
         return len(self.output) + 2 * len(self.normal)
 
 
 class _Shelf:
-    """The results of one session, the one used longest ago first."""
+    """The results of one session, the least recently used first."""
 
     def __init__(self) -> None:
         self.rows: OrderedDict[Key, KeptResult] = OrderedDict()
@@ -357,7 +357,7 @@ class PureResults:
             return kept
 
     def keep(self, session: Session, key: Key, kept: KeptResult) -> None:
-        """Keep what became of a call that succeeded; what is too large is not kept."""
+        """Store the result of a successful call, unless it is too large."""
         if kept.size > MAX_BYTES // 4:
             return
         with self._lock:

@@ -1,7 +1,7 @@
-"""The policy in force: one value of one moment, the rows of the log about its changes, the alarm when one failed.
+"""The policy in force: its value at one moment, the log's rows about its changes, the alarm after a failed one.
 
-A changed policy is recorded with the first call after it, so that an edit without a call costs and writes nothing, and
-every decision in the log stands behind the row of its policy.
+The first call after a change records it, so that an edit without a call costs nothing, and every decision in the log
+follows the row of its policy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gatewright.record.process import fork_safe_lock
 
 @frozen
 class InForce:
-    """What is in force at one moment, swapped as one: the compiled policy, where its parts stand, what it reaches."""
+    """Everything in force at one moment, swapped as one: the compiled policy, the places of its parts, its reach."""
 
     snapshot: Snapshot
     places: Places
@@ -35,7 +35,7 @@ class InForce:
 
 
 class ProofKeys:
-    """The key for new proofs and those of old ones: the audit log's where there is one, else one of this gate."""
+    """The key for new proofs and the keys of old ones: the audit log's, else one of this gate."""
 
     def __init__(self, audit: AuditLog | None) -> None:
         self._audit = audit
@@ -43,12 +43,12 @@ class ProofKeys:
         self._own = secrets.token_bytes(32)
 
     def current(self) -> tuple[str, bytes]:
-        """The id of a key, and the key. It makes no file."""
+        """The id of a key, and the key. It creates no file."""
         held = self._audit.proof_key() if self._audit is not None else None
         return held or (self._own_id, self._own)
 
     def find(self, key_id: str) -> bytes | None:
-        """The key of that id, or None when it is not here."""
+        """The key of that id, or None if it is missing."""
         if key_id == self._own_id:
             return self._own
         held = self._audit.proof_key(key_id) if self._audit is not None else None
@@ -60,7 +60,7 @@ _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300
 
 @frozen
 class Claim:
-    """Rows that one writer took upon itself, and what to restore if it fails."""
+    """Rows that one writer has claimed, and the state to restore if it fails."""
 
     rows: tuple[AuditEntry, ...] = ()
     before: Snapshot | None = None
@@ -71,9 +71,9 @@ NOTHING = Claim()
 
 
 class PolicyHistory:
-    """The rows about the policy that are still to be written; there are never many.
+    """The few rows about the policy that are still to be written.
 
-    ``recorded``: the snapshot that the log knows of; ``refused``: the rows of policies that were not taken over.
+    ``recorded``: the policy that the log knows; ``refused``: the rows of rejected policies.
     """
 
     def __init__(self, snapshot: Snapshot, file: str | None) -> None:
@@ -83,7 +83,7 @@ class PolicyHistory:
         self.file = file
 
     def refuse(self, problems: Iterable[Problem]) -> None:
-        """A policy was not taken over."""
+        """Record a rejected policy."""
         from gatewright.gate.record import clean
 
         words: list[JsonValue] = [clean(str(problem), _LENGTH) for problem in problems if problem.is_error]
@@ -92,25 +92,25 @@ class PolicyHistory:
             self.refused = [*self.refused, AuditEntry(RowKind.POLICY_CHANGED, body=body)][-_MOST_REFUSED:]
 
     def claim(self, in_force: Callable[[], Snapshot]) -> Claim:
-        """The rows to be written before those of a call; whoever fails to write them gives them back.
+        """The rows to write before those of a call; a writer that fails gives them back.
 
-        ``in_force`` is asked under the lock, so that of several writers none goes back to an older policy.
+        It reads ``in_force`` under the lock, so that no concurrent writer returns to an older policy.
         """
         with self._lock:
             before, refused, now = self.recorded, self.refused, in_force()
             changed = now.policy is not before.policy and now.policy_digest != before.policy_digest
             self.recorded, self.refused = now, []
-            return Claim((*refused, *((self._changed(before, now),) if changed else ())), before, tuple(refused))
+            return Claim((*refused, *((self._change_row(before, now),) if changed else ())), before, tuple(refused))
 
     def give_back(self, claim: Claim) -> None:
-        """The rows could not be written."""
+        """Restore rows that could not be written."""
         if claim.before is None:
             return
         with self._lock:
             self.recorded = claim.before
             self.refused = [*claim.refused, *self.refused][-_MOST_REFUSED:]
 
-    def _changed(self, before: Snapshot, now: Snapshot) -> AuditEntry:
+    def _change_row(self, before: Snapshot, now: Snapshot) -> AuditEntry:
         from gatewright.gate.record import clean
 
         words: list[JsonValue] = [clean(word, _LENGTH) for word in changes(before.policy, now.policy)]
@@ -126,24 +126,24 @@ class PolicyHistory:
 
 
 def changes(before: Policy, after: Policy) -> list[str]:
-    """What differs, one short sentence for each agent, source and table."""
+    """The differences, one short sentence for each agent, source and table."""
     found = [*_of("agent", before.agents, after.agents), *_of("settings of tool", before.tools, after.tools)]
     sources = ({s.source_id: s for s in policy.sources} for policy in (before, after))
     found += _of("source", *sources)
-    found += _of("policy rule", _named(before), _named(after))
+    found += _of("policy rule", _rules_by_name(before), _rules_by_name(after))
     if before.default != after.default:
         found.append(f"the default of the policy rules is `{after.default}`")
     if before.defaults != after.defaults:
         found.append("the defaults changed")
-    return found or ["something else changed"]
+    return found or ["another part changed"]
 
 
-def _named(policy: Policy) -> dict[str, object]:
+def _rules_by_name(policy: Policy) -> dict[str, object]:
     return {rule.name or f"#{index + 1}": rule for index, rule in enumerate(policy.rules)}
 
 
 def _of(what: str, before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    gone = [f"{what} `{name}` is gone" for name in before if name not in after]
+    gone = [f"{what} `{name}` was removed" for name in before if name not in after]
     fresh = [f"{what} `{name}` is new" for name in after if name not in before]
     changed = [f"{what} `{name}` changed" for name in after if name in before and before[name] != after[name]]
     return [*gone, *fresh, *changed]
@@ -154,7 +154,7 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class Alarm:
-    """A policy was not taken over, and the last good one stays in force: since when, why, and which file.
+    """A policy was rejected, and the last good one stays in force: the time, the problems and the file.
 
     ``raised_wall_s``: seconds since 1970.
     """
@@ -175,11 +175,11 @@ class Alarm:
 
 
 OnAlarm = Callable[[Alarm | None], None]
-"""Told the alarm when it is raised, None when it is over; from the thread that reloaded."""
+"""Receives the alarm when it is raised, None when it is over; in the thread that reloaded."""
 
 
 class AlarmBell:
-    """Holds the alarm while it lasts and tells those who subscribed."""
+    """Holds the present alarm and calls the subscribers."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
@@ -188,21 +188,21 @@ class AlarmBell:
 
     @property
     def alarm(self) -> Alarm | None:
-        """The alarm that lasts now."""
+        """The present alarm."""
         return self._alarm
 
     def subscribe(self, listener: OnAlarm) -> Callable[[], None]:
-        """Tell ``listener`` from now on; the answer ends it."""
+        """Call ``listener`` from now on; the returned function stops it."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
         return lambda: self._unsubscribe(listener)
 
     def ring(self, alarm: Alarm) -> None:
-        """Raise the alarm, in place of one that lasts."""
+        """Raise the alarm, replacing an earlier one."""
         self._set(alarm)
 
     def clear(self) -> None:
-        """A good policy is in force again."""
+        """End the alarm: a good policy is in force again."""
         if self._alarm is not None:
             self._set(None)
 

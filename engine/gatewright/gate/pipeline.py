@@ -1,4 +1,4 @@
-"""The stages in their order, a call's passage through them, and the proof of its decision for whoever asks.
+"""The stages in their order, a call's passage through them, and the proof of its decision.
 
 ``decide`` runs the stages up to approval, ``call`` runs all of them: one tuple, one order, one code.
 """
@@ -20,8 +20,17 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.operation import EMPTY
 from gatewright.compile.rule_test import Finding
 from gatewright.compile.snapshot import Snapshot
-from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, denied
-from gatewright.gate.decision import NO_FACTS, Decision, DecisionProof, Message, RuleRef, StageTrace, dotted, to_model
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, deny
+from gatewright.gate.decision import (
+    NO_FACTS,
+    Decision,
+    DecisionProof,
+    Message,
+    RuleRef,
+    StageTrace,
+    spell_address,
+    to_model,
+)
 from gatewright.gate.inforce import InForce, ProofKeys
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.stages.approval import APPROVAL, POLICY
@@ -35,7 +44,7 @@ from gatewright.policy.verdict import Verdict, strictest
 
 
 class Prover:
-    """Makes the proof of a decision when it is first asked for; until then it only holds what the decision knew."""
+    """Makes the proof of a decision on first use; until then it only stores the decision's knowledge."""
 
     __slots__ = ("_decision_id", "_keys", "_made", "_snapshot", "state")
 
@@ -48,7 +57,7 @@ class Prover:
 
     @property
     def decision_id(self) -> str:
-        """The id of the decision, given when it is first asked for."""
+        """The id of the decision, assigned on first use."""
         self._decision_id = self._decision_id or new_id("decision")
         return self._decision_id
 
@@ -81,23 +90,23 @@ class Prover:
             dict(state.rates),
             state.answer,
             key_id,
-        ).sealed(key)
+        ).seal(key)
         self._made = (decision, proof)
         return proof
 
 
 def tool_digest(state: CallState) -> str | None:
-    """The digest of the tool that the call reached; None when it reached none."""
+    """The digest of the tool that the call reached; None if it reached none."""
     return state.tool.tool.digest if state.tool is not None else None
 
 
 def call_digest(state: CallState, key: bytes, tool: str | None) -> str:
-    """Who calls what, the tool as it is with that digest, with which arguments: canonical as far as the stages came."""
+    """A digest of caller, tool (with its digest) and arguments: canonical as far as the stages came."""
     return _digest({**_who(state), "tool_digest": tool, "arguments": state.arguments}, key)
 
 
 def sent_digest(state: CallState, key: bytes) -> str:
-    """Who calls what with which arguments as they were sent; as text where they are no JSON object."""
+    """A digest of caller, tool and arguments as sent; as text if they are no JSON object."""
     sent: JsonValue = type(state.raw).__name__
     try:
         sent = read_arguments(state.raw)
@@ -125,7 +134,7 @@ def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
 
 
 def _valid(text: str) -> JsonValue:
-    """``text`` in a form that JSON can hold, still telling apart what differs."""
+    """``text`` in a form that JSON can hold; different texts stay different."""
     return text if text.isascii() else ["utf-8", text.encode("utf-8", "surrogatepass").hex()]
 
 
@@ -155,10 +164,10 @@ _log = logging.getLogger(__name__)
 
 
 class Passage:
-    """One call's way through the stages: the state as it stands, the trace, and the objection that decides."""
+    """One call's way through the stages: its state, the trace, and the deciding objection."""
 
     def __init__(self, state: CallState, force: InForce, on_stage: OnStage | None = None) -> None:
-        if state.facts is None:  # else somebody decides again by what was known then
+        if state.facts is None:  # otherwise somebody decides again by former facts
             clock = state.services.clock
             state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
         self.state = state
@@ -171,12 +180,12 @@ class Passage:
         self._prover: Prover | None = None
 
     def decide(self) -> Decision:
-        """Run the deciding stages until one denies; one that finds nothing to object to, unwatched, is only noted."""
+        """Run the deciding stages until one denies; without an observer, a stage without objections is only noted."""
         state, note, watched = self.state, self._trace.append, self._on_stage is not None
         for stage in DECIDING:
             result = run_stage(stage, state)
             if result.findings or watched or (state.asks and stage is APPROVAL):
-                if not self._passed(stage.name, result):
+                if not self._add(stage.name, result):
                     break
             else:
                 ended_ns = time.perf_counter_ns()
@@ -185,7 +194,7 @@ class Passage:
         return self.decision()
 
     async def act(self) -> Decision:
-        """Run the acting stages of a call that is allowed."""
+        """Run the acting stages of an allowed call."""
         self.state.again = self._again
         self._clock_ns = time.perf_counter_ns()
         for stage in ACTING:
@@ -193,14 +202,14 @@ class Passage:
                 result = run_stage(stage, self.state)
             else:
                 result = await _run_effect(stage, self.state)
-            if not self._passed(stage.name, result):
+            if not self._add(stage.name, result):
                 break
         return self.decision()
 
     def _again(
         self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
     ) -> Mapping[str, JsonValue]:
-        """The canonical form of other arguments with which the call would be carried out too, unasked."""
+        """The canonical form of other arguments if the call would be allowed with them unasked; else ToolFailure."""
         state = self.state.instead(arguments, reaching)
         decision = Passage(state, self._force).decide()
         if decision.verdict is not Verdict.ALLOW:
@@ -209,11 +218,11 @@ class Passage:
         return decision.arguments
 
     def decision(self) -> Decision:
-        """What the stages so far amount to."""
+        """The decision by the stages so far."""
         state, force, trace = self.state, self._force, tuple(self._trace)
         decided = self._deny or (self._ask if state.asks else None)
         prover = self._prover
-        if prover is None or decided is not None:  # what was allowed and is carried out is one decision, and has one id
+        if prover is None or decided is not None:  # an allowed call that is carried out has one decision with one id
             prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
             operation = state.operation.name if state.operation else ""
@@ -230,7 +239,7 @@ class Passage:
             stage,
             finding.code,
             finding.reason,
-            RuleRef(finding.rule_id or dotted(address), address, force.places) if address is not None else None,
+            RuleRef(finding.rule_id or spell_address(address), address, force.places) if address is not None else None,
             model,
             trace,
             state.arguments,
@@ -238,14 +247,14 @@ class Passage:
             prover,
         )
 
-    def _passed(self, name: str, result: StageResult) -> bool:
-        """Take a stage's result in; whether the call goes on."""
+    def _add(self, name: str, result: StageResult) -> bool:
+        """Add a stage's result; True if the call continues."""
         findings, reason = result
         verdict, address = _ALLOW, None
         if findings:
             is_asked = (
                 name == _LAST and findings[0].verdict is Verdict.ASK
-            )  # in our own words, and an answer is for them
+            )  # our own words, and an answer refers to them
             if not is_asked and (self.state.tool is None or self.state.tool.scrub):
                 findings = tuple(_spotless(finding) for finding in findings)
             verdict = strictest(*(finding.verdict for finding in findings))
@@ -265,32 +274,32 @@ class Passage:
         if self._on_stage is not None:
             try:
                 self._on_stage(row)
-            except Exception:  # noqa: BLE001 the watcher is the host's code, and stops no call by failing
-                _log.exception("a watcher of stages failed")
+            except Exception:  # noqa: BLE001 the observer is the host's code, and its failure stops no call
+                _log.exception("an observer of stages failed")
         return verdict is not Verdict.DENY
 
 
 def _spotless(finding: Finding) -> Finding:
-    """The objection without the secrets of what it quotes: trace, answers, watchers and the log are all made of it."""
-    reason, model = _scrubbed(finding.reason), _scrubbed(finding.model or "")
+    """The objection without secrets in its quotations: trace, answers, observers and the log all use it."""
+    reason, model = _scrub(finding.reason), _scrub(finding.model or "")
     if (reason, model) == (finding.reason, finding.model or ""):
         return finding
     return replace(finding, reason=reason, model=model or finding.model)
 
 
 @lru_cache(maxsize=1024)
-def _scrubbed(text: str) -> str:
+def _scrub(text: str) -> str:
     return scrub_text(text)[0]
 
 
 def run_stage(stage: Stage, state: CallState) -> StageResult:
-    """What the stage says; whatever it raises is a denial, a panic of a compiled library (no Exception) too."""
+    """Run a stage; any exception becomes a denial, even a panic of a compiled library (no Exception)."""
     try:
         return stage.run(state)
     except (KeyboardInterrupt, SystemExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _broken(stage.name, error)
+        return _failure(stage.name, error)
 
 
 async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
@@ -299,18 +308,18 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _broken(stage.name, error)
+        return _failure(stage.name, error)
 
 
-def _broken(name: str, error: BaseException) -> StageResult:
+def _failure(name: str, error: BaseException) -> StageResult:
     if type(error) is ForeignStore:
         _log.error("the stage %s was refused memory: %s", name, error)
-        return denied(error.code, str(error), Message.FOREIGN)
+        return deny(error.code, str(error), Message.FOREIGN)
     trace: str | None = None
     try:
         trace = trace_of(error)
         words = f"{type(error).__name__}: {error}"[:200]
-    except Exception:  # noqa: BLE001 somebody else's exception may not even print
+    except Exception:  # noqa: BLE001 a stranger's exception may fail to print
         words = type(error).__name__
     log_error(_log, error, trace, "the stage %s raised", name)
-    return denied("internal-error", f"the stage {name} failed: {words}", Message.INTERNAL)
+    return deny("internal-error", f"the stage {name} failed: {words}", Message.INTERNAL)

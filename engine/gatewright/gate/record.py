@@ -1,7 +1,7 @@
-"""Rows of the audit log about one call, or a connection of a confined process: bounded, and scrubbed of secrets.
+"""Rows of the audit log about one call, or a connection of a confined process: bounded, and without secrets.
 
-Argument values are kept, scrubbed and cut to size, with a note of what was left out; a keyed digest of the whole stands
-beside them, so that equal calls show as equal. Of many connections equal ones share a row.
+Argument values are scrubbed and shortened, with a note of the cuts; a keyed digest of the whole makes equal calls
+recognisable. Equal connections share a row if there are many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision
 from gatewright.gate.history import COUNTS, SOURCES
-from gatewright.gate.scrub import bounded, scrub_text, scrub_value
+from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -34,16 +34,16 @@ EntryMaker = Callable[[AuditLog], AuditEntry]
 
 
 def clean(text: str, limit: int = _NAME) -> str:
-    """``text`` as the log takes it: valid UTF-8, no control characters, at most ``limit`` characters."""
-    return _clean_name(text) if len(text) <= _NAME <= limit else _cleaned(text, limit)
+    """``text`` in the log's form: valid UTF-8, no control characters, at most ``limit`` characters."""
+    return _clean_name(text) if len(text) <= _NAME <= limit else _clean(text, limit)
 
 
 @lru_cache(maxsize=1024)
 def _clean_name(text: str) -> str:
-    return _cleaned(text, _NAME)
+    return _clean(text, _NAME)
 
 
-def _cleaned(text: str, limit: int) -> str:
+def _clean(text: str, limit: int) -> str:
     kept = text[:limit]
     if kept.isascii() and kept.isprintable():
         return kept
@@ -54,9 +54,9 @@ def _cleaned(text: str, limit: int) -> str:
 def entry(
     state: CallState, kind: RowKind, body: Mapping[str, JsonValue], slot: Reservation | None = None
 ) -> AuditEntry:
-    """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list.
+    """A row of this call. It names the operation only if the tool has it; for a batch, all of them as a JSON list.
 
-    What was sent in the place of a tool's name may be anything, a secret too.
+    The caller may have sent anything in place of a tool's name, even a secret.
     """
     tool = state.tool_name if state.tool is not None else scrub_text(state.tool_name[:_REASON])[0]
     agent, session = log_text(state.agent_id), state.session.log_name
@@ -67,14 +67,14 @@ def _operation(state: CallState) -> str:
     return clean(state.operation.name, _REASON) if state.operation else ""
 
 
-def invoked(state: CallState, log: AuditLog) -> AuditEntry:
-    """ToolInvoked: the arguments as the log keeps them and the keyed digest of all of them.
+def invocation(state: CallState, log: AuditLog) -> AuditEntry:
+    """ToolInvoked: the arguments in the log's form and the keyed digest of all of them.
 
-    ``scrubbed``: how many secrets were taken out; ``cut``: what was left out for size; ``client``: the program that
-    sent the call, as it calls itself; ``within`` and ``step``: of a composition's step, the call that it belongs to and
-    its number. Each only where there is any.
+    ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
+    calling program gave itself; ``within`` and ``step``: for a step of a composition, the outer call and the step's
+    number. Each is optional.
     """
-    small, cut = bounded(state.arguments)
+    small, cut = cut_to_size(state.arguments)
     kept, secrets = scrub_value(small)
     body: dict[str, JsonValue] = {"arguments": kept, "digest": log.digest(state.arguments)}
     if secrets:
@@ -85,19 +85,19 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
         body |= {"within": state.within.call_id, "step": state.within.step}
     if state.client:
         body["client"] = clean(state.client)
-    return begun(state, RowKind.TOOL_INVOKED, body)
+    return opening(state, RowKind.TOOL_INVOKED, body)
 
 
-def begun(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
-    """A row of this call that also says, once it is about to begin, what it takes of its session."""
+def opening(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
+    """A row of this call; the row with which it begins also records the uses that it takes of its session."""
     slot = state.slot
     if slot is None:
         return entry(state, kind, body)
-    return entry(state, kind, {**body, **taken(state, slot)}, slot)
+    return entry(state, kind, {**body, **uses(state, slot)}, slot)
 
 
-def taken(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
-    """What a call takes of its session, beside its operation: a batch, and the sources that it goes to."""
+def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
+    """The uses that a call takes of its session, beside its operation: a batch, and the sources that it goes to."""
     said: dict[str, JsonValue] = {}
     if slot.operations != {_operation(state): 1}:
         said[COUNTS] = dict(slot.operations)
@@ -106,21 +106,21 @@ def taken(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
     return said
 
 
-def opened(state: CallState, decision: Decision, first: EntryMaker, log: AuditLog) -> tuple[AuditEntry, ...]:
+def opening_rows(state: CallState, decision: Decision, first: EntryMaker, log: AuditLog) -> tuple[AuditEntry, ...]:
     """The rows of a call that is about to begin: the first, and those of the decision that allows it."""
-    return (first(log), *judged(state, decision))
+    return (first(log), *judgement(state, decision))
 
 
-def judged(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
-    """CapabilityCheck, where the call came that far and needs any (one for each step), and PolicyDecision."""
-    return (*capability_checked(state, decision), decided(state, decision))
+def judgement(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
+    """CapabilityCheck, if the call came that far and needs any (one for each step), and PolicyDecision."""
+    return (*capability_checks(state, decision), decision_row(state, decision))
 
 
-def capability_checked(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
-    """CapabilityCheck: the kinds needed, and of each kind and each thing judged whether it is granted; empty: not
-    asked.
+def capability_checks(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
+    """CapabilityCheck: the needed kinds, and whether each kind and each judged thing is granted; empty if the stage did
+    not run.
 
-    A call that takes a file out of one root and writes it to another has two, one for each step, under one call id.
+    A call that copies a file from one root to another has two, one for each step, under one call id.
     """
     needed: frozenset[CapabilityKind] = frozenset()
     if state.operation is not None:
@@ -132,12 +132,12 @@ def capability_checked(state: CallState, decision: Decision) -> tuple[AuditEntry
         return ()
     steps = _steps(state)
     if not steps:
-        return (_checked(state, needed, state.checks, {"allowed": stage.verdict is not Verdict.DENY}),)
+        return (_check_row(state, needed, state.checks, {"allowed": stage.verdict is not Verdict.DENY}),)
     return tuple(_step(state, number, file, len(steps)) for number, file in enumerate(steps, 1))
 
 
 def _steps(state: CallState) -> tuple[FileTarget, ...]:
-    """The files of a call that goes from root to root, what is read first; empty for any other."""
+    """The files of a call from root to root, the source first; empty for any other call."""
     files = sorted((file for file in state.files if file.root is not None), key=lambda file: file.writes)
     return tuple(files) if {file.writes for file in files} == {True, False} else ()
 
@@ -147,16 +147,16 @@ def _step(state: CallState, number: int, file: FileTarget, count: int) -> AuditE
     checks = [check for check in state.checks if check.kind is kind and check.target in {"", file.absolute}]
     said: dict[str, JsonValue] = {"step": number, "steps": count, "does": "write" if file.writes else "read"}
     said |= {"path": _reason(file.relative), "allowed": bool(checks) and all(check.allowed for check in checks)}
-    return _checked(state, frozenset({kind}), checks, said)
+    return _check_row(state, frozenset({kind}), checks, said)
 
 
-def _checked(
+def _check_row(
     state: CallState,
     needed: Collection[CapabilityKind],
     found: Iterable[CapabilityCheck],
     said: Mapping[str, JsonValue],
 ) -> AuditEntry:
-    """One row. What is not granted comes first; of many only some are told, and how many more there were."""
+    """Make one row. Ungranted checks come first; of many it names some and the number of the rest."""
     found = sorted(found, key=lambda check: check.allowed)
     checks: list[JsonValue] = [
         {"kind": str(check.kind), "target": _reason(check.target), "allowed": check.allowed}
@@ -172,8 +172,8 @@ def _checked(
     return entry(state, RowKind.CAPABILITY_CHECK, body)
 
 
-def decided(state: CallState, decision: Decision) -> AuditEntry:
-    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the blocks that are named."""
+def decision_row(state: CallState, decision: Decision) -> AuditEntry:
+    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the named blocks."""
     prover = decision.prover
     body: dict[str, JsonValue] = {
         "verdict": decision.verdict.value,
@@ -195,15 +195,15 @@ def _block(block: BlockTarget) -> JsonValue:
     return {"label": _reason(block.label), "id": block.block_id or None, "permission": str(block.permission)}
 
 
-def requested(state: CallState, request: ApprovalRequest) -> AuditEntry:
-    """ApprovalRequested: why, for which scope, for which digest."""
+def approval_request(state: CallState, request: ApprovalRequest) -> AuditEntry:
+    """ApprovalRequested: the reasons, the scope and the digest."""
     reasons: list[JsonValue] = [clean(reason, _REASON) for reason in request.reasons]
     body: dict[str, JsonValue] = {"reasons": reasons, "scope": request.scope, "digest": request.digest}
     return entry(state, RowKind.APPROVAL_REQUESTED, body)
 
 
-def resolved(state: CallState, approval: Approval, request: ApprovalRequest) -> AuditEntry:
-    """ApprovalResolved: the answer, whose, for which scope, how long it is remembered, and as which grant."""
+def approval_answer(state: CallState, approval: Approval, request: ApprovalRequest) -> AuditEntry:
+    """ApprovalResolved: the answer, its author, scope and life, and its grant."""
     body: dict[str, JsonValue] = {
         "approved": approval.approved is True,
         "who": clean(approval.who),
@@ -212,28 +212,29 @@ def resolved(state: CallState, approval: Approval, request: ApprovalRequest) -> 
         "seconds": approval.seconds if approval.lasts else None,
         "grant": approval.grant_id or None,
     }
-    return begun(state, RowKind.APPROVAL_RESOLVED, body)
+    return opening(state, RowKind.APPROVAL_RESOLVED, body)
 
 
-def refused(state: CallState, code: str) -> AuditEntry:
+def denial(state: CallState, code: str) -> AuditEntry:
     """ToolDenied: the end of a call that was not made."""
     return entry(state, RowKind.TOOL_DENIED, {"code": clean(code)})
 
 
 def _reason(text: str) -> str:
-    """A text that may quote what was sent."""
+    """A text that may quote the caller's input."""
     return clean(scrub_text(text[: 4 * _REASON])[0], _REASON)
 
 
 _AT_ONCE, _KINDS = 64, 64
-"""So many connections of one pause get a row each; of those beyond, equal ones share a row, and so do all that are of
-more kinds than that."""
+"""The most connections of one pause with a row each; beyond that equal ones share a row, and so do all beyond as many
+kinds.
+"""
 _PAUSE_S = 5.0
 _HOST, _WHY = 256, 200
 
 
 class Way(Word):
-    """The way in which a process asks for a connection."""
+    """The way in which a process requests a connection."""
 
     HTTP = "http"
     CONNECT = "connect"
@@ -242,11 +243,11 @@ class Way(Word):
 
 @frozen
 class Connection:
-    """A connection that was asked for, when it is over.
+    """A requested connection, after its end.
 
-    ``allowed``: the policy lets it through, which is not that it came about; ``code`` and ``why``: what spoke against
-    it, or ended it before its time; ``address``: what the host stood for; ``sent`` and ``received``: bytes, seen from
-    the process; ``count``: how many such connections it stands for.
+    ``allowed``: the policy permits it, though it may still have failed; ``code`` and ``why``: the objection, or the
+    reason of an early end; ``address``: that of the host; ``sent`` and ``received``: bytes, seen from the process;
+    ``count``: the number of such connections that it represents.
     """
 
     host: str
@@ -263,10 +264,10 @@ class Connection:
 
 
 class ConnectionLog:
-    """Writes the connections of one agent's tool or catalog into the audit log, in a thread of its own.
+    """Writes the connections of one agent's tool or catalog into the audit log, in its own thread.
 
-    The last few seconds before the program is killed may be missing. ``clean``: takes out what the process was given
-    to keep secret.
+    If the program is killed, the last few seconds may be missing. ``clean``: removes the secrets that the process was
+    given.
     """
 
     def __init__(
@@ -281,7 +282,7 @@ class ConnectionLog:
         self._failure: AuditUnavailable | None = None
 
     def tell(self, connection: Connection) -> None:
-        """Have it written soon, which waits for nothing. Raises AuditUnavailable while nothing can be written."""
+        """Queue a connection for writing, without waiting. Raises AuditUnavailable while the log cannot be written."""
         with self._lock:
             failure = self._failure
             self._take(connection)
@@ -292,7 +293,7 @@ class ConnectionLog:
             raise failure
 
     def close(self) -> None:
-        """Write what is left; it waits for that."""
+        """Write the rest, and wait for it."""
         self._closing.set()
         writer = self._writer
         if writer is not None:
@@ -310,7 +311,7 @@ class ConnectionLog:
         self._shared[key] = one if other is None else _together(other, one)
 
     def _write(self) -> None:
-        """Write what waits, again after a pause, until nothing waits any more or nothing can be written."""
+        """Write the queue, with pauses, until it is empty or the log cannot be written."""
         while True:
             with self._lock:
                 taken = [*self._single, *self._shared.values()]

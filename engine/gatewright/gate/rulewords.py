@@ -1,6 +1,6 @@
-"""Broken rules and constraints in two sets of words: everything for the operator, for the model what it can do.
+"""Broken rules and constraints in two sets of words: the whole story for the operator, the next step for the model.
 
-Names that the model does not see are not told to it.
+The model never reads hidden names.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSn
     bound, tool = test.bound, violation.tool
     match test:
         case StartTest(_, start):
-            told = named([start], agent)
+            told = visible_words([start], agent)
             reason = f"{operator_words([start])} must have succeeded before any other tool"
             return denial("start-required", reason, bound, f"call {told[0]} first" if told else _NOT_YET, violation)
         case PrecedingTest(_, required):
             left = [ref for ref in required if str(ref) not in getattr(violation, "executed", ())]
-            told = named(left, agent)
+            told = visible_words(left, agent)
             reason = f"{operator_words(left)} must have succeeded before `{tool}`"
-            model = f"call {joined(told, 'and')} first" if told else _NOT_YET
+            model = f"call {join_words(told, 'and')} first" if told else _NOT_YET
             return denial("preceding-required", reason, bound, model, violation)
         case FollowingTest(_, later):
             begun = [ref for ref in later if str(ref) in getattr(violation, "already_executed", ())]
-            told = named(begun, agent)
-            reason = f"`{tool}` must come before {operator_words(begun, 'and')}, and that was called already"
-            model = f"this tool has to come before {joined(told, 'and')}, which came first; go on without it"
+            told = visible_words(begun, agent)
+            reason = f"`{tool}` must come before {operator_words(begun, 'and')}, which has run already"
+            model = f"this tool has to come before {join_words(told, 'and')}, which came first; go on without it"
             return denial("too-late", reason, bound, model if told else _NO_MORE, violation)
         case GroupTest(_, _, others):
             called = [ref for ref in others if str(ref) in getattr(violation, "already_called", ())]
-            told = named(called, agent)
-            reason = f"`{tool}` excludes {operator_words(called, 'and')} within a session, and that was called already"
-            model = f"this tool excludes {joined(told, 'and')}, which was called in this session; go on without it"
+            told = visible_words(called, agent)
+            reason = f"`{tool}` excludes {operator_words(called, 'and')} within a session, which was called already"
+            model = f"this tool excludes {join_words(told, 'and')}, which was called in this session; go on without it"
             return denial("exclusive-group", reason, bound, model if told else _NO_MORE, violation)
         case CallsTest(_, counted, calls):
             return _max_calls(bound, counted, calls, violation)
@@ -80,9 +80,9 @@ def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSn
             return denial("cooldown", reason, bound, model, violation, {"wait_s": round(left_s, 3)})
         case Pending(_, tests):
             required = list(dict.fromkeys(one.required for one in tests))
-            told = named(required, agent)
+            told = visible_words(required, agent)
             reason = f"{operator_words(required)} must have succeeded before `{tool}` may end the loop"
-            model = f"call {joined(told, 'and')} before you finish" if told else _NOT_THE_END
+            model = f"call {join_words(told, 'and')} before you finish" if told else _NOT_THE_END
             return denial("exit-requirements-pending", reason, bound, model, violation)
         case _:
             assert_never(test)
@@ -95,13 +95,13 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: Violat
     here = f", and this call counts as {asked}" if asked > 1 else ""
     reason = f"`{counted.tool}` may be called {_times(calls)} per session, and {done}{here}"
     model = "this tool may not be called again in this session; go on without it"
-    if left:  # so it was asked for more than one
-        model = f"this call does more at once than is left in this session: {left} at most"
+    if left:  # so the call counts for more than one
+        model = f"this call does more at once than this session has left: {left} at most"
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 
 
 def _wait_words(wait_s: float) -> str:
-    """The time that a call that comes too soon has to wait, in tenths of a second; never none."""
+    """The time to wait in tenths of a second; at least one."""
     return f"{max(1, math.ceil(round(wait_s, 3) * 10)) / 10:.1f} s"
 
 
@@ -110,7 +110,7 @@ def _times(count: int) -> str:
 
 
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
-    """The denial of a call that comes too soon for its rate, or that is more than its rate ever allows at once."""
+    """The denial of a call that comes too soon for its rate, or that exceeds the rate by itself."""
     rule = test.rate.rule
     reason = (
         f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_wait_words(wait_s)} are left"
@@ -118,7 +118,7 @@ def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
     shown_s = max(1, math.ceil(round(wait_s, 3)))
     model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
     if test.rate.calls > rule.calls > 0:
-        model = f"this call does more at once than is allowed: {rule.calls} at most"
+        model = f"this call does more at once than permitted: {rule.calls} at most"
     rounded = round(wait_s, 3)
     return denial("rate-limit", reason, test.bound, model, RateLimited(tool, rounded), {"wait_s": rounded})
 
@@ -131,13 +131,13 @@ def denial(
     violation: Violation,
     facts: Mapping[str, JsonValue] | None = None,
 ) -> Finding:
-    """A refusal by a rule, with its values."""
+    """A denial by a rule, with its values."""
     told = {**(facts or {}), KEY: to_json(violation)}
     return Finding(Verdict.DENY, code, reason, bound.address, bound.rule.rule_id, model, told)
 
 
-def named(refs: Iterable[ToolRef], agent: AgentSnapshot) -> list[str]:
-    """What the model sees of ``refs``, in words; hidden tools and operations are left out."""
+def visible_words(refs: Iterable[ToolRef], agent: AgentSnapshot) -> list[str]:
+    """Those of ``refs`` that the model sees, in words; hidden tools and operations are left out."""
     found: list[str] = []
     for ref in refs:
         plan = agent.plan(ref.tool)
@@ -146,17 +146,17 @@ def named(refs: Iterable[ToolRef], agent: AgentSnapshot) -> list[str]:
         if ref.operations is None:
             found.append(f"`{ref.tool}`")
         elif seen := sorted(ref.operations & plan.operations.keys()):
-            found.append(f"`{ref.tool}` with {joined([f'`{name}`' for name in seen], 'or')}")
+            found.append(f"`{ref.tool}` with {join_words([f'`{name}`' for name in seen], 'or')}")
     return found
 
 
 def operator_words(refs: Sequence[ToolRef], word: str = "and") -> str:
-    """``refs`` as they are."""
-    return joined([_whole(ref) for ref in refs], word)
+    """All ``refs`` in words."""
+    return join_words([_whole(ref) for ref in refs], word)
 
 
-def joined(names: Sequence[str], word: str) -> str:
-    """Names as people list them."""
+def join_words(names: Sequence[str], word: str) -> str:
+    """Names as a list in prose."""
     if len(names) <= 1:
         return "".join(names)
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
@@ -165,25 +165,25 @@ def joined(names: Sequence[str], word: str) -> str:
 def _whole(ref: ToolRef) -> str:
     if not ref.operations:
         return f"`{ref.tool}`"
-    return f"`{ref.tool}` with {joined([f'`{name}`' for name in sorted(ref.operations)], 'or')}"
+    return f"`{ref.tool}` with {join_words([f'`{name}`' for name in sorted(ref.operations)], 'or')}"
 
 
 def reminders(agent: AgentSnapshot, facts: SessionFacts, now_s: float) -> tuple[str, ...]:
-    """One sentence for each tool that is due, most important first; a session that never began is owed nothing."""
+    """One sentence for each due tool, the most important first; none for a session that never began."""
     told = (_sentence(agent, one) for one in agent.rules.due if is_due(one, facts, now_s))
     return tuple(dict.fromkeys(text for text in told if text is not None))
 
 
 def is_due(one: Due, facts: SessionFacts, now_s: float) -> bool:
-    """Whether nothing of it succeeded for long enough, counted from the beginning of the session at the earliest."""
+    """Tell whether nothing of it succeeded for long enough, counted from the start of the session at the earliest."""
     last_s = facts.last_success_s(one.counted.tool, one.counted.operations)
     since_s = last_s if last_s is not None else facts.began_s
     return since_s is not None and now_s - since_s >= one.every_s
 
 
 def _sentence(agent: AgentSnapshot, one: Due) -> str | None:
-    names = named([one.counted], agent)
-    return f"{names[0]} is due: it is to be called every {duration_words(one.every_s)}." if names else None
+    names = visible_words([one.counted], agent)
+    return f"{names[0]} is due: call it every {duration_words(one.every_s)}." if names else None
 
 
 Found = tuple["BoundRule", Finding]
@@ -195,9 +195,9 @@ _CANONICAL = frozenset({Role.PATH, Role.FILE})
 def broken_fields(
     state: CallState, one: Constraint, arguments: Mapping[str, JsonValue], names: frozenset[str] | None = None
 ) -> list[Found]:
-    """The fields left out that must be given, and those whose value, or whose default, is not among those allowed.
+    """The missing fields that a call must give, and the fields whose value, or default, is not permitted.
 
-    ``names``: the fields to look at; None: all that the constraint names.
+    ``names``: the fields to examine; None: all that the constraint names.
     """
     found = [
         (one.bound, _finding(state, one, name, (f"{pointer_text((name,))}: {MUST_BE_GIVEN}",)))
@@ -220,9 +220,9 @@ def broken_fields(
 
 
 def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonValue) -> Iterator[str]:
-    """The folders that paths of a stranger's tool are asked to be in and lead out of by a link.
+    """The required folders that paths of a stranger's tool leave through a link.
 
-    What its author marked as a path is canonical by now.
+    Paths that the author marked are canonical by now.
     """
     kind = one.bound.rule.rule_type
     if isinstance(kind, ArgumentConstraints) and all(
@@ -234,7 +234,7 @@ def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonVa
 
 
 def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:
-    """What an operation of the call takes, the rule asks for, and the call leaves out."""
+    """The fields that the rule requires of an operation of the call and that the call omits."""
     kind, facts = one.bound.rule.rule_type, state.plan.right.facts
     if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
         return []
@@ -244,7 +244,7 @@ def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValu
 
 
 def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
-    """What stands for the field left out, by each operation of the call that the constraint binds."""
+    """The defaults of an omitted field, by each operation of the call that the constraint binds."""
     kind = one.bound.rule.rule_type
     if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
         return
@@ -256,16 +256,16 @@ def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValu
 def _finding(state: CallState, one: Constraint, name: str, where: tuple[str, ...]) -> Finding:
     lines = "\n".join(where)
     violation = ConstraintViolation(state.tool_name, name, where)
-    return denial("argument-constraint", lines, one.bound, said(_for_model(state, name, where)), violation)
+    return denial("argument-constraint", lines, one.bound, message(_for_model(state, name, where)), violation)
 
 
-def said(lines: Iterable[str]) -> str:
-    """The words for the model around what is wrong, line by line."""
+def message(lines: Iterable[str]) -> str:
+    """Join the faults into one message for the model."""
     return SAID + "\n".join(dict.fromkeys(lines))
 
 
 def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[str]:
-    """The same; what carries the operation may be limited in words that name a hidden one."""
+    """The faults for the model; those of the field that selects operations may name a hidden one and are replaced."""
     selector, redactor = state.plan.tool.selector, state.plan.redactor
     carries = selector is not None and name in selector.fields
     for line in where:

@@ -2,8 +2,8 @@
 
 A relative prefix of a grant starts from the folder of the policy; without one it grants nothing. Shell commands and the
 servers of catalogs run confined: the places of a server come from its catalog, those of a shell from the grants of the
-agent. Levels come from all sources of the policy, whosever they are, and hosts from the agent's grants, also for a
-server: its calls are served by a process of its own where its confinement is.
+agent. Levels come from all sources of the policy, of any owner, and hosts from the agent's grants, also for a server:
+each confinement has its own server process.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from gatewright.policy.verdict import Permission
 from gatewright.tools.declaration import ResourceBounds
 
 
-class _Shared(TypedDict):
-    """The parts that the confinements of one agent have in common."""
+class _Common(TypedDict):
+    """The common parts of all confinements of one agent."""
 
     trees: tuple[Tree, ...]
     closed: tuple[str, ...]
@@ -48,15 +48,15 @@ class _Shared(TypedDict):
 
 
 SHELL_SUBJECT = "shell_exec"
-"""Whose confinement that of shell commands is."""
+"""The subject of the confinement of shell commands."""
 SHARED, _, VAULT = ROOT_NAMES
 
 
 @frozen
 class Whereabouts:
-    """The paths on disk of what a policy names: absolute, without links and ``..``.
+    """The paths on disk behind a policy's names: absolute, without links and ``..``.
 
-    ``sources`` by id; nothing of those in ``refused`` may be used. ``closed``: what no process sees, ``fixed``: what
+    ``sources`` by id; those in ``refused`` are unusable. ``closed``: paths that no process sees, ``fixed``: paths that
     none changes.
     """
 
@@ -69,9 +69,9 @@ class Whereabouts:
 
 @frozen
 class ServerFiles:
-    """The needs of a server's process on this system: the folder where it begins, its ``programs``, its variables.
+    """The needs of a server's process on this system: its working folder, its ``programs``, its variables.
 
-    ``folders``: the places that are no sources, as written, and where they stand; one that may not be used is missing.
+    ``folders``: the places that are folders, as written, with their paths; an unusable one is missing.
     """
 
     folder: str = "/"
@@ -83,10 +83,10 @@ class ServerFiles:
 def confinement_of(
     policy: Policy, agent: Agent, catalog: Catalog, where: Whereabouts, files: ServerFiles
 ) -> Confinement:
-    """Tell what exists for the process that serves the calls of an agent to a catalog.
+    """The confinement of the process that serves an agent's calls to a catalog.
 
-    A source that the agent may not use is no place for its calls. It begins in the folder of its catalog where that is
-    there for it: in a place, or around one.
+    Sources that the agent may not use are left out. The process starts in its catalog's folder if that exists for it:
+    in a place, or around one.
     """
     own = {source.source_id for source in policy.sources_of(agent)} - where.refused
     paths = {**{name: path for name, path in where.sources.items() if name in own}, **files.folders}
@@ -99,17 +99,17 @@ def confinement_of(
         environment=files.environment,
         folder=files.folder if stands else "/",
         subject=catalog.catalog_id,
-        **_shared(policy, agent, where),
+        **_common(policy, agent, where),
     )
 
 
 def shell_confinement(
     policy: Policy, agent: Agent, where: Whereabouts, *, reads: Sequence[str], writes: Sequence[str]
 ) -> Confinement:
-    """Tell what exists for the shell commands of an agent. ``reads``, ``writes``: the prefixes of its grants on disk.
+    """The confinement of an agent's shell commands. ``reads``, ``writes``: the prefixes of its grants on disk.
 
-    The root ``shared``, in which commands begin, is read; all else is granted. Where a grant to write covers one to
-    read, it holds.
+    Commands start in the root ``shared``, which is readable; all else comes from grants. A write grant that covers a
+    read grant wins.
     """
     start = where.roots.get(SHARED)
     read = [path for path in (*([start] if start else []), *reads) if not any(covers(one, path) for one in writes)]
@@ -119,7 +119,7 @@ def shell_confinement(
         bounds=ProcessBounds(cpu_s=cpu_s, memory_bytes=memory),
         folder=start or "/",
         subject=SHELL_SUBJECT,
-        **_shared(policy, agent, where),
+        **_common(policy, agent, where),
     )
 
 
@@ -127,17 +127,17 @@ _ORDER = (PlaceUse.READ, PlaceUse.SNAPSHOT, PlaceUse.WRITE)
 
 
 def _places(given: Iterable[tuple[str, PlaceUse]]) -> tuple[Place, ...]:
-    """Each path once, in order: what lies in another place comes after it. Of two uses of one path the wider counts."""
+    """Each path once, outer places before inner ones. Of two uses of one path the wider counts."""
     found: dict[str, PlaceUse] = {}
     for path, use in given:
         found[path] = max(found.get(path, use), use, key=_ORDER.index)
     return tuple(Place(path, use) for path, use in sorted(found.items(), key=lambda one: one[0].split("/")))
 
 
-def _shared(policy: Policy, agent: Agent, where: Whereabouts) -> _Shared:
+def _common(policy: Policy, agent: Agent, where: Whereabouts) -> _Common:
     trees = [_tree(policy, name, path, is_refused=name in where.refused) for name, path in where.sources.items()]
     vault = where.roots.get(VAULT)
-    return _Shared(
+    return _Common(
         trees=tuple(trees),
         closed=tuple(dict.fromkeys((*where.closed, *([vault] if vault else [])))),
         fixed=where.fixed,
@@ -155,14 +155,14 @@ def _tree(policy: Policy, source_id: str, base: str, *, is_refused: bool) -> Tre
 
 
 def confinement_hosts(agent: Agent) -> tuple[str, ...]:
-    """The patterns of the hosts that the agent may fetch from or send to."""
+    """The patterns of hosts that the agent may fetch from or send to."""
     grants = [one for one in agent.capabilities if isinstance(one, NetRead | NetWrite)]
     hosts = dict.fromkeys(host for one in grants for host in one.allowlist)
     return (EVERY_HOST,) if any(map(is_every_host, hosts)) else tuple(hosts)
 
 
 def confinement_words(policy: Policy, agent: Agent, tool: str, origin: str) -> str:
-    """The confinement under which a tool runs when the agent calls it, in short; empty for one without a process."""
+    """A short description of the confinement of a tool for the agent; empty for a tool without a process."""
     if (catalog := policy.catalog(origin)) is not None and (catalog.command is not None or catalog.module):
         uses = (f"{place} ({use})" for place, use in (catalog.places or {}).items())
         confine, given = catalog.confine, ", ".join(uses) or "no place"
@@ -181,7 +181,7 @@ _EVERY = "*"
 _TOP = "/"
 
 
-def granted(agent: Agent, kind: CapabilityKind) -> list[tuple[int, Capability]]:
+def grants_of(agent: Agent, kind: CapabilityKind) -> list[tuple[int, Capability]]:
     """The agent's capabilities of that kind, with their place in the list."""
     return [(index, held) for index, held in enumerate(agent.capabilities) if kind_of(held) is kind]
 
@@ -199,14 +199,14 @@ def names_of(capability: Capability) -> tuple[str, ...]:
 
 
 def prefixes_of(capability: Capability, folder: str | None, real: Callable[[str], str] = os.path.realpath) -> list[str]:
-    """The prefixes of a capability, absolute and with links resolved by ``real`` as they are now."""
+    """The absolute prefixes of a capability, with present links resolved by ``real``."""
     written = capability.prefixes if isinstance(capability, FsRead | FsWrite) else ()
-    found = (_resolved(prefix, folder, real) for prefix in written)
+    found = (_resolve(prefix, folder, real) for prefix in written)
     return [prefix for prefix in found if prefix is not None]
 
 
 def covers_name(names: Sequence[str], name: str) -> bool:
-    """Whether a list of exact names holds ``name``; ``*`` holds every one."""
+    """Tell whether a list of exact names contains ``name``; ``*`` contains all."""
     return _EVERY in names or name in names
 
 
@@ -218,7 +218,7 @@ def file_prefixes(state: CallState) -> tuple[str, ...]:
 
 
 def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Agent) -> ResourceBounds:
-    """The tool's own ``bounds``, narrowed to what the agent is granted for the ``kinds`` that an operation needs.
+    """The tool's own ``bounds``, narrowed to the agent's grants of the ``kinds`` that an operation needs.
 
     Of several grants of one kind the widest counts; a grant without a limit leaves the tool's own.
     """
@@ -228,12 +228,12 @@ def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Ag
         granted_cpu_s, granted_memory = exec_limits(agent.capabilities)
         cpu_s, memory = _narrower(cpu_s, granted_cpu_s), _narrower(memory, granted_memory)
     if CapabilityKind.WASM_EXEC in needed:
-        modules = [one for _, one in granted(agent, CapabilityKind.WASM_EXEC) if isinstance(one, WasmExec)]
+        modules = [one for _, one in grants_of(agent, CapabilityKind.WASM_EXEC) if isinstance(one, WasmExec)]
         memory = _narrower(memory, widest([one.memory for one in modules]))
     return replace(bounds, cpu_s=cpu_s, memory_bytes=None if memory is None else int(memory))
 
 
-def _resolved(prefix: str, folder: str | None, real: Callable[[str], str]) -> str | None:
+def _resolve(prefix: str, folder: str | None, real: Callable[[str], str]) -> str | None:
     if check_prefix(prefix) is not None or (folder is None and not prefix.startswith(_TOP)):
         return None
     try:

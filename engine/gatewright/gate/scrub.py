@@ -1,8 +1,8 @@
-"""Values made fit to be shown or kept: secrets taken out, arguments cut to the size of a log row, results made text.
+"""Values made fit to show or store: secrets removed, arguments cut to the size of a log row, results turned into text.
 
-Values are scrubbed inside structures, never in serialised text, so that what was JSON stays JSON; a string that holds
-JSON is read, scrubbed and written again. Where a key says what its value is, the key decides. Work on large values is
-done beside the event loop; some tens of kilobytes are dealt with faster than a thread can be started.
+Values are scrubbed inside structures, never in serialised text, so that JSON stays JSON; a string that contains JSON is
+read, scrubbed and written again. Where a key tells the meaning of its value, the key decides. Large values are handled
+beside the event loop; some tens of kilobytes take less time than a thread's start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar, cast
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import late_regex
 from gatewright.base.thread import in_own_thread, unbroken
-from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
+from gatewright.gate.secret import is_quoted_secret, names_open_key, secret_spans
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _VALUE = 32
 
 
 def is_large(value: object) -> bool:
-    """Whether working through ``value`` would hold up the event loop noticeably; it stops looking when it knows."""
+    """Tell whether processing ``value`` would block the event loop noticeably; it stops looking when it knows."""
     if isinstance(value, str | bytes):
         return len(value) >= LARGE
     left, stack = LARGE, [value]
@@ -46,26 +46,26 @@ def is_large(value: object) -> bool:
 
 
 async def apart(is_heavy: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """``function(*args)``: here, or, if that ``is_heavy`` work, in a thread of its own."""
+    """``function(*args)``: here, or in its own thread if it ``is_heavy``."""
     if not is_heavy:
         return function(*args, **kwargs)
     return await unbroken(in_own_thread(function, *args, **kwargs))
 
 
 def binary_text(data: bytes, digest: str) -> str:
-    """What a model is told of a result that it cannot read."""
+    """The text for the model in place of an unreadable result."""
     return f"[binary result of {len(data):,} bytes, SHA-256 {digest}; its content is not shown]"
 
 
 def valid(text: str) -> str:
-    """``text`` as valid UTF-8 can hold it: halves of surrogate pairs become question marks."""
+    """``text`` in valid UTF-8: halves of surrogate pairs become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 _TEXT, _KEY, _ITEMS, _DEPTH, _TOTAL, _NOTE = 2000, 100, 64, 8, 16_000, 400
 
 
-def bounded(arguments: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
+def cut_to_size(arguments: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
     """The arguments with long texts, long lists and deep values cut, and a note of each cut; at most about 16 kB."""
     budget = _Budget()
     kept = budget.fields(arguments, "", 1)
@@ -147,12 +147,12 @@ _NAMED = late_regex(
 
 
 def scrub_text(text: str) -> tuple[str, int]:
-    """``text`` without its secrets, and how many were taken out; halves of surrogate pairs become question marks."""
+    """``text`` without its secrets, and their number; halves of surrogate pairs become question marks."""
     return _text(valid(text), _Key.PLAIN, 0)
 
 
 def holds_marker(value: JsonValue) -> bool:
-    """Whether any text of ``value``, keys included, holds the mark of something that was taken out."""
+    """Tell whether any text of ``value``, keys included, contains the mark of a removed secret."""
     if isinstance(value, str):
         return MARKER in value
     if isinstance(value, dict):
@@ -161,14 +161,14 @@ def holds_marker(value: JsonValue) -> bool:
 
 
 class _Key:
-    """What the key of a value says of it."""
+    """The meaning of a key for its value."""
 
     PLAIN, STRONG, WEAK, NAMED, BARE = range(5)
 
 
 @lru_cache(maxsize=1024)
 def _is_plain(name: str) -> bool:
-    """Whether a short key holds no secret itself."""
+    """Tell whether a short key contains no secret itself."""
     return not _text(name, _Key.PLAIN, _NESTED_TEXTS)[1]
 
 
@@ -186,9 +186,9 @@ def _kind(key: str) -> int:
 
 
 def scrub_value(value: JsonValue, kind: int = _Key.PLAIN, texts: int = 0) -> tuple[JsonValue, int]:
-    """``value`` without its secrets, and how many were taken out; ``value`` itself when there were none.
+    """``value`` without its secrets, and their number; ``value`` itself if there are none.
 
-    ``kind``: what its key says of it; ``texts``: in how many texts of JSON it stands.
+    ``kind`` comes from its key; ``texts``: the number of texts of JSON around it.
     """
     if isinstance(value, str):
         return _text(value, kind, texts)
@@ -222,7 +222,7 @@ def _array(value: list[JsonValue], kind: int, texts: int) -> tuple[JsonValue, in
 
 
 def _text(text: str, kind: int, texts: int) -> tuple[str, int]:
-    if kind in (_Key.STRONG, _Key.WEAK) and quoted_secret(text, weak=kind == _Key.WEAK):
+    if kind in (_Key.STRONG, _Key.WEAK) and is_quoted_secret(text, weak=kind == _Key.WEAK):
         return MARKER, 1
     if kind == _Key.BARE and _HEX.fullmatch(text):
         return MARKER, 1
@@ -231,11 +231,11 @@ def _text(text: str, kind: int, texts: int) -> tuple[str, int]:
         if inner is not None:
             return inner
     spans = secret_spans(text, unlabelled=kind != _Key.NAMED)
-    return (_replaced(text, spans), len(spans)) if spans else (text, 0)
+    return (_replace(text, spans), len(spans)) if spans else (text, 0)
 
 
 def _inner(text: str, texts: int) -> tuple[str, int] | None:
-    """A text that is JSON, scrubbed as JSON; None when it is none, or would not come back as it was."""
+    """Scrub a text that is JSON as JSON; None if it is not, or would not come back unchanged."""
     try:
         value = cast("JsonValue", json.loads(text, object_pairs_hook=_unique))
         scrubbed, count = scrub_value(value, _Key.PLAIN, texts + 1)
@@ -251,11 +251,11 @@ def _inner(text: str, texts: int) -> tuple[str, int] | None:
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return found
 
 
-def _replaced(text: str, spans: list[tuple[int, int]]) -> str:
+def _replace(text: str, spans: list[tuple[int, int]]) -> str:
     parts: list[str] = []
     at = 0
     for start, end in spans:

@@ -1,9 +1,9 @@
-"""What in a text is a secret: keyed values, known token shapes, unlabelled random strings. It replaces nothing.
+"""The secrets in a text: keyed values, known token shapes, unlabelled random strings.
 
-Everything runs in time linear in the text: RE2 finds the places, and each place is judged by a bounded look around it.
-A text with more than `MAX_PLACES` of one kind is withheld from there on, which bounds the time of a hostile one.
-Judged too little: a password that is one plain word in the middle of a sentence. Judged too much: an identifier of a
-service that is as random as a token (a JSON key that ends in ``id`` keeps its value, see ``scrub``).
+Everything runs in time linear in the text: RE2 finds the places, and a bounded look around each judges it. After
+`MAX_PLACES` places of one kind the rest of a text is withheld, which bounds the time of a hostile one. Too mild: a
+password that is a plain word in the middle of a sentence. Too strict: a service's identifier as random as a token (a
+JSON key that ends in ``id`` keeps its value, see ``scrub``).
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ _PLACEHOLDERS = frozenset(
     list required optional missing invalid incorrect empty wrong correct expired unknown default valid set unset hidden
     redacted password passwd pwd passphrase secret token key apikey value example placeholder needed enabled disabled
     yes no on off basic bearer oauth oauth2 cookie header file env stdin prompt ask input varchar char weak strong
-    pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are read more easily as words
+    pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are easier to read as words
 )
 _MIN_RUN, _MAX_RUN = 24, 512
 _MIN_BITS = 3.8
-"""Of entropy per character, as of a random string."""
+"""The bits of entropy per character, as in a random string."""
 _ARMOUR_WIDTHS = (60, 64, 72, 76)
 MAX_PLACES = 20_000
 _NAME = string.ascii_letters + string.digits + "_.-"
@@ -117,18 +117,20 @@ def _pattern(text: str) -> LinearPattern:
 
 
 def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
-    """Where the secrets of ``text`` stand, in order and apart. ``unlabelled`` False: random strings alone are none."""
+    """The places of the secrets in ``text``, in order and apart. ``unlabelled`` False: random strings alone do not
+    count.
+    """
     if _SHORT_WORD.fullmatch(text):
         return []
     hints = _hints()(text.encode())
     if hints and 0 not in hints:
         return []
     kinds = (*_KINDS, (_RUN, _random)) if unlabelled else _KINDS
-    return _merged([span for pattern, judge in kinds for span in _judged(pattern, text, judge)])
+    return _merge([span for pattern, judge in kinds for span in _judge(pattern, text, judge)])
 
 
-def _judged(pattern: str, text: str, judge: Callable[[str, LinearMatch], Span | None]) -> Iterator[Span]:
-    """The spans of the matches that are secrets; of too many, all the rest."""
+def _judge(pattern: str, text: str, judge: Callable[[str, LinearMatch], Span | None]) -> Iterator[Span]:
+    """The spans of the matches that are secrets; after too many, all the rest."""
     for count, match in enumerate(_pattern(pattern).finditer(text)):
         if count == MAX_PLACES:
             yield match.span()[0], len(text)
@@ -138,7 +140,7 @@ def _judged(pattern: str, text: str, judge: Callable[[str, LinearMatch], Span | 
             yield span
 
 
-def _merged(found: list[Span]) -> list[Span]:
+def _merge(found: list[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start <= merged[-1][1]:
@@ -154,7 +156,7 @@ def _before(text: str, at: int) -> str:
 
 
 def _block(_text: str, match: LinearMatch) -> Span | None:
-    """A private key in PEM armour, cut off or whole; a bare mention of the first line is none."""
+    """A private key in PEM armour, cut off or whole; a bare mention of the first line does not count."""
     return match.span() if len(match.group(1)) >= _MIN_RUN else None
 
 
@@ -171,8 +173,8 @@ def _login(_text: str, match: LinearMatch) -> Span | None:
     return match.span(1) if is_dense(match.group(1)) and not match.group(1).isdigit() else None
 
 
-def _glued(text: str, match: LinearMatch) -> Span | None:
-    """``mysql -pSECRET``, of the programs known for it; numbers with a colon are ports."""
+def _glue(text: str, match: LinearMatch) -> Span | None:
+    """``mysql -pSECRET`` and its like; numbers with a colon are ports."""
     start, end = match.span(1)
     if text[start] in "\"'":
         start, end = start + 1, end - 1
@@ -186,18 +188,18 @@ def _bearer(_text: str, match: LinearMatch) -> Span | None:
     return match.span(1) if is_dense(value) or (len(value) >= _MIN_RUN and not wordy(value)) else None
 
 
-def _hexed(text: str, match: LinearMatch) -> Span | None:
-    """Hexadecimal digits after a word for a secret; alone, or after a key that is none, they are a hash or an id."""
+def _hex_digits(text: str, match: LinearMatch) -> Span | None:
+    """Hexadecimal digits after a word for a secret; elsewhere they are a hash or an id."""
     return None if names_open_key(_before(text, match.span()[0])) else match.span(1)
 
 
 def names_open_key(before: str) -> bool:
-    """Whether the words ``before`` the word key say that it is no secret: a public key, the key of a cache."""
+    """Tell whether the words ``before`` the word key make it public: a public key, the key of a cache."""
     return _OPEN_KEY.search(before) is not None
 
 
-def _said(text: str, match: LinearMatch) -> Span | None:
-    """``the password is x``: what is quoted, or looks like no word."""
+def _prose(text: str, match: LinearMatch) -> Span | None:
+    """``the password is x``: a quoted value, or one unlike any word."""
     start, end, quoted = _value_at(text, match.span()[1])
     value = text[start:end].rstrip(".!?:")
     if quoted:
@@ -206,9 +208,9 @@ def _said(text: str, match: LinearMatch) -> Span | None:
     return (start, start + len(value)) if is_secret else None
 
 
-def _keyed(text: str, match: LinearMatch) -> Span | None:
+def _key_value(text: str, match: LinearMatch) -> Span | None:
     (start, at), key, separator = match.span(), match.group(1).casefold(), match.group(2)
-    if key == "cookie":  # the rest of a header's line, which has to hold `name=value`
+    if key == "cookie":  # the rest of a header's line, which must contain `name=value`
         line = _COOKIE_LINE.match(text, at) if separator == ":" else None
         return line.span(1) if line else None
     if key == "authorization":
@@ -221,7 +223,7 @@ def _keyed(text: str, match: LinearMatch) -> Span | None:
     if key.endswith("key") and len(value) < 6:
         return None
     if quoted:
-        return (first, last) if quoted_secret(value, weak=weak, phrase="phrase" in key) else None
+        return (first, last) if is_quoted_secret(value, weak=weak, phrase="phrase" in key) else None
     if text[last : last + 1] in ("(", "[", "{") or _DOTTED.fullmatch(value):
         return None
     value = value.rstrip(".!?") if separator == ":" else value
@@ -233,7 +235,7 @@ def _keyed(text: str, match: LinearMatch) -> Span | None:
 
 
 def _stands_alone(text: str, start: int, first: int, last: int, separator: str) -> bool:
-    """Whether a plain word after a key is a setting (a line of its own, a part of a query), not code or prose."""
+    """Tell whether a plain word after a key is a setting (its own line, a part of a query), not code or prose."""
     before = _before(text, start).rpartition("\n")[2].rstrip(_NAME)
     after = text[last : last + 1]
     value = text[first:last]
@@ -248,7 +250,7 @@ def _stands_alone(text: str, start: int, first: int, last: int, separator: str) 
 
 
 def _value_at(text: str, at: int) -> tuple[int, int, bool]:
-    """Start and end of the value that begins at ``at``, and whether it stands in quotes (perhaps escaped ones)."""
+    """Start and end of the value that begins at ``at``, and whether it is quoted (perhaps with escapes)."""
     opening = _QUOTE.match(text, at)
     if opening is not None:
         first = opening.end()
@@ -270,8 +272,8 @@ def _authorization(text: str, at: int) -> Span | None:
     return match.span(2) if is_dense(value) or (len(value) >= long and not wordy(value)) else None
 
 
-def quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
-    """Whether the text in quotes after a key is a secret; a sentence (a description, an error) is none."""
+def is_quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
+    """Tell whether the quoted text after a key is a secret; a sentence (a description, an error) is not."""
     if _is_placeholder(value):
         return False
     words = value.split()
@@ -281,7 +283,7 @@ def quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
 
 
 def is_dense(value: str) -> bool:
-    """Whether ``value`` mixes letters with digits or with marks as no word does; digits alone count too."""
+    """Tell whether ``value`` mixes letters with digits or marks as no word does; digits alone count too."""
     letters = sum(c.isalpha() for c in value)
     digits = sum(c.isdigit() for c in value)
     marks = sum(c in "!@#$%^*+=~?/" for c in value)
@@ -293,7 +295,7 @@ def is_dense(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """A word that stands for a secret and is none: a type, a template, stars, our own marker."""
+    """Tell whether a word only stands for a secret: a type, a template, stars, our own marker."""
     plain = value.strip().casefold()
     return (
         plain.strip(".,;:!?*") in _PLACEHOLDERS
@@ -304,7 +306,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _random(text: str, match: LinearMatch) -> Span | None:
-    """A random string of a base64-like alphabet."""
+    """A random string in a base64-like alphabet."""
     start, end = match.span()
     is_secret = (
         end - start <= _MAX_RUN
@@ -316,7 +318,7 @@ def _random(text: str, match: LinearMatch) -> Span | None:
 
 
 def _is_armoured(text: str, start: int, end: int) -> bool:
-    """Whether the run is a line of a block of encoded data (a certificate, a mail attachment), whose lines are full."""
+    """Tell whether the run is a full line in a block of encoded data (a certificate, a mail attachment)."""
     if text[start - 1 : start] not in ("", "\n"):
         return False
     if end - start in _ARMOUR_WIDTHS and _AFTER_LINE.match(text, end):
@@ -325,7 +327,7 @@ def _is_armoured(text: str, start: int, end: int) -> bool:
 
 
 def looks_random(run: str) -> bool:
-    """Whether a run of the alphabet is a secret rather than a path, an identifier, an id, a hash or an alphabet."""
+    """Tell whether a run of the alphabet is a secret, not a path, an identifier, an id, a hash or an alphabet."""
     if run.startswith(("sha256-", "sha384-", "sha512-")) or "abcdefgh" in run.casefold() or _ULID.fullmatch(run):
         return False
     if wordy(run):
@@ -339,7 +341,7 @@ def looks_random(run: str) -> bool:
 
 
 def wordy(text: str) -> bool:
-    """Whether most of ``text`` is words, as in identifiers, paths and slugs."""
+    """Tell whether most of ``text`` is words, as in identifiers, paths and slugs."""
     marks = sum(c in "/_-=+." for c in text)
     words = sum(len(word) for word in _WORD.findall(text))
     letters = len(text) - marks
@@ -348,12 +350,12 @@ def wordy(text: str) -> bool:
 
 _KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
     (_BLOCK, _block),
-    (_KEYED, _keyed),
-    (_SAID, _said),
-    (_HEXED, _hexed),
+    (_KEYED, _key_value),
+    (_SAID, _prose),
+    (_HEXED, _hex_digits),
     (_SHAPES, _shape),
     (_USERINFO, _userinfo),
     (_LOGIN, _login),
-    (_GLUED, _glued),
+    (_GLUED, _glue),
     (_BEARER, _bearer),
 )

@@ -1,12 +1,12 @@
-"""The program's own test of its promise: for every agent, tool and operation, three sets that must agree.
+"""The program's own test of its promise: for every agent, tool and operation, three sets must agree.
 
-*Listed*: read off the schemas that the model is shown. *Valid*: the operation field of those schemas accepts it.
-*Passed*: lookup and operation let a call of it through. Each is found without asking the others or the policy. One
-call that fits the whole schema and every constraint is tried as well, and for each constraint and each format that is
-checked one that it alone denies; where none can be made it is reported apart.
+*Listed*: read from the schemas that the model sees. *Valid*: the operation field of those schemas accepts it. *Passed*:
+lookup and operation let a call of it through. Each is found independently of the others and of the policy. A call that
+fits the whole schema and every constraint is tried as well, and for each constraint and each checked format a call that
+it alone denies; the report lists where no such call can be made.
 
-What was checked is not checked again as long as the compiled tool and its listing are the very same objects: an edit
-costs the tools that it concerns.
+A result stays valid while the compiled tool and its listing are the very same objects: an edit costs only the tools
+that it concerns.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, pl
 from gatewright.schema.walk import as_object, in_place, properties_of
 
 TOOLS_AT_A_TIME = 8
-"""Tools that are checked in one piece."""
+"""The number of tools to check without a pause."""
 Schema = dict[str, Any]
 Call = dict[str, JsonValue]
 
 
 @frozen
 class Difference:
-    """Where the views disagree; ``what`` says how."""
+    """A disagreement between the sets; ``what`` describes it."""
 
     agent_id: str
     tool: str
@@ -63,7 +63,7 @@ class Difference:
 
 @frozen
 class SelfCheck:
-    """``checked``: how many agents x tools x operations. ``no_witness``: shown, but no full call could be made."""
+    """The result. ``checked``: agents x tools x operations. ``no_witness``: shown, but no full call could be made."""
 
     checked: int
     differences: tuple[Difference, ...] = ()
@@ -80,10 +80,10 @@ class SelfCheck:
 
 @frozen
 class _Shown:
-    """What one listing says of its operations; ``{""}`` when it has none.
+    """The operations in one listing; ``{""}`` for a tool without any.
 
-    ``places``: where a call names one. ``rules``: what the schema accepts there; None where it cannot be told.
-    ``found``: how the schema names them; None where it does not.
+    ``places``: where a call names one. ``rules``: what the schema accepts there, None if undecidable. ``found``: how
+    the schema names them, None if it does not.
     """
 
     listed: frozenset[str]
@@ -92,13 +92,13 @@ class _Shown:
     found: OperationSet | None = None
 
     def call(self, operation: str) -> Call:
-        """A call of the operation, and nothing more."""
+        """A minimal call of the operation."""
         return {} if self.places is None else naming(operation, self.places)
 
 
 @frozen
 class _Found:
-    """What was found of one tool, or of all tools of an agent."""
+    """The findings on one tool, or on all tools of an agent."""
 
     checked: int
     differences: tuple[Difference, ...] = ()
@@ -114,38 +114,38 @@ class _Found:
 
 @frozen
 class _Checked:
-    """A tool as it was checked, with what was found."""
+    """A tool at its check, with the findings."""
 
     plan: ToolPlan
     listing: ToolListing | None
     found: _Found
 
     def is_of(self, plan: ToolPlan, listing: ToolListing | None) -> bool:
-        """Whether these are the same, but perhaps for which other tools are hidden; no stage that runs here asks."""
-        return self.listing is listing and all(map(is_, _asked_of(self.plan), _asked_of(plan)))
+        """Tell whether these are the same, except for other tools' visibility, which no stage here uses."""
+        return self.listing is listing and all(map(is_, _material(self.plan), _material(plan)))
 
 
-def _asked_of(plan: ToolPlan) -> tuple[object, ...]:
+def _material(plan: ToolPlan) -> tuple[object, ...]:
     return plan.operations, plan.hidden, plan.closed, plan.shape, plan.right, plan.tool
 
 
 @frozen
 class _CheckedAgent:
-    """All tools of an agent as they were checked: the listings, and what was found."""
+    """All tools of an agent at their check: the listings, and the findings."""
 
     listings: tuple[ToolListing, ...]
     found: _Found
 
 
 def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
-    """Check these agents, or all of the policy. ``afresh``: what was checked already is checked again as well."""
+    """Check these agents, or all of the policy. ``afresh``: repeat earlier checks too."""
     return last_of(selfcheck_in_pieces(gate, agents, afresh=afresh))
 
 
 def selfcheck_in_pieces(
     gate: Gate, agents: tuple[str, ...] | None, *, afresh: bool
 ) -> Generator[None, None, SelfCheck]:
-    """The same, for whoever has other things to do between two pieces of some milliseconds."""
+    """The same in pieces of some milliseconds, with room for other work between them."""
     run, found = _Run(gate, afresh=afresh), list[_Found]()
     for agent_id in tuple(gate.policy.agents) if agents is None else agents:
         found.append((yield from run.check_agent(agent_id)))
@@ -167,23 +167,23 @@ class _Run:
         listings, held = self._gate.view(agent_id).listings(), snapshot.checked
         if isinstance(held, _CheckedAgent) and held.listings is listings and not self._afresh:
             return held.found
-        found = yield from self._checked_agent(snapshot, {listing.name: listing for listing in listings})
+        found = yield from self._check_agent(snapshot, {listing.name: listing for listing in listings})
         snapshot.checked = _CheckedAgent(listings, found)
         return found
 
-    def _checked_agent(
+    def _check_agent(
         self, snapshot: AgentSnapshot, listings: Mapping[str, ToolListing]
     ) -> Generator[None, None, _Found]:
         agent_id, plans, found = snapshot.agent.agent_id, list(snapshot.plans()), list[_Found]()
         for number, plan in enumerate(plans):
             if number % TOOLS_AT_A_TIME == 0:
                 yield
-            found.append(self._checked(agent_id, plan, listings.get(plan.tool.name), snapshot.checks))
+            found.append(self._check(agent_id, plan, listings.get(plan.tool.name), snapshot.checks))
         unknown = sorted(listings.keys() - {plan.tool.name for plan in plans})
-        strange = (Difference(agent_id, name, "", "listed, and no such tool is known") for name in unknown)
+        strange = (Difference(agent_id, name, "", "listed, but the tool is unknown") for name in unknown)
         return _Found.of_all([*found, _Found(0, tuple(strange))])
 
-    def _checked(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, checks: dict[str, object]) -> _Found:
+    def _check(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, checks: dict[str, object]) -> _Found:
         name = plan.tool.name
         held = checks.get(name)
         if isinstance(held, _Checked) and held.is_of(plan, listing) and not self._afresh:
@@ -200,7 +200,7 @@ class _Run:
         return found
 
     def _wrong(self, agent_id: str, plan: ToolPlan, listing: ToolListing | None, operation: str) -> Iterator[str]:
-        shown = self._facts(listing, plan) if listing is not None else _unlisted(plan)
+        shown = self._facts(listing, plan) if listing is not None else _no_listing(plan)
         call = shown.call(operation)
         listed = operation in shown.listed
         valid = listing is not None and (shown.places is None or (shown.rules is not None and shown.rules.accept(call)))
@@ -208,28 +208,28 @@ class _Run:
         if len({listed, valid, passed}) > 1:
             yield f"{_says('listed', listed)}, {_says('valid', valid)}, {_says('passed', passed)}"
         if listed and listing is not None and plan.shape is not None:
-            yield from self._tried(agent_id, plan, plan.shape, listing, operation)
+            yield from self._try(agent_id, plan, plan.shape, listing, operation)
 
-    def _tried(
+    def _try(
         self, agent_id: str, plan: ToolPlan, shape: ToolShape, listing: ToolListing, operation: str
     ) -> Iterator[str]:
-        """One full call of a shown operation: made from the schema, so it has to pass the schema stage as well."""
+        """Try one full call of a shown operation: made from the schema, so it must pass the schema stage too."""
         arguments = self._witness(plan, listing, operation)
         if arguments is None or not shape.checker.is_valid(arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
         elif not self._passes(agent_id, plan.tool.name, arguments, through_schema=True):
             yield "a call that fits the shown schema is denied"
-        elif barred := _barred(plan.operations[operation], arguments):
+        elif barred := _bar(plan.operations[operation], arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
         else:
-            yield from self._limited(agent_id, plan, shape, operation, arguments)
-            yield from self._left_out(agent_id, plan, shape, operation, arguments)
-            yield from self._misshapen(agent_id, plan, shape, arguments)
+            yield from self._break_constraints(agent_id, plan, shape, operation, arguments)
+            yield from self._omit_arguments(agent_id, plan, shape, operation, arguments)
+            yield from self._break_formats(agent_id, plan, shape, arguments)
 
-    def _limited(
+    def _break_constraints(
         self, agent_id: str, plan: ToolPlan, shape: ToolShape, operation: str, arguments: Call
     ) -> Iterator[str]:
-        """What is wrong with calls that nothing but the constraint on one field denies."""
+        """The faults of calls that only the constraint on one field denies."""
         name, selecting = plan.tool.name, plan.tool.selector.places if plan.tool.selector is not None else ()
         stranger = _with_stranger(shape, arguments) if shape.closed else None
         if stranger is not None and self._passes(agent_id, name, stranger, through_schema=True):
@@ -237,7 +237,7 @@ class _Run:
         for constraint in plan.operations[operation].constraints:
             for field, checker in constraint.fields if constraint.source_id is None else ():
                 if (field,) in selecting:
-                    continue  # what it refuses is another operation, which is hidden
+                    continue  # a refused value names another operation, which is hidden
                 call = _breaking(plan, shape.whole, operation, arguments, field, checker)
                 if call is None:
                     what = f"no call could be made that only the constraint on `{field}` denies"
@@ -248,25 +248,25 @@ class _Run:
                 elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                     yield f"a call that the constraint on `{field}` denies is not denied"
 
-    def _left_out(
+    def _omit_arguments(
         self, agent_id: str, plan: ToolPlan, shape: ToolShape, operation: str, arguments: Call
     ) -> Iterator[str]:
-        """What is wrong with calls that lack an argument which only a rule makes them give."""
+        """The faults of calls without an argument that only a rule requires."""
         name = plan.tool.name
-        for field in _asked(plan, operation):
+        for field in _rule_requirements(plan, operation):
             call = {key: value for key, value in arguments.items() if key != field}
             fits = field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True)
             if fits or self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
-                yield f"a call without `{field}`, which a rule asks for, passes"
+                yield f"a call without `{field}`, which a rule requires, passes"
 
-    def _misshapen(self, agent_id: str, plan: ToolPlan, shape: ToolShape, arguments: Call) -> Iterator[str]:
-        """What is wrong with calls in which a text is not what the shown schema says of its format."""
+    def _break_formats(self, agent_id: str, plan: ToolPlan, shape: ToolShape, arguments: Call) -> Iterator[str]:
+        """The faults of calls in which a text breaks the format in the shown schema."""
         for field, own in properties_of(shape.listing.schema).items() if shape.check_formats else ():
             said = as_object(own) or {}
             if not is_checked_format(said.get("format")):
                 continue
             if self._passes(agent_id, plan.tool.name, {**arguments, field: "?"}, through_schema=True):
-                yield f"a call whose `{field}` is not of its format `{said['format']}` passes"
+                yield f"a call whose `{field}` breaks its format `{said['format']}` passes"
 
     def _passes(self, agent_id: str, tool: str, arguments: Call, *, through_schema: bool = False) -> bool:
         state: CallState = self._gate.state(agent_id, tool, arguments)
@@ -281,14 +281,14 @@ class _Run:
 
     def _witness(self, plan: ToolPlan, listing: ToolListing, operation: str) -> Call | None:
         shown = self._facts(listing, plan)
-        made = self._once(plan, listing, operation, lambda: _made(plan, listing, shown, operation))
+        made = self._once(plan, listing, operation, lambda: _make(plan, listing, shown, operation))
         if not isinstance(made, dict):
             return None
         own = plan.operations.get(operation)
         return _within(cast("Call", made), own.constraints if own is not None else ())
 
     def _once(self, plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
-        """``make()``, remembered with the shape that the listing is of, for all agents that see the same."""
+        """``make()``, cached with the shape of the listing for all agents that see the same."""
         shape = plan.shape
         if self._afresh or shape is None or shape.listing is not listing or shape.tool is not plan.tool:
             return make()
@@ -297,8 +297,8 @@ class _Run:
         return shape.tried[key]
 
 
-def _unlisted(plan: ToolPlan) -> _Shown:
-    """What is not listed at all: a call of it is made where the tool has its operation field."""
+def _no_listing(plan: ToolPlan) -> _Shown:
+    """The facts of an unlisted tool: a call uses the tool's own operation field."""
     places = places_of(plan.tool.operation_field, None) if plan.has_operations else None
     return _Shown(frozenset(), places)
 
@@ -309,7 +309,7 @@ def _read(listing: ToolListing, plan: ToolPlan) -> _Shown:
     field = plan.tool.operation_field
     try:
         found = own = discover_operations(listing.schema, field=field)
-        if found is None and field == KEYED_FIELD:  # one variant is left, and is the whole schema
+        if found is None and field == KEYED_FIELD:  # the one variant left is the whole schema
             found = discover_operations({"oneOf": [listing.schema]}, field=field)
         places = places_of(field, found)
         rules = FieldRules(listing.schema, places)
@@ -318,15 +318,15 @@ def _read(listing: ToolListing, plan: ToolPlan) -> _Shown:
     return _Shown(frozenset(found.names) if found is not None else frozenset(), places, rules, own)
 
 
-def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> JsonValue:
-    """Arguments for ``operation``: the schema's own required ones, and those that the operation asks for."""
+def _make(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> JsonValue:
+    """Arguments for ``operation``: those that the schema requires, and those that the operation requires."""
     needed = [(parameter.name,) for parameter in plan.tool.parameters(operation) if parameter.required]
-    needed += [(name,) for name in _asked(plan, operation)]
+    needed += [(name,) for name in _rule_requirements(plan, operation)]
     check_formats = plan.shape is not None and plan.shape.check_formats
     try:
         if not operation:
             return witness(listing.schema, needed, check_formats=check_formats)
-        alone = frozenset({operation})  # the shown schema as it would be for this operation, but for its texts
+        alone = frozenset({operation})  # the shown schema for this operation alone, except for its texts
         if shown.found is None:
             schema = plan.tool.schema_for(alone) or listing.schema
         else:
@@ -340,7 +340,7 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
 
 
 def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
-    """The arguments with values that the constraints ask for, where those say plainly which."""
+    """The arguments with values from those constraints that state them plainly."""
     for constraint in constraints:
         fields = constraint.bound.rule.rule_type
         for name, checker in constraint.fields:
@@ -352,7 +352,7 @@ def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
 
 
 def _with_stranger(shape: ToolShape, arguments: Call) -> Call | None:
-    """The call with an argument more, one that the schema names nowhere; None where patterns name it."""
+    """The call with an extra argument that the schema names nowhere; None if patterns may name it."""
     parts = in_place(shape.listing.schema)
     if any("patternProperties" in part for part in parts):
         return None
@@ -364,7 +364,7 @@ def _with_stranger(shape: ToolShape, arguments: Call) -> Call | None:
 def _breaking(
     plan: ToolPlan, whole: ToolShape, operation: str, arguments: Call, field: str, checker: SchemaChecker
 ) -> Call | None:
-    """The call with another value of ``field``, one that fits the schema as it is without constraints."""
+    """The call with another value of ``field``, one that fits the schema without constraints."""
     for value in variations(whole.listing.schema, field, arguments.get(field)):
         call = {**arguments, field: value}
         if not checker.is_valid(value) and whole.checker.is_valid(call):
@@ -374,16 +374,16 @@ def _breaking(
     return None
 
 
-def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
-    """The arguments that rules on every call make a call of the operation give."""
+def _rule_requirements(plan: ToolPlan, operation: str) -> tuple[str, ...]:
+    """The arguments that rules on every call require of the operation."""
     facts, own = plan.right.facts, plan.operations.get(operation)
     rows = [row for row in facts.operations if row.name == operation]
     rules = [one.bound.rule for one in (own.constraints if own is not None else ()) if one.source_id is None]
     return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.mandatory_arguments(rule, row)))
 
 
-def _barred(plan: OperationPlan, arguments: Call) -> str | None:
-    """Why the generated call says nothing: a condition on arguments denies it; None when none does."""
+def _bar(plan: OperationPlan, arguments: Call) -> str | None:
+    """The reason why the generated call proves nothing: a condition on arguments denies it; None otherwise."""
     for constraint in plan.constraints:
         if any(name in arguments and not checker.is_valid(arguments[name]) for name, checker in constraint.fields):
             return "no call could be made that satisfies the constraints"

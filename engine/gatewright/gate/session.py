@@ -1,7 +1,7 @@
-"""What happened so far in one conversation: executions, starts, successes, whether the loop goes on.
+"""The history of one conversation: executions, starts, successes, and the end of the loop.
 
-Every method may be called from any thread. What
-happened is one immutable value, replaced at each change, so that looking at it costs nothing and never waits.
+Any thread may call every method. The history is one immutable value, replaced at each change, so that reading it costs
+nothing and never waits.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ T = TypeVar("T")
 _LONGEST_ID = 1_000
 _LONGEST_IN_LOG = 100
 MOST_USERS = 50_000
-"""Of how many users a gate keeps the session of calls that name none: some 100 MB."""
+"""The most users of whom a gate keeps sessions for calls that name none: some 100 MB."""
 
 
 class Phase(StrEnum):
-    """Nothing succeeded yet, something did, or the loop has ended."""
+    """The state of a conversation: nothing has succeeded yet, something has, or the loop has ended."""
 
     START = "start"
     OPEN = "open"
@@ -41,9 +41,9 @@ class Phase(StrEnum):
 
 
 class Use(NamedTuple):
-    """The calls of one operation. ``calls``: begun, or about to be; ``flying``: those of them that have not ended.
+    """The calls of one operation. ``calls``: begun, or about to begin; ``flying``: those of them still running.
 
-    Times are seconds of the monotonic clock; ``succeeded_s`` is when the last successful call started.
+    Times are seconds of the monotonic clock; ``succeeded_s`` is the start of the last successful call.
     """
 
     calls: int = 0
@@ -55,14 +55,10 @@ class Use(NamedTuple):
 
 NO_USE = Use()
 Uses = Mapping[str, Mapping[tuple[str, str], Use]]
-"""By tool, then by operation and source (``""``: all calls, wherever they went).
-
-The operation ``""`` is the one of a tool without operations; at a tool that has some, calls of which nobody can tell
-the operation (an empty batch): they count for every limit, and fulfil no requirement of one operation.
-"""
+"""Uses by tool, then by operation and source (``""``: all calls, to any source)."""
 
 Operations = str | Mapping[str, int]
-"""What a call uses: one operation once, or a batch of them, each so many times."""
+"""The operations of a call: one, once, or a batch with a number for each."""
 
 
 _NOTHING: Mapping[tuple[str, str], Use] = MappingProxyType({})
@@ -78,10 +74,10 @@ def _none() -> Uses:
 
 @frozen
 class SessionFacts:
-    """A session as it was at one moment: what the stages decide by and what a proof carries.
+    """A session at one moment: the basis of the stages' decisions and a part of proofs.
 
-    ``began_s``: when it was first told the time, by the monotonic clock; reminders count from there. ``uses`` is never
-    changed once it is here.
+    ``began_s``: when it first learned the time, by the monotonic clock; reminders count from there. ``uses`` never
+    changes in here.
     """
 
     session_id: str
@@ -90,48 +86,48 @@ class SessionFacts:
     began_s: float | None = None
 
     def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
-        """How many executions began or hold a slot: of these operations, routed to that source."""
+        """The number of executions of these operations, routed to that source, that began or hold a slot."""
         return sum([use.calls for use in self._perhaps(tool, operations, source)])
 
     def is_flying(self, tool: str, operations: frozenset[str] | None = None) -> bool:
-        """Whether a call is being executed."""
+        """Tell whether a call is running."""
         return any(use.flying for use in self._perhaps(tool, operations, ""))
 
     def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
-        """Whether a call succeeded in this conversation."""
+        """Tell whether a call succeeded in this conversation."""
         return any(use.successes for use in self._matching(tool, operations, ""))
 
     def may_have_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
-        """Whether a call succeeded that was, or may have been, one of these operations."""
+        """Tell whether a call succeeded that was, or may have been, one of these operations."""
         return any(use.successes for use in self._perhaps(tool, operations, ""))
 
     def last_start_s(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> float | None:
-        """When the latest execution started."""
+        """The start of the latest execution."""
         starts = [use.started_s for use in self._perhaps(tool, operations, source) if use.started_s is not None]
         return max(starts, default=None)
 
     def last_success_s(self, tool: str, operations: frozenset[str] | None = None) -> float | None:
-        """When the latest call that succeeded started."""
+        """The start of the latest successful call."""
         times = [use.succeeded_s for use in self._matching(tool, operations, "") if use.succeeded_s is not None]
         return max(times, default=None)
 
-    def called(self, tool: str) -> Iterator[str]:
-        """The operations of the tool that have succeeded, or are being executed and may yet; ``""``: any of them."""
+    def operations_called(self, tool: str) -> Iterator[str]:
+        """The operations of the tool that have succeeded, or are running and may yet; ``""``: any of them."""
         uses = self.uses.get(tool, {}).items()
         return (operation for (operation, source), use in uses if not source and (use.successes or use.flying))
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Every fact, times as they are; `from_json` takes it back."""
+        """Every fact, times unchanged, for `from_json`."""
         rows: list[JsonValue] = [row.to_json() for row in self.rows()]
         return {"session": self.session_id, "ended": self.ended, "began_s": self.began_s, "uses": rows}
 
     @classmethod
     def from_json(cls, data: object) -> SessionFacts:
-        """The facts that `to_json` gave. Raises WorkspaceError for anything else."""
+        """The facts that `to_json` wrote. Raises WorkspaceError for anything else."""
         return _facts(*read_facts(data))
 
     def rows(self) -> list[SessionRow]:
-        """Every use by itself, sorted."""
+        """Every use as a row, sorted."""
         return [
             SessionRow(tool, operation, source, use.calls, use.flying, use.successes, use.started_s, use.succeeded_s)
             for tool, inner in sorted(self.uses.items())
@@ -151,15 +147,15 @@ class SessionFacts:
         ]
 
     def _perhaps(self, tool: str, operations: frozenset[str] | None, source: str) -> list[Use]:
-        """Those that match, and those of which nobody can tell the operation."""
+        """The matching uses, and those of unknown operations."""
         return self._matching(tool, operations if operations is None else operations | _ANY, source)
 
 
 class Reservation:
-    """A slot taken for one execution: so many uses of each operation.
+    """A slot for one execution, with a number of uses of each operation.
 
-    ``before``: the starts that releasing it restores. ``test``: what the session's other calls, those of the log too,
-    may say against it; ``refusal``: what they said when the rows were to be written, which then were not.
+    ``before``: the starts to restore on release. ``test`` may object on the strength of the session's other calls, also
+    of those in the log; ``refusal``: its objection when the rows were about to be written, and so were not.
     """
 
     def __init__(
@@ -183,12 +179,12 @@ class Reservation:
 
 
 class Session:
-    """One conversation of one agent. A slot is taken before execution and given back only if execution never began.
+    """One conversation of one agent. A call takes a slot before execution and returns it only if execution never began.
 
-    ``agent_id``: the one agent that may use it; empty: whoever made it sees to that. ``version``: how often it had been
-    saved when it was loaded or saved last; ``is_held``: whether nobody else may save it now. Both are the store's.
-    ``is_counted``: whether it knows the calls that the log has of it, as one that has just been given an id does. Most
-    decisions make one and ask for little of it: locks and names in the log are made at the first use.
+    ``agent_id``: the only agent that may use it; empty: its maker takes care of that. ``version``: the number of saves
+    when it was last loaded or saved; ``is_held``: nobody else may save it now. Both belong to the store.
+    ``is_counted``: it knows its calls in the log, like a session with a brand-new id. Most decisions make a session and
+    use little of it: the first use makes its locks and its names in the log.
     """
 
     def __init__(self, session_id: str | None = None, agent_id: str = "") -> None:
@@ -222,11 +218,11 @@ class Session:
         return log_text(self.agent_id)
 
     @classmethod
-    def resumed(cls, data: object, clock: Clock | None = None, *, agent_id: str = "") -> Session:
-        """The session that `saved` gave: it keeps counting, and gaps go on by the wall clock.
+    def resume(cls, data: object, clock: Clock | None = None, *, agent_id: str = "") -> Session:
+        """The session that `to_saved` wrote: it keeps counting, and gaps continue by the wall clock.
 
-        Calls that were being executed count as made and as ended. A wall clock that went back makes gaps longer, never
-        shorter. Raises WorkspaceError for data that is no saved session.
+        Running calls count as made and ended. A wall clock that went back makes gaps longer, never shorter. Raises
+        WorkspaceError for anything but a saved session.
         """
         clock = clock or SystemClock()
         session_id, ended, began_s, rows = read_saved(data, clock.wall_s() - clock.monotonic_s(), clock.monotonic_s())
@@ -236,12 +232,12 @@ class Session:
 
     @property
     def should_continue(self) -> bool:
-        """Whether the agent's loop goes on; False once an exit tool succeeded, until ``begin_turn``."""
+        """The agent's loop goes on; False from the success of an exit tool until ``begin_turn``."""
         return not self._facts.ended
 
     @property
     def phase(self) -> Phase:
-        """Where the conversation stands."""
+        """The state of the conversation."""
         facts = self._facts
         if facts.ended:
             return Phase.ENDED
@@ -249,7 +245,7 @@ class Session:
         return Phase.OPEN if succeeded else Phase.START
 
     def facts(self) -> SessionFacts:
-        """The session as it is now."""
+        """The session at this moment."""
         return self._facts
 
     def begin(self, now_s: float) -> None:
@@ -259,16 +255,16 @@ class Session:
                 self._facts = replace(self._facts, began_s=now_s)
 
     def begin_turn(self) -> None:
-        """A new loop begins in the same conversation; counts and successes stay."""
+        """Begin a new loop in the same conversation; counts and successes stay."""
         with self._lock:
             self._facts = replace(self._facts, ended=False)
 
     def calls(self, tool: str, operations: frozenset[str] | None = None) -> int:
-        """How many executions began, or hold a slot."""
+        """The number of executions that began, or hold a slot."""
         return self._facts.calls(tool, operations)
 
     def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
-        """Whether a call of the tool (with one of these operations) succeeded in this conversation."""
+        """Tell whether a call of the tool (with one of these operations) succeeded in this conversation."""
         return self._facts.has_succeeded(tool, operations)
 
     def reserve(
@@ -280,7 +276,7 @@ class Session:
         sources: Iterable[str] = (),
         test: Callable[[SessionFacts], T | None] | None = None,
     ) -> Reservation | T:
-        """Take a slot unless ``test`` objects; test and taking are one step, for all of a batch."""
+        """Take a slot unless ``test`` objects; test and taking are one step, for a whole batch."""
         with self._lock:
             facts = self._facts
             objection = test(facts) if test is not None else None
@@ -304,7 +300,7 @@ class Session:
             return taken
 
     def release(self, reservation: Reservation) -> None:
-        """Give a slot back because execution never began. Doing it twice changes nothing."""
+        """Return a slot because execution never began. A repetition changes nothing."""
         with self._lock:
             if reservation.serial not in self._open:
                 return
@@ -320,7 +316,7 @@ class Session:
             self._facts = self._facts.having(reservation.tool, changed)
 
     def settle(self, reservation: Reservation) -> None:
-        """The execution ended, however it did; the slot stays used. Doing it twice changes nothing."""
+        """Note the end of an execution, however it ended; the slot stays used. A repetition changes nothing."""
         with self._lock:
             if reservation.serial not in self._open:
                 return
@@ -332,7 +328,7 @@ class Session:
                 landed[key] = Use(use.calls, use.flying - ended, use.successes, use.started_s, use.succeeded_s)
             self._facts = self._facts.having(reservation.tool, landed)
 
-    def succeeded(
+    def add_success(
         self, tool: str, operations: Operations, *, ends_loop: bool = False, sources: Iterable[str] = ()
     ) -> None:
         """Record a successful call: one success of each operation."""
@@ -347,7 +343,7 @@ class Session:
                 self._facts = replace(self._facts, ended=True)
 
     def count(self, uses: Uses, clock: Clock | None = None) -> None:
-        """Take over calls that the log has and this session does not know; their starts by the wall clock."""
+        """Add calls from the log that this session does not know; their starts by the wall clock."""
         clock = clock or SystemClock()
         now_s = clock.monotonic_s()
         ahead_s = clock.wall_s() - now_s
@@ -364,16 +360,16 @@ class Session:
                 self._facts = self._facts.having(tool, changed)
             self.is_counted = True
 
-    def saved(self, clock: Clock | None = None) -> dict[str, JsonValue]:
-        """The session as JSON, for `resumed`; ``clock`` is the one that the gate counts by. Times become wall times."""
+    def to_saved(self, clock: Clock | None = None) -> dict[str, JsonValue]:
+        """The session as JSON, for `resume`; ``clock`` is the gate's clock. Times become wall times."""
         clock, facts = clock or SystemClock(), self._facts
         ahead_s = clock.wall_s() - clock.monotonic_s()
-        rows: list[JsonValue] = [row.shifted(ahead_s).landed().to_json() for row in facts.rows()]
+        rows: list[JsonValue] = [row.shift(ahead_s).land().to_json() for row in facts.rows()]
         began = None if facts.began_s is None else facts.began_s + ahead_s
         return {"format": FORMAT, "session": self.session_id, "ended": facts.ended, "began_s": began, "uses": rows}
 
     def to_json(self) -> dict[str, JsonValue]:
-        """What the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
+        """The app's view: session, phase, should_continue, calls and successes by ``tool.operation``."""
         facts = self._facts
         return {
             "session": self.session_id,
@@ -385,10 +381,9 @@ class Session:
 
 
 class OwnSessions:
-    """The sessions of calls that name none, one for each agent and user (None: no user), for as long as this lives.
+    """The sessions for calls that name none, one for each agent and user (None: no user), while this lives.
 
-    None is ever forgotten, since its limits would be forgotten with it: where those of `MOST_USERS` are kept, the next
-    user is refused.
+    It never forgets a session, since the session's limits would go too: beyond `MOST_USERS` it refuses new users.
     """
 
     def __init__(self) -> None:
@@ -396,7 +391,7 @@ class OwnSessions:
         self._kept: dict[tuple[str, str | None], Session] = {}
 
     def find(self, agent_id: str, user_id: str | None, *, keep: bool) -> Session:
-        """The one of that agent and user; a new one is kept from now on where ``keep`` says so.
+        """The session of that agent and user; a new one stays if ``keep`` is True.
 
         Raises WorkspaceError for a user too many.
         """
@@ -405,7 +400,7 @@ class OwnSessions:
             if held is not None:
                 return held
             if user_id is not None and len(self._kept) >= MOST_USERS:
-                why = f"the sessions of {MOST_USERS:,} users are kept and the limits of none may be forgotten"
+                why = f"the gate keeps sessions of at most {MOST_USERS:,} users"
                 raise WorkspaceError(f"{why}: name one with `session`")
             fresh = Session(agent_id=agent_id)
             if keep:
@@ -414,7 +409,7 @@ class OwnSessions:
 
 
 def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
-    """What a call counts for: each operation as such, and at each source that the call goes to."""
+    """The keys that a call counts for: each operation as such, and at each source that the call goes to."""
     keys: list[tuple[str, str]] = []
     for operation in operations:
         keys.append((operation, ""))
@@ -423,14 +418,14 @@ def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str
 
 
 def _writable(session_id: str) -> str:
-    """The id as it can be kept: whole characters, and of a very long one the beginning and a digest."""
+    """The id in storable form: whole characters, a very long one shortened with a digest."""
     given = session_id.encode("utf-8", "backslashreplace")
     text = given.decode()
     return text if len(text) <= _LONGEST_ID else f"{text[:64]}-{hashlib.sha256(given).hexdigest()}"
 
 
 def log_text(name: str) -> str:
-    """A name as the log takes it: itself, or of one that is long or holds unseen signs a part and a digest."""
+    """A name in the log's form: itself, or if long or unprintable a part with a digest."""
     if len(name) <= _LONGEST_IN_LOG and name.isprintable():
         return name
     plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:32])

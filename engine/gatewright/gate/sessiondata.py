@@ -1,4 +1,4 @@
-"""A session as JSON, read strictly: data that is not exactly one is refused, never half taken. It keeps nothing."""
+"""A session as JSON, read strictly: data that is not exactly a session is refused, never half accepted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Read = tuple[str, bool, float | None, list["SessionRow"]]
 
 @frozen
 class SessionRow:
-    """The calls of one operation that went to one source (``""``: all of them)."""
+    """The calls of one operation that went to one source (``""``: all)."""
 
     tool: str
     operation: str
@@ -37,15 +37,15 @@ class SessionRow:
         """``tool`` or ``tool.operation``."""
         return f"{self.tool}.{self.operation}" if self.operation else self.tool
 
-    def shifted(self, seconds: float, latest_s: float = math.inf) -> SessionRow:
-        """The row with its times moved, none of them after ``latest_s``."""
+    def shift(self, seconds: float, latest_s: float = math.inf) -> SessionRow:
+        """The row with shifted times, none after ``latest_s``."""
         started, succeeded = (
             None if time is None else min(time + seconds, latest_s) for time in (self.started_s, self.succeeded_s)
         )
         return replace(self, started_s=started, succeeded_s=succeeded)
 
-    def landed(self) -> SessionRow:
-        """The row as if no call were being executed."""
+    def land(self) -> SessionRow:
+        """The row without running calls."""
         return replace(self, flying=0)
 
     def to_json(self) -> JsonValue:
@@ -69,7 +69,7 @@ def read_saved(data: object, ahead_s: float, now_s: float) -> Read:
         _refuse(f"`format` must be `{FORMAT}`")
     session_id, ended, began, rows = read_facts({key: value for key, value in table.items() if key != "format"})
     began_s = None if began is None else min(began - ahead_s, now_s)
-    return session_id, ended, began_s, [row.shifted(-ahead_s, now_s).landed() for row in rows]
+    return session_id, ended, began_s, [row.shift(-ahead_s, now_s).land() for row in rows]
 
 
 def _table(data: object, keys: set[str]) -> Mapping[str, object]:
@@ -86,7 +86,7 @@ def _rows(value: object) -> list[SessionRow]:
         _refuse(f"`uses` must be a list of at most {MAX_ROWS:,} rows")
     rows = [_row(item) for item in cast("list[object]", value)]
     if len({(row.tool, row.operation, row.source) for row in rows}) != len(rows):
-        _refuse("`uses` holds a row twice")
+        _refuse("`uses` contains a row twice")
     return rows
 
 
@@ -130,4 +130,4 @@ def _time(value: object) -> float | None:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise WorkspaceError(f"this is no saved session: {why}")
+    raise WorkspaceError(f"this is not a saved session: {why}")

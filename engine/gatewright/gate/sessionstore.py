@@ -1,12 +1,12 @@
 """Sessions on disk, and the processes that serve a workspace to MCP clients, for all processes of the workspace.
 
-One file per session in a folder, replaced whole: an HMAC, and the session as JSON with a version. Whoever can write the
-folder but has no key can make no session that is taken: one that was edited, put in the place of another, or copied
-from another workspace is refused. A renamed workspace keeps its sessions; one that was moved or copied does not. An
-older copy of the same session that is put back, and a deletion, are not noticed.
+Each session has one file in a folder, replaced as a whole: an HMAC, and the session as JSON with a version. Without the
+key nobody can forge a session: an edited one, one in the place of another, and a copy from another workspace are
+refused. A renamed workspace keeps its sessions, a moved or copied one does not. Deletions, and the return of an older
+copy of the same session, go unnoticed.
 
-Who serves and who is connected stands in one file of the state folder, ``serving.sqlite``; see `SealedTable` for why it
-cannot be forged. A process is there for as long as it holds its `Lifeline`, however it ends.
+The list of servers and connected clients is in one file of the state folder, ``serving.sqlite``; `SealedTable` says why
+nobody can forge it. A process counts as present while it holds its `Lifeline`, however it ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gatewright.record.sealedtable import SealedRow, SealedTable
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024
-_TOO_LARGE = MAX_BYTES + 66  # with the seal, the end of its line, and one more
+_TOO_LARGE = MAX_BYTES + 66  # with the seal, its newline, and one more
 _LOCK_PATIENCE_S = 2.0
 _LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -51,11 +51,10 @@ _FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})(@[0-9a-f]{16})?\.session
 
 
 class SessionStore:
-    """The sessions in one folder, which comes with the first, sealed with the key in the folder ``keys``.
+    """The sessions in one folder, which the first one creates, sealed with the key in the folder ``keys``.
 
-    ``clock`` is the one that the gate counts by. An id names one session of each agent; without an agent, one that was
-    made without any. ``log``: what a session is told from it are the calls that began since it was saved. Methods raise
-    WorkspaceError.
+    ``clock`` is the gate's. An id names one session of each agent, and one without an agent. ``log``: tells a session
+    the calls that began after its save. Methods raise WorkspaceError.
     """
 
     def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: AuditLog | None = None) -> None:
@@ -70,9 +69,9 @@ class SessionStore:
     ) -> AsyncGenerator[Session]:
         """The saved session, or a new one, for this task alone among all tasks and processes; saved at the end.
 
-        It waits for as long as somebody else holds it, or ``patience_s`` and then raises SessionConflict, as it does
-        at once where this task has it already; a process that dies lets go. What the body raises does not keep it from
-        being saved.
+        It waits while somebody else holds the session, or for ``patience_s`` and then raises SessionConflict, and does
+        so at once if this task holds it already; a dead process releases it. An exception in the body does not prevent
+        the save.
         """
         name = _name(session_id, agent_id)
         held, task = (os.path.realpath(self._folder.path), name), aio.current_task()
@@ -100,21 +99,21 @@ class SessionStore:
             self._let_go(name, holder)
 
     def resume(self, session_id: str, *, agent_id: str = "") -> Session:
-        """The session as it was saved, with a count for every call that began since; a new one where none is kept."""
-        return self._counted(self._kept(session_id, agent_id) or Session(session_id, agent_id))
+        """The session as saved, with every call counted that began since; a new one if none is saved."""
+        return self._count(self._find(session_id, agent_id) or Session(session_id, agent_id))
 
     def load(self, session_id: str, *, agent_id: str = "") -> Session:
-        """The session as it was saved; an error where none is kept."""
-        session = self._kept(session_id, agent_id)
+        """The session as saved; an error if none is saved."""
+        session = self._find(session_id, agent_id)
         if session is None:
-            raise WorkspaceError(f"no session `{session_id}` is kept")
-        return self._counted(session)
+            raise WorkspaceError(f"no session `{session_id}` is saved")
+        return self._count(session)
 
     def save(self, session: Session) -> None:
-        """Keep the session. Raises SessionConflict where what is kept is not what it was loaded from or saved as."""
+        """Save the session. Raises SessionConflict if the saved one has changed since its load or save."""
         name = _name(session.session_id, session.agent_id)
-        with session.saving, nullcontext() if session.is_held else self._locked(name):
-            kept = self._kept(session.session_id, session.agent_id)
+        with session.saving, nullcontext() if session.is_held else self._lock(name):
+            kept = self._find(session.session_id, session.agent_id)
             version = kept.version if kept is not None else 0
             if version != session.version:
                 how = "deleted" if kept is None else "saved by somebody else"
@@ -123,7 +122,7 @@ class SessionStore:
             session.version = version + 1
 
     def list(self, *, agent_id: str = "") -> tuple[str, ...]:
-        """The ids of the sessions that are kept of that agent, sorted."""
+        """The ids of the saved sessions of that agent, sorted."""
         try:
             names, mark = self._folder.names(), _mark(agent_id)
         except OSError as error:
@@ -132,24 +131,24 @@ class SessionStore:
         return tuple(sorted(_ESCAPED.sub(lambda match: match[1].upper(), name) for name in kept))
 
     def delete(self, session_id: str, *, agent_id: str = "") -> bool:
-        """Forget the session, and that calls began in it, which the log then says; whether one was kept."""
+        """Delete the session with its counts, and record that in the log; True if one was saved."""
         name = _name(session_id, agent_id)
         try:
             if self._folder.look(name) is None:
                 return False
-            with self._locked(name):
+            with self._lock(name):
                 if self._log is not None:
                     self._log.append([_deletion(session_id, agent_id)])
                 return self._folder.delete(name)
         except OSError as error:
             raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
 
-    def _counted(self, session: Session) -> Session:
+    def _count(self, session: Session) -> Session:
         if self._log is not None:
             self._log.count(session)
         return session
 
-    def _kept(self, session_id: str, agent_id: str) -> Session | None:
+    def _find(self, session_id: str, agent_id: str) -> Session | None:
         name = _name(session_id, agent_id)
         path = self._folder.path / name
         try:
@@ -159,35 +158,35 @@ class SessionStore:
         except OSError as error:
             raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
         if len(content) >= _TOO_LARGE:
-            raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
+            raise WorkspaceError(f"`{path}` contains no saved session: it is larger than {MAX_BYTES:,} bytes")
         try:
-            kept: dict[str, Any] = json.loads(self._unsealed(content))
+            kept: dict[str, Any] = json.loads(self._unseal(content))
             self._refuse_foreign(kept)
-            session = Session.resumed(kept["saved"], self._clock, agent_id=kept["agent"])
+            session = Session.resume(kept["saved"], self._clock, agent_id=kept["agent"])
             session.version = kept["version"]
         except (ValueError, KeyError, TypeError):
-            raise WorkspaceError(f"`{path}` holds no saved session") from None
+            raise WorkspaceError(f"`{path}` contains no saved session") from None
         except WorkspaceError as error:
             raise WorkspaceError(f"`{path}`: {error}") from None
         if (session.session_id, session.agent_id) != (session_id, agent_id):
             whose = f" of the agent `{session.agent_id}`" if session.agent_id else ""
-            raise WorkspaceError(f"`{path}` holds another session, `{session.session_id}`{whose}")
+            raise WorkspaceError(f"`{path}` contains another session, `{session.session_id}`{whose}")
         return session
 
     def _refuse_foreign(self, kept: Mapping[str, Any]) -> None:
-        """One that was kept for another workspace, or does not say for which."""
+        """Raises WorkspaceError for a session of another workspace, or without one."""
         if "home" not in kept:
-            raise WorkspaceError("an older version saved it, and did not say for which workspace: remove it")
+            raise WorkspaceError("an older version saved it without its workspace: remove it")
         home = Home(*kept["home"])
         if not home.is_same(Home.of(self._folder.path.parent)):
             whose = f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
             raise WorkspaceError(f"{whose}; remove it to begin a new one")
 
-    def _unsealed(self, content: bytes) -> bytes:
-        """What follows the seal in the first line, if both were written by Gatewright."""
+    def _unseal(self, content: bytes) -> bytes:
+        """The text after the seal in the first line, if Gatewright wrote both."""
         seal, _, body = content.partition(b"\n")
         if not hmac.compare_digest(_seal(self._key(create=False), body), seal):
-            raise WorkspaceError("it was changed: this was not written by Gatewright")
+            raise WorkspaceError("somebody changed it: Gatewright did not write this")
         return body
 
     def _write(self, name: str, session: Session, version: int) -> None:
@@ -196,28 +195,28 @@ class SessionStore:
             "version": version,
             "agent": session.agent_id,
             "home": [home.folder, home.around],
-            "saved": session.saved(self._clock),
+            "saved": session.to_saved(self._clock),
         }
         body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
         if len(body) > MAX_BYTES:
-            raise WorkspaceError(f"the session `{session.session_id}` is too large to be kept")
+            raise WorkspaceError(f"the session `{session.session_id}` is too large to save")
         seal = _seal(self._key(create=True), body)
         try:
             self._folder.replace(name, b"%s\n%s" % (seal, body))
         except OSError as error:
-            raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: {error}") from error
+            raise WorkspaceError(f"the session `{session.session_id}` cannot be saved: {error}") from error
 
     def _key(self, *, create: bool) -> bytes:
         try:
             key = (have_key if create else find_key)(PrivateFolder(self._keys), SHARED_KEY)
         except OSError as error:
-            raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be had: {error}") from error
+            raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be read: {error}") from error
         if key is None:
-            raise WorkspaceError("its key is not here, so that it cannot be told from a forged one")
+            raise WorkspaceError("its key is missing, so it may be forged")
         return hmac.new(key, b"sessions", hashlib.sha256).digest()
 
     @contextmanager
-    def _locked(self, name: str) -> Generator[None]:
+    def _lock(self, name: str) -> Generator[None]:
         deadline = time.monotonic() + _LOCK_PATIENCE_S
         while (holder := self._try_lock(name)) is None:
             if time.monotonic() >= deadline:
@@ -229,7 +228,7 @@ class SessionStore:
             self._let_go(name, holder)
 
     def _try_lock(self, name: str) -> int | None:
-        """Lock the session: a file beside it, which is there only meanwhile; None while somebody else has it."""
+        """Lock the session by a temporary file beside it; None while somebody else holds it."""
         beside = _lock_name(name)
         try:
             self._folder.make()
@@ -245,20 +244,20 @@ class SessionStore:
                 os.close(holder)
                 raise
         except OSError as error:
-            raise WorkspaceError(f"the session cannot be kept in `{self._folder.path / name}`: {error}") from error
+            raise WorkspaceError(f"the session cannot be saved in `{self._folder.path / name}`: {error}") from error
         os.close(holder)
         return None
 
     def _let_go(self, name: str, holder: int) -> None:
-        """Let others have it: whoever waits for the file that goes here takes the next one."""
+        """Release the session: a waiter for the vanishing file takes the next one."""
         self._folder.end(_lock_name(name), holder)
 
 
 def _name(session_id: str, agent_id: str) -> str:
-    """A name for the file that no other session has, on systems that fold case too."""
+    """A unique name for the file, even on systems that fold case."""
     if _SESSION_ID.fullmatch(session_id) is None:
         raise WorkspaceError(
-            f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`"
+            f"`{session_id[:100]!r}` is not a valid id of a saved session: letters, digits, `.`, `_` and `-`"
         )
     return f"s-{_UPPER.sub(lambda match: f'+{match[0].lower()}', session_id)}{_mark(agent_id)}.session"
 
@@ -275,7 +274,7 @@ def _lock_name(name: str) -> str:
 
 
 def _mark(agent_id: str) -> str:
-    """What tells the files of an agent apart; its id may hold what a file's name may not."""
+    """A mark for the files of an agent, whose id may contain characters that a file name may not."""
     return f"@{hashlib.sha256(agent_id.encode()).hexdigest()[:16]}" if agent_id else ""
 
 
@@ -285,17 +284,17 @@ def _seal(key: bytes, body: bytes) -> bytes:
 
 FILE_NAME = "serving.sqlite"
 MOST_CLIENTS = 1_000
-"""Clients of one process that are told; of more the first."""
+"""The most clients of one process to list."""
 _PROCESS = "process"
 
 
-@dataclass(frozen=True, slots=True)  # pydantic makes these, and knows no `frozen`
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and does not support `frozen`
 class ClientSession:
-    """A client that is connected. ``client``: its name and version, as it gives them, or nothing.
+    """A connected client. ``client``: its name and version in its own words, or empty.
 
-    ``session_id``: the session that its calls count in; ``token_id``: None on standard input and output. ``denied`` of
+    ``session_id``: the session that counts its calls; ``token_id``: None on standard input and output. ``denied`` of
     its ``calls`` were not allowed; ``waits``: the digests of those that wait for the operator, the oldest first.
-    ``since_wall_s``: when it came, seconds since 1970.
+    ``since_wall_s``: the time of its connection, seconds since 1970.
     """
 
     client: str
@@ -330,7 +329,7 @@ _PLAIN = TypeAdapter(ServingProcess)
 
 
 class ServingBook:
-    """The processes of one state folder. Methods may be called from any thread, and raise WorkspaceError."""
+    """The processes of one state folder. Any thread may call the methods, which raise WorkspaceError."""
 
     def __init__(self, state: Path, keys: Path) -> None:
         self._folder = state
@@ -338,7 +337,7 @@ class ServingBook:
         self._lifeline = Lifeline(state)
 
     def tell(self, process: ServingProcess) -> None:
-        """Say what this process serves now, until ``close`` or its end."""
+        """Publish the server data of this process, until ``close`` or its end."""
         body = _PLAIN.dump_json(process).decode()
         with self._lifeline.release_on_error(process.process_id), self._rows.changing() as change:
             alive = set(self._alive(change.rows))
@@ -353,7 +352,7 @@ class ServingBook:
         return tuple(sorted((_PLAIN.validate_json(row.body) for row in rows), key=lambda one: one.since_wall_s))
 
     def close(self) -> None:
-        """Serve no more, and let go of the file."""
+        """Withdraw this process, and close the file."""
         self._rows.close()
         self._lifeline.close()
 

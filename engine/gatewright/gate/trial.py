@@ -1,8 +1,8 @@
-"""Decisions without a call: a proof held against a call again, and the steps of a composition before it is called.
+"""Decisions without a call: a proof compared with a call, and the steps of a composition before it is called.
 
-A proof is verified by MAC and digests first, then by the same stages with the facts of then; live session, clock, rates
-and standing approvals are left out, and files are looked at as they are now. Of a composition the input is known, and
-no result: its steps are decided as far as that can be told.
+Verification checks MAC and digests first, then runs the same stages with the facts in the proof; it ignores the live
+session, clock, rates and standing approvals, and uses the present files. A composition's input is known, its results
+are not: its steps are decided as far as possible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gatewright.tools.composed import ComposedTool
 
 @frozen
 class ProvenCall:
-    """The call that a proof is held against. ``arguments``: as the model sent them, or the canonical ones."""
+    """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones."""
 
     agent_id: str
     tool: str
@@ -44,10 +44,11 @@ class ProvenCall:
 
 @frozen
 class Verification:
-    """What held of a proof. ``again``: what the gate says now, with the facts of then; None when it was not asked.
+    """The parts of a proof that hold. ``again``: the gate's present decision with the facts in the proof; None if
+    skipped.
 
-    ``mac``: written by us and unchanged; ``call``: for this call; ``policy``: the policy of then is still in force;
-    ``decision``: deciding again gave the same. A proof whose policy has moved on is no pass, nor a forgery.
+    ``mac``: made by us and unchanged; ``call``: for this call; ``policy``: that policy is still in force; ``decision``:
+    the second decision is the same. A proof under an earlier policy neither passes nor is forged.
     """
 
     mac: bool
@@ -59,7 +60,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether everything did."""
+        """Every part of the proof holds."""
         return self.mac and self.call and self.policy and self.decision
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -77,11 +78,11 @@ class Verification:
 _ACTING = frozenset(stage.name for stage in ACTING)
 
 
-def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verification:
-    """What holds of the proof. What was forged is not decided again."""
+def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verification:
+    """Verify the proof. A forged one is not decided again."""
     key = force.keys.find(proof.key_id)
     if key is None:
-        return Verification(False, problems=("the key that the proof was made with is not here",))
+        return Verification(False, problems=("the key of the proof is not here",))
     if not proof.is_sealed_by(key):
         return Verification(False, problems=("the proof was changed, or not made here",))
     agent = force.snapshot.agent(call.agent_id)
@@ -95,24 +96,24 @@ def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verifica
     again = passage.decide()
     is_call = proof.sent_digest == sent_digest(state, key) or proof.call_digest == call_digest(
         state, key, proof.tool_digest
-    )  # as it was sent, or canonical as the log may have kept it
-    moved = _moved(proof, passage.state, force)
-    same, difference = _compared(proof, again, passage.state)
+    )  # as sent, or canonical as the log may have stored it
+    moved = _policy_changes(proof, passage.state, force)
+    same, difference = _compare(proof, again, passage.state)
     problems = [] if is_call else ["the proof is for another call"]
     return Verification(True, is_call, not moved, same, (*problems, *moved, *difference), again)
 
 
-def _moved(proof: DecisionProof, state: CallState, force: InForce) -> list[str]:
+def _policy_changes(proof: DecisionProof, state: CallState, force: InForce) -> list[str]:
     if proof.policy_digest != force.snapshot.policy_digest:
         return ["the policy has changed since"]
     return ["the tool has changed since"] if proof.tool_digest != tool_digest(state) else []
 
 
-def _compared(proof: DecisionProof, again: Decision, state: CallState) -> tuple[bool, list[str]]:
-    """Whether deciding again gave the same; what was refused while acting must have been allowed until then."""
+def _compare(proof: DecisionProof, again: Decision, state: CallState) -> tuple[bool, list[str]]:
+    """Tell whether the second decision is the same; a refusal while acting must have been allowed until then."""
     if proof.stage in _ACTING:
         allowed = again.verdict is Verdict.ALLOW
-        return allowed, [] if allowed else [f"it would not have come to `{proof.stage}`: {again.reason}"]
+        return allowed, [] if allowed else [f"it would not have reached `{proof.stage}`: {again.reason}"]
     rule = again.rule.rule_id if again.rule else None
     now = (again.verdict, again.stage, again.code, rule, state.grant)
     if now == (proof.verdict, proof.stage, proof.code, proof.rule, proof.grant):
@@ -125,10 +126,10 @@ _NEEDS = "its arguments need results of earlier steps"
 
 @frozen
 class StepForecast:
-    """A step and what the gate would say to it as the next call of its agent.
+    """A step and the gate's decision on it as the next call of its agent.
 
-    ``applies`` None: that hangs on results. ``verdict`` None: what it would be hangs on them too. ``decision``: where
-    all its arguments are known.
+    ``applies`` None: it depends on results. ``verdict`` None: it does too. ``decision``: if all its arguments are
+    known.
     """
 
     step: int
@@ -150,7 +151,7 @@ class StepForecast:
 
 
 def forecast(state: CallState, force: InForce) -> tuple[StepForecast, ...]:
-    """The steps of a call that was decided; none for one that is denied, or that is no composition's."""
+    """The steps of a decided call; none for a denied call or another tool than a composition."""
     decision = Passage(state, force).decide()
     if decision.verdict is Verdict.DENY or not isinstance(state.plan.tool, ComposedTool):
         return ()
@@ -165,14 +166,14 @@ def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator
             yield StepForecast(number, step.tool, applies, None, "it does not apply to this input")
             continue
         if any(reference.step is not None for reference in references_in(dict(step.arguments))):
-            verdict = _closed(state, force, step)
+            verdict = _denial(state, force, step)
             reason = _NEEDS if verdict is None else f"`{step.tool}` is not open to this agent"
             yield StepForecast(number, step.tool, applies, verdict, reason)
             continue
         try:
             call = fill_in(step.arguments, given, (), ())
         except NoValue:
-            yield StepForecast(number, step.tool, applies, Verdict.DENY, "it needs an argument that is not given")
+            yield StepForecast(number, step.tool, applies, Verdict.DENY, "it needs a missing argument")
             continue
         below = state.beneath("", Within(state.call_id, number, 1), step.tool, call)
         decision = Passage(below, force).decide()
@@ -180,7 +181,7 @@ def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator
 
 
 def _applies(tool: ComposedTool, number: int, step: CompositionStep, given: JsonValue) -> bool | None:
-    """Tell whether a step applies; None where its condition looks at results."""
+    """Tell whether a step applies; None if its condition depends on results."""
     if step.is_unconditional:
         return True
     if number and not (isinstance(step.when, bool) or _is_about_input(step.when or {})):
@@ -192,15 +193,15 @@ def _applies(tool: ComposedTool, number: int, step: CompositionStep, given: Json
 
 
 def _is_about_input(when: Mapping[str, JsonValue]) -> bool:
-    """Tell whether a condition looks at the input alone; one that may look further counts as doing so."""
+    """Tell whether a condition depends on the input alone; an unclear one counts as depending on more."""
     properties, required = as_object(when.get("properties", {})), as_list(when.get("required", []))
     if not when.keys() <= {"properties", "required", "type"} or properties is None or required is None:
         return False
     return properties.keys() <= {INPUT} and all(name in {INPUT, STEPS} for name in required)
 
 
-def _closed(state: CallState, force: InForce, step: CompositionStep) -> Verdict | None:
-    """A denial of the step whatever the results are; None where it hangs on them."""
+def _denial(state: CallState, force: InForce, step: CompositionStep) -> Verdict | None:
+    """The denial of the step whatever the results; None if it depends on them."""
     plan = state.agent.plan(step.tool) if state.agent is not None else None
     if plan is None:
         return Verdict.DENY

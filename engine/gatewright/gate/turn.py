@@ -1,14 +1,12 @@
-"""One turn of a model: its tool calls rebuilt from the pieces in which providers stream them, and made in a safe order.
+"""One turn of a model: its tool calls rebuilt from the streamed pieces, and made in a safe order.
 
-Nothing that a model sends raises here. What cannot become a call at all (no id, no name, too many, too much) is a
-`BrokenCall` that says why; arguments that are no JSON stay as they are, and the gate's parse stage denies them.
-
-Neighbouring read-only calls run together, everything else alone and in order. That is read off the agent's plan before
-the call is made: its tier under the policy. A call whose tool or operation nobody knows goes alone. A call that ends
-the loop does not cut the turn short: the model made all its calls at once, and what ends is the loop, which whoever
-drives it sees at ``should_continue``. Whether a later call may still be made is the gate's to say, by the rules. A call
-that changes something and waits for an answer, or was refused one, does: what comes after it in the turn was meant to
-happen after it, and is not made.
+Nothing that a model sends raises here. Input that cannot become a call at all (no id, no name, too many, too much) is a
+`BrokenCall` with the reason; arguments that are not JSON stay unchanged, and the gate's parse stage denies them.
+Neighbouring read-only calls run together, all others alone and in order, by their tier in the agent's plan before the
+call. A call of an unknown tool or operation runs alone. A call that ends the loop does not cut the turn short: the
+model made all its calls at once, and the driver of the loop reads ``should_continue``. The rules of the gate decide
+whether a later call may run. After a call that changes something and waits for an answer, or got a refusal, the rest of
+the turn does not run, since the model meant it to come after.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
 
 @frozen
 class ToolCall:
-    """One call as a model made it. ``tool_call_id``: by what the provider wants to find its answer."""
+    """One call by a model. ``tool_call_id``: the provider's key for the answer."""
 
     tool: str
     arguments: RawArguments = "{}"
@@ -50,7 +48,7 @@ class ToolCall:
 
 @frozen
 class BrokenCall:
-    """What was streamed and is no call, and why."""
+    """Streamed pieces that make no call, with the reason."""
 
     index: int
     reason: str
@@ -59,12 +57,12 @@ class BrokenCall:
 
 
 def arguments_of(call: ToolCall | BrokenCall) -> RawArguments:
-    """What the gate is given of a call; a broken one is refused with its reason."""
+    """The arguments for the gate; it refuses a broken call with the reason."""
     return call.arguments if isinstance(call, ToolCall) else JsonRefused("broken-call", call.reason)
 
 
 class _Pieces:
-    """What came for one index so far."""
+    """The pieces for one index so far."""
 
     __slots__ = ("is_too_large", "name", "parts", "size", "tool_call_id", "whole")
 
@@ -78,7 +76,7 @@ class _Pieces:
 
 
 class ToolCallAccumulator:
-    """The calls of one answer of a model. Give it every delta, then ask for `calls`."""
+    """The calls in one answer of a model. Add every delta, then read `calls`."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, _Pieces] = {}
@@ -86,9 +84,9 @@ class ToolCallAccumulator:
         self._left_out = False
 
     def add(self, index: object, *, id: object = None, name: object = None, arguments: object = "") -> None:  # noqa: A002
-        """One delta. The last id and name that are not empty count, texts of arguments are put together.
+        """Add one delta. The last non-empty id and name count, texts of arguments are concatenated.
 
-        An object in place of a text is the whole arguments, unless texts follow. Anything of another type is nothing.
+        An object instead of a text is the whole arguments, unless texts follow. Other types are ignored.
         """
         if not isinstance(index, int):
             return
@@ -102,16 +100,16 @@ class ToolCallAccumulator:
             pieces.tool_call_id = id[:_MAX_NAME]
         if isinstance(name, str) and name:
             pieces.name = name[:_MAX_NAME]
-        if isinstance(arguments, str) and arguments:  # a stream may go on for ever with nothing in it
+        if isinstance(arguments, str) and arguments:  # a stream may continue for ever with empty texts
             self._take(pieces, arguments)
         elif isinstance(arguments, Mapping):
             pieces.whole = _text_of(cast("Mapping[object, object]", arguments)) or pieces.whole
 
     def add_openai(self, delta: object) -> None:
-        """The ``delta`` of a choice of a chat completion chunk, with its ``tool_calls``; None is nothing.
+        """Add the ``delta`` of a choice of a chat completion chunk, with its ``tool_calls``; None is ignored.
 
-        This and its neighbours take what the provider's SDK gives, or the same as mappings. Raises TypeError for an
-        object that is neither: nothing that calls a tool is passed over in silence.
+        This and its neighbours take the objects of the provider's SDK, or the same as mappings. Raises TypeError for
+        any other object, so that no tool call is dropped silently.
         """
         for position, row in enumerate(_rows(_read(delta, "tool_calls"))):
             index, function = _get(row, "index"), _get(row, "function")
@@ -123,7 +121,7 @@ class ToolCallAccumulator:
             )
 
     def add_openai_response(self, event: object) -> None:
-        """An event of a responses stream: a function call that begins, a piece of its arguments, or its end."""
+        """Add an event of a responses stream: the start of a function call, a piece of its arguments, or its end."""
         kind, index, item = _read(event, "type"), _get(event, "output_index"), _get(event, "item")
         if kind == "response.function_call_arguments.delta":
             self.add(index, arguments=_get(event, "delta"))
@@ -133,7 +131,7 @@ class ToolCallAccumulator:
             self.add(index, id=_get(item, "call_id"), name=_get(item, "name"), arguments=text)
 
     def add_anthropic(self, event: object) -> None:
-        """An event of a messages stream: the start of a tool use, or a piece of its input; others are nothing."""
+        """Add an event of a messages stream: the start of a tool use, or a piece of its input; others are ignored."""
         kind, block, delta = _read(event, "type"), _get(event, "content_block"), _get(event, "delta")
         if kind == "content_block_start" and _get(block, "type") == "tool_use":
             self.add(
@@ -143,9 +141,9 @@ class ToolCallAccumulator:
             self.add(_get(event, "index"), arguments=_get(delta, "partial_json"))
 
     def add_gemini(self, chunk: object) -> None:
-        """A chunk of a stream of contents, with the function calls of its candidates, which come whole.
+        """Add a chunk of a stream of contents, with the complete function calls of its candidates.
 
-        One without an id, as Gemini often sends them, gets ``call_0``, ``call_1`` and so on.
+        A call without an id, as Gemini often sends them, gets ``call_0``, ``call_1`` and so on.
         """
         for candidate in _rows(_read(chunk, "candidates")):
             for part in _rows(_get(_get(candidate, "content"), "parts")):
@@ -155,10 +153,10 @@ class ToolCallAccumulator:
                     self.add(number, id=call_id, name=_get(call, "name"), arguments=_get(call, "args"))
 
     def calls(self) -> tuple[ToolCall | BrokenCall, ...]:
-        """What was streamed so far, by index; several objects in one become calls ``id_0``, ``id_1`` and so on."""
+        """The calls so far, by index; several objects in one become calls ``id_0``, ``id_1`` and so on."""
         found: list[ToolCall | BrokenCall] = []
         for index, pieces in sorted(self._pieces.items()):
-            for call in _built(index, pieces):
+            for call in _build(index, pieces):
                 if len(found) >= MAX_CALLS:
                     return (*found, BrokenCall(index, f"more than {MAX_CALLS} calls in one answer"))
                 found.append(call)
@@ -167,7 +165,7 @@ class ToolCallAccumulator:
         return tuple(found)
 
     def _take(self, pieces: _Pieces, text: str) -> None:
-        """What is too much is not kept, and makes the call a broken one."""
+        """Add a piece of arguments; too much text is dropped and breaks the call."""
         if pieces.size + len(text) > MAX_BYTES or self._total + len(text) > MAX_TOTAL:
             pieces.is_too_large = True
             return
@@ -176,7 +174,7 @@ class ToolCallAccumulator:
         self._total += len(text)
 
 
-def _built(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
+def _build(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
     if not pieces.tool_call_id or not pieces.name:
         missing = " and no ".join(
             word for word, value in (("id", pieces.tool_call_id), ("name", pieces.name)) if not value
@@ -197,7 +195,7 @@ def _built(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
 
 
 def several_objects(text: str) -> tuple[str, ...]:
-    """The texts of the objects that ``text`` consists of when there are two or more; empty for anything else."""
+    """The texts of the objects that ``text`` consists of, if there are two or more; empty otherwise."""
     objects: list[str] = []
     depth = begin = end = 0
     for match in _TOKEN.finditer(text):
@@ -225,7 +223,9 @@ def _is_object(text: str) -> bool:
 
 
 def _text_of(arguments: Mapping[object, object]) -> str:
-    """The object as text, empty for an empty one; what is no JSON within the limits becomes a text that is refused."""
+    """The object as text, empty for an empty one; for anything but JSON within the limits, a text that the gate
+    refuses.
+    """
     try:
         found = copy_value(check_object(arguments))
         return json.dumps(found, ensure_ascii=False) if found else ""
@@ -234,17 +234,17 @@ def _text_of(arguments: Mapping[object, object]) -> str:
 
 
 def _read(value: object, key: str) -> object:
-    """A field of what the SDK gave. Raises TypeError for what cannot have it."""
+    """A field of an SDK's object. Raises TypeError for an object without such a field."""
     kind = type(value).__name__
     if value is None or isinstance(value, Mapping):
         return _get(cast("object", value), key)
     if not hasattr(value, key):
-        raise TypeError(f"a `{kind}` is no piece of a stream: it has no `{key}`")
+        raise TypeError(f"a `{kind}` is not a piece of a stream: it has no `{key}`")
     return _get(value, key)
 
 
 def _get(value: object, key: str) -> object:
-    """A field of a mapping, or an attribute of an SDK's object; None where there is none."""
+    """A field of a mapping, or an attribute of an SDK's object; None if missing."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, object]", value).get(key)
     return None if isinstance(value, _PLAIN) else getattr(value, key, None)
@@ -257,11 +257,11 @@ def _rows(value: object) -> Sequence[object]:
 _KNOWING: tuple[Stage, ...] = (PARSE, LOOKUP, OPERATION)
 
 OnCallStage = Callable[[int, StageTrace], None]
-"""Told the number of a call within its turn, from 0, and the stage that it passed."""
+"""Receives the number of a call within its turn, from 0, and a stage that it passed."""
 
 
 Make = Callable[..., Awaitable[Outcome]]
-"""Makes a call of a tool with arguments; ``on_stage``: told each stage as it passes."""
+"""Makes a call of a tool with arguments; ``on_stage`` receives each stage that it passes."""
 Look = Callable[..., CallState]
 """The same call before its first stage."""
 
@@ -271,7 +271,7 @@ async def call_many(
 ) -> tuple[Outcome, ...]:
     """The outcomes in the order of ``calls``, a denial for a broken one; at most ``most`` run at once.
 
-    After a call that is not only read-only and got no yes, the later ones are denied at the stage that asks. Cancelling
+    After a call that is not read-only and got no approval, the later ones are denied at the stage that asks. Cancelling
     it cancels all of them.
     """
     numbered = tuple(enumerate(calls))
@@ -289,7 +289,7 @@ async def call_many(
         if len(group) == 1:
             number, call = group[0]
             await run(number, call)
-            if not only_reads and not unanswered and _got_no_yes(outcomes[number]):
+            if not only_reads and not unanswered and _lacks_approval(outcomes[number]):
                 unanswered = call.tool
             continue
         async with aio.TaskGroup() as tasks:
@@ -298,7 +298,7 @@ async def call_many(
     return tuple(outcomes[number] for number, _ in numbered)
 
 
-def _got_no_yes(outcome: Outcome) -> bool:
+def _lacks_approval(outcome: Outcome) -> bool:
     return outcome.status is Status.UNANSWERED or (
         outcome.status is Status.DENIED and outcome.decision.stage == APPROVAL.name
     )
@@ -307,8 +307,8 @@ def _got_no_yes(outcome: Outcome) -> bool:
 def _groups(
     look: Look, calls: Iterable[tuple[int, ToolCall | BrokenCall]]
 ) -> Iterator[tuple[list[tuple[int, ToolCall | BrokenCall]], bool]]:
-    """The calls that go together, and whether they only read; looked at when it is their turn, so that a policy swapped
-    meanwhile counts.
+    """The calls that run together, and whether they only read; each is examined in its turn, so that a swapped policy
+    counts.
     """
     gathered: list[tuple[int, ToolCall | BrokenCall]] = []
     for number, call in calls:
@@ -324,7 +324,7 @@ def _groups(
 
 
 def _only_reads(look: Look, call: ToolCall | BrokenCall) -> bool:
-    """Whether the call is of an operation that is read-only under this policy."""
+    """Tell whether the call is of an operation that is read-only under this policy."""
     state = look(call.tool, arguments_of(call))
     for stage in _KNOWING:
         result = run_stage(stage, state)

@@ -1,7 +1,7 @@
-"""One call that fits a schema, made from the schema alone; LookupError where it would take a guess.
+"""One call that fits a schema, made from the schema alone; LookupError instead of a guess.
 
-Constants, enums, examples and defaults that fit, the smallest value of a type otherwise, the first fitting branch of a
-union. The maker is not trusted: whoever uses a witness checks it.
+It uses constants, enums, examples and defaults that fit, otherwise the smallest value of a type, and the first fitting
+branch of a union. Check the result: the maker may be wrong.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ _ODD: tuple[JsonValue, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 100, 0.5, -1_000_000, 1_000_000, 10**12, "", "a" * 999, "%", "é\n"),
     *([], ["a"], ["%", "a"], [0], [{}], {}, {"a": 0}, *_TEXTS),
 )
-"""Values that hardly any condition takes all of."""
+"""Values of which hardly any condition accepts all."""
 
 
 def witness(schema: Schema, wanted: Iterable[Steps] = (), *, check_formats: bool = False) -> JsonValue:
     """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError.
 
-    ``check_formats``: texts are what a known `format` says.
+    ``check_formats``: texts match a known `format`.
     """
     try:
         inlined = inline_references(schema)
@@ -85,7 +85,7 @@ def witness(schema: Schema, wanted: Iterable[Steps] = (), *, check_formats: bool
 
 
 def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValue]:
-    """Other values for the property ``name`` of ``schema`` than ``value``, near ones and odd ones; few of them fit."""
+    """Other values than ``value`` for the property ``name`` of ``schema``, near ones and odd ones; few of them fit."""
     try:
         inlined = inline_references(schema)
     except GatewrightError:
@@ -97,7 +97,7 @@ def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValu
 
 
 class _Maker:
-    """Makes values below one root, which references lead to."""
+    """Makes values below one root, the target of references."""
 
     def __init__(self, root: Schema, *, check_formats: bool = False) -> None:
         self._root, self._check_formats = root, check_formats
@@ -106,30 +106,30 @@ class _Maker:
         if schema is True:
             return "a"
         if not isinstance(schema, dict):
-            raise LookupError  # noqa: TRY004 `false`, which nothing fits
+            raise LookupError  # noqa: TRY004 nothing fits `false`
         table = self._flat(cast("Schema", schema), depth)
         if "const" in table:
             return table["const"]
         if table.get("enum"):
             values = cast("list[JsonValue]", table["enum"])
             return next((value for value in values[:_MOST_TRIED] if self._fits(table, value)), values[0])
-        for said in () if any(wanted) else _said(table):
+        for said in () if any(wanted) else _suggestions(table):
             if self._fits(table, said):
                 return said
         for keyword in _UNIONS:
             if keyword in table:
                 return self._branch(table, keyword, wanted, depth)
-        return self._typed(table, wanted, depth)
+        return self._by_type(table, wanted, depth)
 
     def declarations(self, schema: Schema, name: str) -> Iterator[Schema]:
-        """Where the schema or a variant of it declares the property."""
+        """The declarations of the property in the schema or its variants."""
         for branch in self._parts(schema):
             own = cast("Schema", branch.get("properties", {})).get(name)
             if isinstance(own, dict):
                 yield cast("Schema", own)
 
     def variations(self, schema: object, value: JsonValue, depth: int) -> Iterator[JsonValue]:
-        """Values that differ from ``value`` in one place, which ``schema`` may or may not take."""
+        """Values that differ from ``value`` in one place, whether or not ``schema`` accepts them."""
         if not isinstance(schema, dict) or depth == 0:
             return
         for table in self._parts(cast("Schema", schema)):
@@ -147,7 +147,7 @@ class _Maker:
                 yield from ({**given, name: one} for one in odd)
 
     def _parts(self, schema: Schema) -> list[Schema]:
-        """The schema with what holds beside it, and its variants."""
+        """The schema with everything that applies beside it, and its variants."""
         try:
             flat = self._flat(schema, _DEPTH)
             variants = [one for keyword in _UNIONS if keyword in flat for one in self._branches(flat[keyword], _DEPTH)]
@@ -156,12 +156,12 @@ class _Maker:
         return [flat, *variants]
 
     def _flat(self, table: Schema, depth: int) -> Schema:
-        """The schema with what it refers to, and with all that must hold at once."""
+        """The schema with its references and ``allOf`` resolved."""
         for _ in range(depth):
             if "$ref" not in table:
                 break
             rest = {key: value for key, value in table.items() if key != "$ref"}
-            table = _merged(self._target(table["$ref"]), rest)
+            table = _merge(self._target(table["$ref"]), rest)
         else:
             raise LookupError
         if "allOf" in table:
@@ -169,7 +169,7 @@ class _Maker:
             table = {key: value for key, value in table.items() if key != "allOf"}
             for branch in branches:
                 if isinstance(branch, dict):
-                    table = _merged(table, self._flat(cast("Schema", branch), depth - 1))
+                    table = _merge(table, self._flat(cast("Schema", branch), depth - 1))
         return table
 
     def _target(self, reference: object) -> Schema:
@@ -182,7 +182,7 @@ class _Maker:
         return found
 
     def _fits(self, table: Schema, value: object) -> bool:
-        """Whether it is one, as far as the schema by itself says."""
+        """Tell whether the value fits, by the schema alone."""
         shared = {key: self._root[key] for key in ("$schema", "$defs", "definitions") if key in self._root}
         try:
             return SchemaChecker({**table, **shared}, check_formats=self._check_formats).is_valid(value)
@@ -194,7 +194,7 @@ class _Maker:
         made: list[JsonValue] = []
         for own in sorted(self._branches(table[keyword], depth), key=lambda one: not _holds(one, wanted)):
             try:
-                made.append(self.value(_merged(rest, own), wanted, depth - 1))
+                made.append(self.value(_merge(rest, own), wanted, depth - 1))
             except LookupError:
                 continue
             if self._fits(table, made[-1]):
@@ -207,7 +207,7 @@ class _Maker:
         found = cast("list[object]", branches)[:_MOST_TRIED]
         return [self._flat(cast("Schema", one), depth) if isinstance(one, dict) else {} for one in found if one]
 
-    def _typed(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
+    def _by_type(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
         match _kind(table):
             case "object":
                 return self._object(table, wanted, depth)
@@ -237,7 +237,7 @@ class _Maker:
         rest = {key: value for key, value in table.items() if key not in {"if", "then", "else"}}
         met = isinstance(table["if"], dict) and self._fits(cast("Schema", table["if"]), made)
         then = table.get("then" if met else "else")
-        return self.value(_merged(rest, cast("Schema", then)), wanted, depth - 1) if isinstance(then, dict) else made
+        return self.value(_merge(rest, cast("Schema", then)), wanted, depth - 1) if isinstance(then, dict) else made
 
     def _array(self, table: Schema, wanted: Wanted, depth: int) -> JsonValue:
         least = _size(table, "minItems")
@@ -268,13 +268,13 @@ def _below(wanted: Wanted, step: str) -> Wanted:
 
 
 def _holds(table: Schema, wanted: Wanted) -> bool:
-    """Whether what is wanted can stand in it."""
+    """Tell whether the schema has room for the wanted places."""
     kind = _kind(table)
     return all(kind == ("array" if steps[0] == EACH else "object") for steps in wanted if steps)
 
 
-def _said(table: Schema) -> list[JsonValue]:
-    """What the schema itself gives as values."""
+def _suggestions(table: Schema) -> list[JsonValue]:
+    """The values that the schema itself suggests."""
     examples = table.get("examples")
     given = cast("list[JsonValue]", examples)[:3] if isinstance(examples, list) else []
     return [table["default"], *given] if "default" in table else given
@@ -294,8 +294,8 @@ def _kind(table: Schema) -> object:
     return cast("object", kind)
 
 
-def _merged(one: Schema, other: Schema) -> Schema:
-    """Both at once, as far as a witness needs it."""
+def _merge(one: Schema, other: Schema) -> Schema:
+    """Both schemas at once, as far as a witness needs it."""
     merged = {**one, **other}
     if "properties" in one and "properties" in other:
         merged["properties"] = _both(cast("Schema", one["properties"]), cast("Schema", other["properties"]))
@@ -307,13 +307,13 @@ def _merged(one: Schema, other: Schema) -> Schema:
         if keyword in one and keyword in other:
             rest = {key: value for key, value in other.items() if key != keyword}
             apart = {keyword: other[keyword]}
-            return {**_merged(one, rest), "allOf": [*merged.get("allOf", []), apart]}
+            return {**_merge(one, rest), "allOf": [*merged.get("allOf", []), apart]}
     return merged
 
 
 def _both(one: Schema, other: Schema) -> Schema:
     return {
-        name: _merged(one[name], other[name])
+        name: _merge(one[name], other[name])
         if isinstance(one.get(name), dict) and isinstance(other.get(name), dict)
         else other.get(name, one.get(name))
         for name in {**one, **other}

@@ -88,6 +88,6 @@ def protected_refusal(absolute: str, how: str = "is") -> Refusal:
     """What is said of a path that no tool reaches."""
     return Refusal(
         "protected",
-        f"`{absolute}` {how} protected, or in the folder of a source that was moved: no tool reaches it",
+        f"`{absolute}` {how} protected, or in the folder of a moved source: no tool reaches it",
         HINT,
     )

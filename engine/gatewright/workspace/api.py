@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
     from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
-    from gatewright.gate.decision import dotted
+    from gatewright.gate.decision import spell_address
     from gatewright.gate.history import Window
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.sessionstore import ClientSession, ServingProcess
@@ -388,7 +388,7 @@ door(
             "Session", "StageTrace",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
-        "gatewright.gate.decision": ("dotted",),
+        "gatewright.gate.decision": ("spell_address",),
         "gatewright.gate.trial": ("StepForecast",),
         "gatewright.gate.approval": ("IdRecord",),
         "gatewright.gate.pipeline": ("STAGES",),

@@ -264,7 +264,7 @@ class CopyReturns:
             raise NobodyAnswered("the workspace is closed") from None
         finally:
             self._asking.discard(task)
-        return await asyncio.to_thread(self._broker.used, approval) if approval.grant_id else approval
+        return await asyncio.to_thread(self._broker.spend, approval) if approval.grant_id else approval
 
     def close(self) -> None:
         """Withdraw the questions; wait for an unfinished write, a few seconds at most."""

@@ -233,7 +233,7 @@ class Workspace:
         return self._of_image(replace(self.image(), policy=policy), self._program.twin())
 
     def follow(self, image: WorkspaceImage) -> bool:
-        """Update this workspace from a later image; False if its file was read anew since."""
+        """Update this workspace from a later image; False if its file has been read anew since."""
         text = self._state.text
         if image.text != text.saved and not text.keep_saved(image.saved, image.text):
             return False

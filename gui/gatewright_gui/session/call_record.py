@@ -20,9 +20,9 @@ from gatewright.workspace.api import (
     StageTrace,
     Verdict,
     Workspace,
-    dotted,
     frozen,
     plain_text,
+    spell_address,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import (
@@ -156,7 +156,7 @@ def stage_row(row: StageTrace, workspace: Workspace, gate: Workspace) -> StageRo
     """A stage to show; `workspace` has the policy that is open, `gate` is what answered."""
     link = None
     if row.address is not None:
-        link = RuleLink(dotted(row.address), row.address, line_of(workspace, row.address))
+        link = RuleLink(spell_address(row.address), row.address, line_of(workspace, row.address))
     reason = _earlier(row.reason, gate) if row.stage == "approval" else row.reason
     return StageRow(row.stage, row.verdict, visible(own(reason)), row.elapsed_us, link)
 

@@ -19,10 +19,10 @@ from gatewright.workspace.api import (
     Window,
     Workspace,
     WorkspaceError,
-    dotted,
     duration_words,
     frozen,
     rate_words,
+    spell_address,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import RuleLink, visible
@@ -193,7 +193,7 @@ class _Look:
         if address is None:
             return None
         place = self._workspace.place(address)
-        return RuleLink(dotted(address), address, place.line if place is not None else None)
+        return RuleLink(spell_address(address), address, place.line if place is not None else None)
 
 
 def _key(test: SessionTest | RateTest) -> object:

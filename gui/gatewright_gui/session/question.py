@@ -13,8 +13,8 @@ from gatewright.workspace.api import (
     IdRecord,
     JsonValue,
     Remember,
-    dotted,
     frozen,
+    spell_address,
 )
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.calls import argument_text, visible
@@ -147,7 +147,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
 
 def place_words(address: Address, line: int | None = None) -> str:
     """A part of the policy and where it stands."""
-    place = visible(dotted(address))
+    place = visible(spell_address(address))
     return place if line is None else tr("{place}, line {line}", place=place, line=line)
 
 

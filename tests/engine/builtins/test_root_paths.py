@@ -201,7 +201,7 @@ async def test_what_is_protected_is_available_to_no_call_that_holds_its_path(tmp
             await change
         assert (told.value.code, str(told.value)) == ("not-available", "this path is not available")
     assert port.note_of(policy) == "this path is not available"
-    shut = "protected, or in the folder of a source that was moved: no tool reaches it"
+    shut = "protected, or in the folder of a moved source: no tool reaches it"
     for path in (policy, f"{policy}/x", f"{state}/new"):
         hint = "that path is not available to you; choose another one"
         assert port.find(path, roots=("shared",)) == Refusal("protected", f"`{path}` is {shut}", hint)

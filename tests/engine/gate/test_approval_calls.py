@@ -415,7 +415,7 @@ async def test_answer_does_not_hold_for_an_ask_that_came_while_it_was_waited_for
     outcome = await soon(call)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
-    assert outcome.decision.reason == "dana was not asked this: `vault` requires consent (scope mail)"
+    assert outcome.decision.reason == "dana did not see this ask: `vault` requires consent (scope mail)"
 
 
 async def test_answer_holds_when_less_is_asked_than_before(make_world: MakeWorld, make_broker: MakeBroker) -> None:
@@ -437,7 +437,7 @@ async def test_answer_does_not_hold_for_content_that_changed_meanwhile(office: O
     outcome = await soon(call)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
-    assert outcome.decision.reason == "what dana approved is not what the call would do now"
+    assert outcome.decision.reason == "the call would now do something else than dana approved"
     assert (office.world.docs / "shared.md").read_text("utf-8") == "something else entirely\n"
 
 
@@ -455,7 +455,7 @@ async def test_grant_revoked_before_the_execution_stops_the_call(
     outcome = await office.call("vault", {}, answer)
 
     assert (outcome.status, outcome.code, outcome.decision.stage) == (Status.DENIED, "approval-withdrawn", "execute")
-    reason = "the approval by dana was revoked, is over, or was used by an identical call"
+    reason = "the approval by dana was revoked, has expired, or was used by an identical call"
     assert outcome.decision.reason == reason
     assert office.world.row_kinds()[-1] == "ToolDenied"
     assert office.session.calls("vault") == 0

@@ -426,7 +426,7 @@ def test_question_too_large_to_look_through_is_refused(store: ApprovalStore) -> 
     assert store.pending() == ()
     room = MOST_BYTES - len(canonical_json(a_request(request_id="ask-1", arguments={"text": ""}).to_json()))
     assert store.post(a_request(request_id="ask-1", arguments={"text": "x" * room}), 10)
-    said = "the question has 1,048,577 bytes, and an operator is shown at most 1,048,576"
+    said = "the question has 1,048,577 bytes, more than the 1,048,576 that an operator may see"
     with pytest.raises(QuestionTooLarge, match=f"^{said}$"):
         store.post(a_request(request_id="ask-2", arguments={"text": "x" * (room + 1)}), 10)
 

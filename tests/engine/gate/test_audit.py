@@ -29,7 +29,7 @@ from gatewright.gate import (
     key_folder,
     state_folder,
 )
-from gatewright.gate.scrub import bounded
+from gatewright.gate.scrub import cut_to_size
 from gatewright.policy.verdict import SafetyTier
 from gatewright.record.sealedtable import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
@@ -121,14 +121,14 @@ CHANGED = "row {} was changed, moved or added"
         ("UPDATE rows SET body = replace(body, '2', '3') WHERE seq = 4", 5, 3, [CHANGED.format(4)]),
         ("UPDATE rows SET time = '2020' WHERE seq = 2", 5, 1, [CHANGED.format(2)]),
         ("UPDATE rows SET agent = 'b' WHERE seq = 6", 5, 5, [CHANGED.format(6)]),
-        ("UPDATE rows SET agent = x'00ff' WHERE seq = 3", 5, 2, ["row 3 is not readable"]),
+        ("UPDATE rows SET agent = x'00ff' WHERE seq = 3", 5, 2, ["row 3 is unreadable"]),
         ("UPDATE rows SET mac = 'x' WHERE seq = 3", 4, 2, [CHANGED.format(3), CHANGED.format(4)]),
         ("UPDATE rows SET mac = x'00' WHERE seq = 3", 4, 2, [CHANGED.format(3)]),
         ("DELETE FROM rows WHERE seq = 3", 4, 2, ["row 3 is missing, so row 4 is not proved"]),
         ("DELETE FROM rows WHERE seq IN (3, 4)", 3, 2, ["rows 3 to 4 are missing, so row 5 is not proved"]),
-        ("DELETE FROM rows WHERE seq = 1", 0, 0, ["the first row does not name a log"]),
-        ("DELETE FROM rows WHERE seq > 3", 3, 3, ["the log ends after row 3, but its anchor stands at row 6"]),
-        ("DELETE FROM rows", 0, 0, ["the log `LOG` with 6 rows is gone"]),
+        ("DELETE FROM rows WHERE seq = 1", 0, 0, ["the first row names no log"]),
+        ("DELETE FROM rows WHERE seq > 3", 3, 3, ["the log ends after row 3, but its anchor is at row 6"]),
+        ("DELETE FROM rows", 0, 0, ["the log `LOG` with 6 rows is missing"]),
         (
             "UPDATE rows SET body = replace(body, 'log-', 'log+') WHERE seq = 1",
             0,
@@ -193,7 +193,7 @@ def test_removed_log_is_found_and_one_in_its_place(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close()
     shutil.rmtree(log.path.parent)
-    assert plain(tmp_path, *log_of(tmp_path).verify().problems) == ("the log `LOG` with 6 rows is gone",)
+    assert plain(tmp_path, *log_of(tmp_path).verify().problems) == ("the log `LOG` with 6 rows is missing",)
 
     again = filled(tmp_path, 1)
     problems = again.verify().problems
@@ -227,7 +227,7 @@ def test_log_that_was_moved_goes_on_once_somebody_says_so_and_a_copy_or_a_change
 
     log.path.write_bytes(b"no database at all" * 100)
     kept = "the audit log was kept in `@/state` until now; if the workspace was moved here, `gatewright audit verify "
-    assert refusals() == {f"{kept}--moved` has it go on; if not, move it away to begin a new one"}
+    assert refusals() == {f"{kept}--moved` continues it; if not, move it away to begin a new one"}
     changing = "UPDATE rows SET agent = '{}' WHERE seq = 2"
     with closing(sqlite3.connect(other.path)) as connection:
         connection.execute(changing.format("b"))
@@ -236,7 +236,7 @@ def test_log_that_was_moved_goes_on_once_somebody_says_so_and_a_copy_or_a_change
             other.accept_move("dana")
         connection.execute(changing.format("a"))
         connection.commit()
-    unsound = "the audit log `@/other/state/audit.sqlite3` does not hold: row 2 was changed, moved or added"
+    unsound = "the audit log `@/other/state/audit.sqlite3` failed verification: row 2 was changed, moved or added"
     assert plain(tmp_path, caught.value) == (unsound,)
 
     for _ in range(2):
@@ -277,7 +277,7 @@ def test_old_copy_of_the_log_is_found(tmp_path: Path) -> None:
     shutil.rmtree(log.path.parent)
     shutil.move(tmp_path / "copy", log.path.parent)
 
-    assert log_of(tmp_path).verify().problems == ("the log ends after row 3, but its anchor stands at row 4",)
+    assert log_of(tmp_path).verify().problems == ("the log ends after row 3, but its anchor is at row 4",)
 
 
 def test_two_processes_continue_one_chain(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_log_without_its_key_is_a_clear_error(tmp_path: Path) -> None:
     for act in (again.check, lambda: again.append([AuditEntry(RowKind.TOOL_INVOKED)]), lambda: again.digest(1)):
         with pytest.raises(AuditUnavailable) as caught:
             act()
-        assert plain(tmp_path, caught.value) == (f"the audit log `@/state/audit.sqlite3` exists and {missing}",)
+        assert plain(tmp_path, caught.value) == (f"the audit log `@/state/audit.sqlite3` exists but {missing}",)
     assert plain(tmp_path, *again.verify().problems) == ("the key of the log `LOG` is not in `@/keys`",)
     assert again.proof_key() is None
 
@@ -414,9 +414,9 @@ def test_arguments_are_cut_exactly_where_they_are_too_long_or_too_deep() -> None
         ),
     ]  # fmt: skip
     for arguments, kept, notes in bounds:
-        assert bounded(arguments) == (arguments if kept is None else kept, notes)
+        assert cut_to_size(arguments) == (arguments if kept is None else kept, notes)
     deep: dict[str, Any] = {str(number): [[[[[[[[0]]]]]]]] for number in range(65)}
-    assert len(bounded(deep)[1]) == 64
+    assert len(cut_to_size(deep)[1]) == 64
 
 
 async def test_capabilities_that_were_checked_are_recorded_before_the_decision(make_world: MakeWorld) -> None:
@@ -559,7 +559,7 @@ def test_a_log_that_cannot_be_read_is_never_an_empty_one(tmp_path: Path) -> None
     with closing(sqlite3.connect(log.path)) as connection:
         connection.execute("DELETE FROM rows WHERE seq = 1")
         connection.commit()
-    with pytest.raises(AuditUnavailable, match=r"cannot be written: its first row does not name a log$"):
+    with pytest.raises(AuditUnavailable, match=r"cannot be written: its first row names no log$"):
         log.append([AuditEntry(RowKind.TOOL_INVOKED)])
     log.path.write_bytes(b"no database at all" * 100)
     with pytest.raises(AuditUnavailable, match="cannot be read"):

@@ -20,7 +20,7 @@ import pytest
 
 from gatewright.base.pieces import last_of
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
-from gatewright.gate.chain import KeyRing, verified
+from gatewright.gate.chain import KeyRing, verify
 from gatewright.record.folder import Home
 from tests.engine.gate.world import World
 
@@ -55,7 +55,7 @@ class Proved:
         self._key = key
 
     def verify(self, rows: list[AuditRow]) -> AuditReport:
-        return last_of(verified(iter(rows), self._key, self._anchor, []))
+        return last_of(verify(iter(rows), self._key, self._anchor, []))
 
 
 def test_every_changed_character_of_every_field_is_found(log: AuditLog) -> None:
@@ -141,7 +141,7 @@ def test_cut_is_still_found_after_the_log_was_continued(log: AuditLog) -> None:
     report = log.verify()
     log.close()
 
-    assert report.problems == (f"row {count + 1} goes on from an anchor at row {count} that the log did not reach",)
+    assert report.problems == (f"row {count + 1} continues from an anchor at row {count} beyond the end of the log",)
     assert report.rows == 4 + 3
 
 

@@ -226,7 +226,7 @@ def test_rows_that_belong_to_no_call_say_what_happened(tmp_path: Path) -> None:
         ("LogOpened", False, "the log begins"),
         ("PolicyChanged", False, "agent `a` is new; b"),
         ("PolicyChanged", False, "refused: line 3: no"),
-        ("GrantRevoked", False, "Ann took back what Bo had answered for longer"),
+        ("GrantRevoked", False, "Ann revoked a standing answer of Bo"),
         ("CatalogAccepted", False, "Ann accepted tools of catalog `github`: 4"),
     ]
 
@@ -331,7 +331,7 @@ def test_spoiled_rows_are_still_shown(tmp_path: Path) -> None:
         ("", True, ""),
     ]
     assert calls[0].agent == "\x00\ufffd"
-    assert calls[2].reason == "not readable"
+    assert calls[2].reason == "unreadable"
 
 
 def test_a_file_that_is_no_log_is_said_with_its_place(tmp_path: Path) -> None:
@@ -376,17 +376,17 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
     [
         (RowKind.POLICY_CHANGED, {"changes": ["one", "two"]}, "one; two"),
         (RowKind.POLICY_CHANGED, {"refused": True, "problems": ["no"]}, "refused: no"),
-        (RowKind.GRANT_REVOKED, {"who": "me", "given_by": "you"}, "me took back what you had answered for longer"),
-        (RowKind.GRANT_REVOKED, {"x": 1}, "somebody took back what somebody had answered for longer"),
+        (RowKind.GRANT_REVOKED, {"who": "me", "given_by": "you"}, "me revoked a standing answer of you"),
+        (RowKind.GRANT_REVOKED, {"x": 1}, "somebody revoked a standing answer of somebody"),
         (RowKind.CATALOG_ACCEPTED, {"catalog": "c", "accepted": 3}, "somebody accepted tools of catalog `c`: 3"),
         (
             RowKind.MEMORY_ADOPTED,
             {"who": "me", "files": ["memory.sqlite", "notes/a.sqlite"]},
-            "me took over memory that was made elsewhere: memory.sqlite; notes/a.sqlite",
+            "me adopted memory from elsewhere: memory.sqlite; notes/a.sqlite",
         ),
-        (RowKind.SESSION_DELETED, {"session": "x"}, "the session `x` was deleted, and what counted in it forgotten"),
+        (RowKind.SESSION_DELETED, {"session": "x"}, "the session `x` was deleted with all its counts"),
         (RowKind.LOG_MOVED, {"who": "me", "from": "a", "to": "b"}, "me moved the log from `a` to `b`"),
-        (RowKind.LOG_OPENED, {"anchor": 7}, "the log ended before row 7, which its anchor names, and goes on here"),
+        (RowKind.LOG_OPENED, {"anchor": 7}, "the log ended before row 7 of its anchor, and continues here"),
         (RowKind.LOG_OPENED, {"log": "x"}, "the log begins"),
         (
             RowKind.CONNECTION,
@@ -407,15 +407,15 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
         (
             RowKind.COPY_RETURNED,
             {"written_count": 3, "kept_back_count": 2, "folder": "/k"},
-            "of what was changed in a private copy 3 were written back and 2 kept back, in `/k`",
+            "3 changes in a private copy were written back and 2 held back, in `/k`",
         ),
         (
             RowKind.COPY_RETURNED,
             {"unread": "too deep", "folder": "/k"},
-            "nothing was written back of a private copy, which is in `/k`: too deep",
+            "nothing was written back from the private copy in `/k`: too deep",
         ),
         (RowKind.TOOL_INVOKED, {"x": 1}, ""),
-        (RowKind.LOG_OPENED, [], "not readable"),
+        (RowKind.LOG_OPENED, [], "unreadable"),
         (RowKind.POLICY_CHANGED, {"changes": "one"}, ""),
         (RowKind.POLICY_CHANGED, {"refused": True}, "refused: "),
         (RowKind.CATALOG_ACCEPTED, {"who": "me"}, "me accepted tools of catalog ``: 0"),

@@ -225,7 +225,7 @@ async def test_each_element_counts_as_a_call() -> None:
     too_many = decide(gate, batch("delete", "delete"), session)
     assert violation_of(too_many) == MaxCallsExceeded("files", 3, 2, 2)
     assert too_many.model_message == (
-        "Tool execution failed: this call does more at once than is left in this session: 1 at most"
+        "Tool execution failed: this call does more at once than this session has left: 1 at most"
     )
     assert too_many.reason == (
         "`files` may be called 3 times per session, and 2 calls were made, and this call counts as 2"
@@ -276,7 +276,7 @@ async def test_rate_takes_a_token_for_each_element() -> None:
     assert decide(gate, batch("delete", "delete"), session).code == "rate-limit"
     assert decide(gate, batch("delete"), session).verdict is Verdict.ALLOW
     never = decide(gate, batch(*["delete"] * 4), session)
-    assert never.model_message == "Tool execution failed: this call does more at once than is allowed: 3 at most"
+    assert never.model_message == "Tool execution failed: this call does more at once than permitted: 3 at most"
 
 
 async def test_cooldown_of_one_operation_holds_for_a_batch_with_it() -> None:

@@ -296,7 +296,7 @@ async def test_question_too_large_to_look_through_is_a_refusal(broker: Permissio
     desk = Desk(broker)
     approval = await soon(broker(a_request(arguments={"text": "x" * MOST_BYTES})))
 
-    size = r"the question has 1,04\d,\d{3} bytes, and an operator is shown at most 1,048,576"
+    size = r"the question has 1,04\d,\d{3} bytes, more than the 1,048,576 that an operator may see"
     assert re.fullmatch(size, approval.reason)
     assert approval == refused("too-large", approval.reason)
     assert desk.questions == ()
@@ -321,7 +321,7 @@ async def test_closing_lets_every_waiting_call_go_unapproved(broker: PermissionB
     await desk.question()
     broker.close()
 
-    assert await soon(call) == refused("unavailable", "the broker was closed")
+    assert await soon(call) == refused("unavailable", "the broker has closed")
     assert not await broker.is_attended()
 
 
@@ -407,9 +407,9 @@ async def test_answer_used_up_by_an_identical_call_is_a_refusal(broker: Permissi
     grant = broker.grants.remember(a_request(), YES)
     given = replace(YES, grant_id=grant.grant_id)
 
-    assert broker.used(given) == YES
+    assert broker.spend(given) == YES
     withdrawn = refused("withdrawn", "the approval was revoked, or used by an identical call")
-    assert [broker.used(one) for one in (given, YES)] == [withdrawn] * 2
+    assert [broker.spend(one) for one in (given, YES)] == [withdrawn] * 2
 
 
 async def test_limits_are_those_of_an_agent_with_one_user(tmp_path: Path, clock: ManualClock) -> None:

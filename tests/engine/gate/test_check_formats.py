@@ -128,5 +128,5 @@ def test_the_self_check_finds_a_gate_that_does_not_check_the_formats_it_should(m
     monkeypatch.setattr(ToolShape, "checker", property(lambda shape: SchemaChecker(shape.listing.schema)))
 
     assert [row.what for row in selfcheck(gate_of(field("date"))).differences] == [
-        "a call whose `at` is not of its format `date` passes"
+        "a call whose `at` breaks its format `date` passes"
     ]

@@ -182,7 +182,7 @@ def test_start_constraint_holds_other_tools_until_it_succeeded(make_world: MakeW
     world, session = make_world(text), Session()
     before = world.decide("counter", {"op": "up"}, session=session)
     itself = world.decide("echo", {"text": "x"}, session=session)
-    session.succeeded("echo", "")
+    session.add_success("echo", "")
     after = world.decide("counter", {"op": "up"}, session=session)
 
     assert (before.stage, before.code) == ("rules", "start-required")

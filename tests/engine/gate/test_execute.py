@@ -660,7 +660,7 @@ async def test_pure_result_is_reused_within_a_session_and_said_so(make_world: Ma
         first.raw,
     )
     said = {row.stage: row.reason for row in again.decision.trace}
-    assert said["execute"] == "reused: the same call gave this result before"
+    assert said["execute"] == "reused: an equal call returned this result before"
     assert said["normalise"] == said["output"] == "reused"
     assert world.audit is not None
     ends = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolCompleted"]

@@ -488,7 +488,7 @@ async def test_odd_session_and_user_raise_nothing_and_are_recorded(hostile: Worl
     assert (allowed.status, asked.status) == (Status.ALLOWED, Status.ALLOWED)
     assert of_user.code == ("bad-user" if name == "\ud800" else "allowed")
     assert hostile.gate.decide("archivist", "vault", {}, session=session, context=context).proof.to_text()
-    assert Session.resumed(json.loads(json.dumps(session.saved(hostile.clock))), hostile.clock) is not None
+    assert Session.resume(json.loads(json.dumps(session.to_saved(hostile.clock))), hostile.clock) is not None
     assert all(len(row.session) <= 100 for row in hostile.audit.rows())
     assert hostile.audit.verify().is_sound
 

@@ -276,7 +276,7 @@ def test_self_check_finds_a_shown_schema_that_does_not_ask_for_what_a_rule_asks(
     result = selfcheck(gate_of(shelf_of_a_stranger(), required("shelf", "until")))
 
     assert [(row.operation, row.what) for row in result.differences] == [
-        ("keep", "a call without `until`, which a rule asks for, passes")
+        ("keep", "a call without `until`, which a rule requires, passes")
     ]
 
 

@@ -122,7 +122,7 @@ async def test_secrets_are_taken_out_before_the_hash(make_world: MakeWorld) -> N
     assert outcome.data is not None
     assert outcome.output_hash == hashlib.sha256(outcome.data).hexdigest()
     assert json.loads(outcome.data) == scrubbed
-    assert "2 secrets taken out" in next(row.reason for row in outcome.decision.trace if row.stage == "normalise")
+    assert "2 secrets removed" in next(row.reason for row in outcome.decision.trace if row.stage == "normalise")
 
 
 async def test_operator_may_turn_scrubbing_off_for_a_tool(make_world: MakeWorld) -> None:

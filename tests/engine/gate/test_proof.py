@@ -140,7 +140,7 @@ async def test_proof_of_what_was_refused_while_acting_holds_for_as_long_as_it_wo
         "decision": False,
         "problems": [
             "the policy has changed since",
-            "it would not have come to `execute`: `counter` is not among the tools of agent `archivist`",
+            "it would not have reached `execute`: `counter` is not among the tools of agent `archivist`",
         ],
     }
 
@@ -222,7 +222,7 @@ def test_proof_without_a_log_is_good_for_this_gate_only(make_world: MakeWorld) -
     assert world.gate.verify(proof, call("file", READ)).holds
     assert other.gate.verify(proof, call("file", READ)).to_json() == {
         **dict.fromkeys(("holds", "mac", "call", "policy", "decision"), False),
-        "problems": ["the key that the proof was made with is not here"],
+        "problems": ["the key of the proof is not here"],
     }
 
 
@@ -293,7 +293,7 @@ def test_forged_verdict_is_not_decided_again(world: World) -> None:
 @pytest.mark.parametrize("data", [None, [], {}, {"proof": 1}, "x", 3])
 def test_what_is_no_proof_is_refused(data: object) -> None:
     for read in (lambda: DecisionProof.from_json(data), lambda: DecisionProof.from_text(json.dumps(data))):
-        with pytest.raises(ProofInvalid, match=r"^this is no proof: its fields are not those of one$"):
+        with pytest.raises(ProofInvalid, match=r"^this is no proof: it has other fields$"):
             read()
 
 
@@ -303,8 +303,8 @@ def test_what_is_no_proof_is_refused(data: object) -> None:
         ({"proof": 2}, "a proof of version 2 is not supported"),
         ({"verdict": "x"}, "this is no proof: 'x' is not a valid Verdict"),
         ({"grant": {}}, "this is no proof: 'id'"),
-        ({"rates": {"k": True}}, "this is no proof: a level is no number"),
-        ({"rates": {"k": "x"}}, "this is no proof: a level is no number"),
+        ({"rates": {"k": True}}, "this is no proof: a level is not a number"),
+        ({"rates": {"k": "x"}}, "this is no proof: a level is not a number"),
         ({"answer": {}}, "this is no proof: 'approval'"),
     ],
 )
@@ -393,4 +393,4 @@ def test_rate_that_came_after_a_proof_cannot_be_told_of_then(world: World) -> No
     again = world.gate.verify(proof, call("echo", {"text": "a"})).again
 
     assert again is not None
-    assert (again.code, again.reason) == ("rates-unavailable", "there is nowhere to count the rate of calls")
+    assert (again.code, again.reason) == ("rates-unavailable", "no store counts the rate of calls")

@@ -214,7 +214,7 @@ def test_changes_of_a_policy_are_told_one_by_one() -> None:
     of_each = [[f"{what} `gone` is gone", f"{what} `new` is new"] for what in words]
     of_each[0].append("agent `kept` changed")
     assert changes(before, after) == [*(word for each in of_each for word in each), "the defaults changed"]
-    assert changes(before, before) == ["something else changed"]
+    assert changes(before, before) == ["another part changed"]
     turned = replace(before, default=Verdict.ASK, rules=(PolicyRule("", Verdict.DENY), *before.rules[1:]))
     assert changes(before, turned) == ["policy rule `#1` changed", "the default of the policy rules is `ask`"]
 

@@ -107,7 +107,7 @@ GONE = "this tool cannot be used in this session any more; go on without it"
             (rule("echo", '"RequiresFollowingTools"', "counter.up", "vault", "fail"),),
             ("counter.up", "vault"),
             "too-late",
-            "`echo` must come before `counter` with `up` and `vault`, and that was called already",
+            "`echo` must come before `counter` with `up` and `vault`, which has run already",
             "this tool has to come before `counter` with `up` and `vault`, which came first; go on without it",
             {},
         ),
@@ -116,7 +116,7 @@ GONE = "this tool cannot be used in this session any more; go on without it"
             (rule("echo", '"RequiresFollowingTools"', "vault"),),
             ("vault",),
             "too-late",
-            "`echo` must come before `vault`, and that was called already",
+            "`echo` must come before `vault`, which has run already",
             GONE,
             {},
         ),
@@ -125,7 +125,7 @@ GONE = "this tool cannot be used in this session any more; go on without it"
             (rule("echo", '{ ExclusiveGroups = [["echo", "counter", "vault", "fail"]] }'),),
             ("counter.up", "vault"),
             "exclusive-group",
-            "`echo` excludes `counter` and `vault` within a session, and that was called already",
+            "`echo` excludes `counter` and `vault` within a session, which was called already",
             "this tool excludes `counter` and `vault`, which was called in this session; go on without it",
             {},
         ),
@@ -134,7 +134,7 @@ GONE = "this tool cannot be used in this session any more; go on without it"
             (rule("echo", '{ ExclusiveGroups = [["echo", "vault"]] }'),),
             ("vault",),
             "exclusive-group",
-            "`echo` excludes `vault` within a session, and that was called already",
+            "`echo` excludes `vault` within a session, which was called already",
             GONE,
             {},
         ),
@@ -203,7 +203,7 @@ def test_broken_rule_is_told_to_the_operator_whole_and_to_the_model_without_what
         slot = session.reserve(name, operation, world.clock.monotonic_s())
         assert isinstance(slot, Reservation)
         session.settle(slot)
-        session.succeeded(name, operation)
+        session.add_success(name, operation)
     world.clock.advance(4)
     decision = denied(world, session, "echo")
 
@@ -454,9 +454,9 @@ async def test_resumed_session_keeps_cap_and_gap(make_world: MakeWorld) -> None:
     session = Session()
     await done(world, session, "echo")
     await done(world, session, "counter", UP)
-    data = session.saved(world.clock)
+    data = session.to_saved(world.clock)
     world.clock.advance(4)
-    again = Session.resumed(data, world.clock)
+    again = Session.resume(data, world.clock)
 
     assert violation_of(denied(world, again, "echo")) == CooldownActive("echo", 6.0)
     assert denied(world, again, "counter", UP).code == "max-calls"
@@ -596,7 +596,7 @@ async def test_requirement_with_a_condition_holds_once_all_of_it_was_called(make
     await world.call("fail", HELLO, session=session)
 
     assert allowed(world, session, "echo")
-    session.succeeded("fail", "")
+    session.add_success("fail", "")
     assert denied(world, session, "echo").code == "exit-requirements-pending"
     await done(world, session, "vault")
     assert allowed(world, session, "echo")
@@ -644,13 +644,13 @@ async def test_model_is_reminded_when_a_tool_is_due(make_world: MakeWorld) -> No
     session = Session()
     assert world.gate.reminders("archivist", session) == ()
     world.clock.advance(60)
-    assert world.gate.reminders("archivist", session) == ("`vault` is due: it is to be called every 1 min.",)
+    assert world.gate.reminders("archivist", session) == ("`vault` is due: call it every 1 min.",)
     await done(world, session, "vault")
     world.clock.advance(540)
 
     assert world.gate.reminders("archivist", session) == (
-        "`counter` with `up` is due: it is to be called every 10 min.",
-        "`vault` is due: it is to be called every 1 min.",
+        "`counter` with `up` is due: call it every 10 min.",
+        "`vault` is due: call it every 1 min.",
     )
     await done(world, session, "counter", UP)
     await done(world, session, "vault")
@@ -671,7 +671,7 @@ def test_nothing_hidden_is_reminded_of(make_world: MakeWorld) -> None:
     world.gate.reminders("archivist", session)
     world.clock.advance(5)
 
-    assert world.gate.reminders("archivist", session) == ("`echo` is due: it is to be called every 2 s.",)
+    assert world.gate.reminders("archivist", session) == ("`echo` is due: call it every 2 s.",)
 
 
 # the order of reports, and what belongs to a source
@@ -684,7 +684,7 @@ async def test_higher_priority_is_reported_first_and_the_rest_still_holds(make_w
         rule("echo", '"RequiresPrecedingTools"', "vault", priority=5),
     )
     world, session = make_world(policy(*rules)), Session()
-    session.succeeded("vault", "")
+    session.add_success("vault", "")
     await done(world, session, "echo")
     session_without = Session()
 

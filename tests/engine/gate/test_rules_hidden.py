@@ -90,7 +90,7 @@ def test_no_rule_names_anything_hidden_to_the_model(
     gate = Gate(policy, registry(), clock=clock, absent=LATER)
     for tool in happened:
         session.reserve(tool, "up" if tool == "counter" else "", clock.monotonic_s())
-        session.succeeded(tool, "up" if tool == "counter" else "")
+        session.add_success(tool, "up" if tool == "counter" else "")
     told = [gate.view("a").usage_rules, *gate.reminders("a", session)]
     for tool, given_arguments in CALLS:
         decision = gate.decide("a", tool, given_arguments, session=session)

@@ -198,12 +198,12 @@ CLOSED = ("closed", "a", HIDDEN), ("closed", "b", HIDDEN)
                 ("nested", "a", FITS),
                 ("nested", "b", FITS),
                 ("nested", "b", "a call that the constraint on `size` denies is not denied"),
-                ("nested", "b", "a call without `size`, which a rule asks for, passes"),
+                ("nested", "b", "a call without `size`, which a rule requires, passes"),
                 ("shut", "", HIDDEN),
                 ("t", "a", FITS),
                 ("t", "a", "a call that the constraint on `size` denies fits the shown schema"),
-                ("t", "a", "a call without `note`, which a rule asks for, passes"),
-                ("t", "a", "a call whose `at` is not of its format `date` passes"),
+                ("t", "a", "a call without `note`, which a rule requires, passes"),
+                ("t", "a", "a call whose `at` breaks its format `date` passes"),
                 ("t", "b", HIDDEN),
             ],
         ),
@@ -253,7 +253,7 @@ def test_tool_that_is_listed_and_not_known_or_listed_otherwise_than_before_is_fo
         return both
 
     monkeypatch.setattr(AgentView, "listings", listed)
-    rows = ("known", "b", "listed, valid, not passed"), ("ghost", "", "listed, and no such tool is known")
+    rows = ("known", "b", "listed, valid, not passed"), ("ghost", "", "listed, but the tool is unknown")
     assert selfcheck(gate).differences == tuple(Difference("x0", *row) for row in rows)
 
 

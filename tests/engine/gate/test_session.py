@@ -51,7 +51,7 @@ def test_call_that_ends_later_starts_no_earlier() -> None:
     session = Session()
     taken(session, 4.0)
     late = taken(session, 2.0)
-    session.succeeded("t", "")
+    session.add_success("t", "")
 
     assert late.start_s == 2.0
     assert (session.facts().last_start_s("t"), session.facts().last_success_s("t")) == (4.0, 4.0)
@@ -64,10 +64,10 @@ def test_operations_that_succeeded_or_may_yet_are_told_without_those_of_single_s
         slot = taken(session, operation=operation, sources=["docs"])
         if operation != "flies":
             session.settle(slot)
-    session.succeeded("t", "done", sources=["docs"])
+    session.add_success("t", "done", sources=["docs"])
 
-    assert sorted(session.facts().called("t")) == ["done", "flies"]
-    assert list(session.facts().called("other")) == []
+    assert sorted(session.facts().operations_called("t")) == ["done", "flies"]
+    assert list(session.facts().operations_called("other")) == []
 
 
 def test_released_slot_can_be_taken_again() -> None:
@@ -99,7 +99,7 @@ def test_batch_gives_back_all_its_uses_once_and_lands_as_a_whole() -> None:
 
     session.settle(kept)
     session.settle(kept)
-    session.succeeded("t", {"a": 3})
+    session.add_success("t", {"a": 3})
     assert session.facts().uses["t"]["a", ""][:3] == (3, 0, 1)
 
 
@@ -116,7 +116,7 @@ def test_call_of_nobody_knows_which_operation_counts_for_limits_and_fulfils_noth
     )
 
     session.settle(slot)
-    session.succeeded("t", {"": 1})
+    session.add_success("t", {"": 1})
     facts = session.facts()
     assert facts.may_have_succeeded("t", a)
     assert not facts.has_succeeded("t", a)
@@ -216,9 +216,9 @@ def test_threads_cannot_take_more_slots_than_there_are() -> None:
 def test_phase_follows_success_and_end() -> None:
     session = Session()
     phases = [session.phase]
-    session.succeeded("t", "")
+    session.add_success("t", "")
     phases.append(session.phase)
-    session.succeeded("t", "", ends_loop=True)
+    session.add_success("t", "", ends_loop=True)
     phases.append(session.phase)
     assert not session.should_continue
     session.begin_turn()
@@ -232,7 +232,7 @@ def test_app_is_shown_calls_and_successes_by_name_wherever_they_went() -> None:
     session = Session("s")
     for sources in (["docs"], []):
         taken(session, operation="up", sources=sources)
-        session.succeeded("t", "up", sources=sources)
+        session.add_success("t", "up", sources=sources)
 
     assert session.to_json() == {
         "session": "s",
@@ -265,7 +265,7 @@ def lived(steps: list[tuple[str, str, tuple[str, ...], str]], clock: ManualClock
             session.release(slot)
         elif fate != "fly":
             if fate != "fail":
-                session.succeeded(tool, operation, ends_loop=fate == "end", sources=sources)
+                session.add_success(tool, operation, ends_loop=fate == "end", sources=sources)
             session.settle(slot)
     return session
 
@@ -283,19 +283,19 @@ def test_resumed_session_remembers_everything_but_what_was_under_way(
 ) -> None:
     clock = ManualClock()
     session = lived(steps, clock)
-    again = Session.resumed(json.loads(json.dumps(session.saved(clock))), clock)
+    again = Session.resume(json.loads(json.dumps(session.to_saved(clock))), clock)
 
     assert again.to_json() == session.to_json()
-    assert [row.landed() for row in session.facts().rows()] == again.facts().rows()
+    assert [row.land() for row in session.facts().rows()] == again.facts().rows()
 
 
 def test_gap_goes_on_while_the_process_is_away() -> None:
     clock = ManualClock()
     session = Session()
     taken(session, clock.monotonic_s())
-    data = session.saved(clock)
+    data = session.to_saved(clock)
     later = ManualClock(clock.wall_s() + 20)
-    again = Session.resumed(data, later)
+    again = Session.resume(data, later)
 
     assert again.facts().last_start_s("t") == again.facts().began_s == later.monotonic_s() - 20
 
@@ -307,14 +307,14 @@ def test_wall_clock_that_went_back_makes_no_start_lie_in_the_future() -> None:
     taken(session, clock.monotonic_s())
     earlier = ManualClock(clock.wall_s() - 1000)
 
-    facts = Session.resumed(session.saved(clock), earlier).facts()
+    facts = Session.resume(session.to_saved(clock), earlier).facts()
     assert facts.last_start_s("t") == facts.began_s == earlier.monotonic_s()
 
 
 def test_call_under_way_when_saved_counts_as_made_and_ended() -> None:
     session = Session()
     taken(session)
-    again = Session.resumed(session.saved())
+    again = Session.resume(session.to_saved())
 
     assert again.calls("t") == 1
     assert not again.facts().is_flying("t")
@@ -323,7 +323,7 @@ def test_call_under_way_when_saved_counts_as_made_and_ended() -> None:
 def spoilt(**changes: object) -> dict[str, object]:
     session = Session("s")
     taken(session)
-    data = cast("dict[str, object]", session.saved(ManualClock()))
+    data = cast("dict[str, object]", session.to_saved(ManualClock()))
     return {key: value for key, value in {**data, **changes}.items() if value is not ...}
 
 
@@ -358,7 +358,7 @@ NO_COUNT, NO_TIME = "a count must be a whole number, 0 or more", "a time must be
         (spoilt(uses=["eight888"]), "a row of `uses` must be a list of 8"),
         (spoilt(uses=[ROW[:7]]), "a row of `uses` must be a list of 8"),
         (spoilt(uses=[[*ROW, None]]), "a row of `uses` must be a list of 8"),
-        (spoilt(uses=[ROW, ROW]), "`uses` holds a row twice"),
+        (spoilt(uses=[ROW, ROW]), "`uses` contains a row twice"),
         (rows_with(0, ""), "a row of `uses` contradicts itself"),
         (rows_with(0, 1), "a tool must be text of at most 1,000 characters"),
         (rows_with(1, "x" * 1_001), "an operation must be text of at most 1,000 characters"),
@@ -376,9 +376,9 @@ NO_COUNT, NO_TIME = "a count must be a whole number, 0 or more", "a time must be
 )
 def test_data_that_is_no_session_is_refused_whole_with_the_reason(data: object, why: str) -> None:
     with pytest.raises(WorkspaceError) as caught:
-        Session.resumed(data)
+        Session.resume(data)
 
-    assert str(caught.value) == f"this is no saved session: {why}"
+    assert str(caught.value) == f"this is not a saved session: {why}"
     assert isinstance(caught.value, AuthorMustFix)
 
 
@@ -403,6 +403,6 @@ def test_bounds_of_a_saved_session_are_its_last_good_values(monkeypatch: pytest.
     names = [["t" * 1_000, *ROW[1:]], ["t" * 1_001, *ROW[1:]]]
     counts = [[*ROW[:3], 2**53, *ROW[4:]], [*ROW[:3], 2**53 + 1, *ROW[4:]]]
     for good, bad in ((rows[:2], rows), (names[:1], names[1:]), (counts[:1], counts[1:]), ([ROW], [[*ROW, None]])):
-        assert Session.resumed(spoilt(uses=good)).saved()["uses"]
+        assert Session.resume(spoilt(uses=good)).to_saved()["uses"]
         with pytest.raises(WorkspaceError, match=r"at most|must be"):
-            Session.resumed(spoilt(uses=bad))
+            Session.resume(spoilt(uses=bad))

@@ -69,13 +69,13 @@ def test_deleted_session_is_gone(store: SessionStore) -> None:
 
     assert store.delete("one")
     assert not store.delete("one")
-    with pytest.raises(WorkspaceError, match=only("no session `one` is kept")):
+    with pytest.raises(WorkspaceError, match=only("no session `one` is saved")):
         store.load("one")
 
 
 @pytest.mark.parametrize("session_id", ["../up", "a/b", ".hidden", "a\0b", "ü", "x" * 101, "a b", "\ud800", "a\n"])
 def test_id_that_is_no_plain_name_is_refused(store: SessionStore, session_id: str) -> None:
-    no_id = only(f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`")
+    no_id = only(f"`{session_id[:100]!r}` is not a valid id of a saved session: letters, digits, `.`, `_` and `-`")
     with pytest.raises(WorkspaceError, match=no_id):
         store.load(session_id)
     with pytest.raises(WorkspaceError, match=no_id):
@@ -90,7 +90,7 @@ def test_file_that_holds_no_session_is_refused(store: SessionStore, folder: Path
     store.save(used("two"))
     (folder / "s-one.session").write_bytes(content)
 
-    changed = only(f"`{folder / 's-one.session'}`: it was changed: this was not written by Gatewright")
+    changed = only(f"`{folder / 's-one.session'}`: somebody changed it: Gatewright did not write this")
     with pytest.raises(WorkspaceError, match=changed):
         store.load("one")
 
@@ -99,7 +99,7 @@ def test_file_that_is_too_large_is_refused(store: SessionStore, folder: Path) ->
     folder.mkdir(parents=True)
     (folder / "s-one.session").write_bytes(b" " * (MAX_BYTES + 100))
 
-    large = f"`{folder / 's-one.session'}` holds no saved session: it is larger than 4,194,304 bytes"
+    large = f"`{folder / 's-one.session'}` contains no saved session: it is larger than 4,194,304 bytes"
     with pytest.raises(WorkspaceError, match=only(large)):
         store.load("one")
 
@@ -112,7 +112,7 @@ def test_file_of_another_session_is_refused(store: SessionStore, folder: Path) -
     (folder / "s-one.session").rename(folder / "s-two.session")
     for name, whose in (("two", "`one`"), ("three", "`one` of the agent `ann`")):
         path = folder / f"s-{name}.session"
-        with pytest.raises(WorkspaceError, match=only(f"`{path}` holds another session, {whose}")):
+        with pytest.raises(WorkspaceError, match=only(f"`{path}` contains another session, {whose}")):
             store.load(name)
 
 
@@ -126,7 +126,7 @@ def test_session_of_another_workspace_or_of_an_older_version_is_refused(
     said = f"`{copied / 's-one.session'}`: {belongs}; remove it to begin a new one"
     with pytest.raises(WorkspaceError, match=only(said)):
         SessionStore(copied, folder.parent / "keys", ManualClock()).load("one")
-    keyless = "its key is not here, so that it cannot be told from a forged one"
+    keyless = "its key is missing, so it may be forged"
     with pytest.raises(WorkspaceError, match=only(f"`{copied / 's-one.session'}`: {keyless}")):
         SessionStore(copied, tmp_path / "none", ManualClock()).load("one")
 
@@ -134,7 +134,7 @@ def test_session_of_another_workspace_or_of_an_older_version_is_refused(
         return b"{}"
 
     monkeypatch.setattr(SessionStore, "_unsealed", unsealed)
-    older = "an older version saved it, and did not say for which workspace: remove it"
+    older = "an older version saved it without its workspace: remove it"
     with pytest.raises(WorkspaceError, match=only(f"`{folder / 's-one.session'}`: {older}")):
         store.load("one")
 
@@ -173,7 +173,7 @@ def test_file_of_the_largest_size_is_read_and_one_byte_more_is_not(store: Sessio
 def test_session_that_is_too_large_is_not_kept(store: SessionStore) -> None:
     session = Session("one")
     session.reserve("t" * MAX_BYTES, "", 0.0)
-    with pytest.raises(WorkspaceError, match=only("the session `one` is too large to be kept")):
+    with pytest.raises(WorkspaceError, match=only("the session `one` is too large to save")):
         store.save(session)
     assert store.list() == ()
 
@@ -187,7 +187,7 @@ def test_what_the_disk_refuses_is_said(store: SessionStore, folder: Path, monkey
 
     monkeypatch.setattr(PrivateFolder, "replace", refuse)
     monkeypatch.setattr(PrivateFolder, "delete", refuse)
-    with pytest.raises(WorkspaceError, match=r"`one` cannot be kept: .*no room"):
+    with pytest.raises(WorkspaceError, match=r"`one` cannot be saved: .*no room"):
         store.save(again)
     with pytest.raises(WorkspaceError, match=r"`one` cannot be deleted: .*no room"):
         store.delete("one")

@@ -128,7 +128,7 @@ def test_path_that_leads_elsewhere_is_refused(maze: Bench, path: str, why: str) 
 
 
 def test_folder_that_holds_something_protected_is_refused(maze: Bench) -> None:
-    why = "protected, or in the folder of a source that was moved: no tool reaches it"
+    why = "protected, or in the folder of a moved source: no tool reaches it"
     for path, how in ((maze.folder, "holds what is"), (maze.folder / "policy.toml", "is")):
         found = find(maze, str(path))
         assert isinstance(found, Refusal)

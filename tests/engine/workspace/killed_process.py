@@ -73,7 +73,7 @@ async def calls(workspace: Workspace, way: str, session_id: str, times: int, ope
     elif way == "own object":
         await call(Session(session_id, "a"))
     else:
-        await call(Session.resumed(Session(session_id, "a").saved(), agent_id="a"))
+        await call(Session.resume(Session(session_id, "a").to_saved(), agent_id="a"))
     return codes
 
 

@@ -154,7 +154,9 @@ async def test_more_users_than_sessions_are_kept_of_are_refused_and_no_limit_is_
         for number in range(MOST_USERS - 1):
             workspace.session("a", user_id=f"u{number}")
 
-        with pytest.raises(WorkspaceError, match=r"the sessions of 50,000 users are kept.*name one with `session`"):
+        with pytest.raises(
+            WorkspaceError, match=r"the gate keeps sessions of at most 50,000 users.*name one with `session`"
+        ):
             await workspace.call("a", *CALL, context=late)
         with pytest.raises(WorkspaceError, match="50,000 users"):
             workspace.decide("a", *CALL, context=late)

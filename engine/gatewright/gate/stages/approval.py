@@ -1,12 +1,13 @@
-"""Stages that say who lets a call pass: the rows of ``[[policy.rules]]``, and an operator's approval.
+"""Stages that let a call pass or not: the rows of ``[[policy.rules]]``, and an operator's approval.
 
 * **policy**: the rows that match the call, deny before ask before allow, else the default. Conditions see the arguments
-  as people write them: paths relative to their root, URLs in canonical form. A condition that cannot be evaluated
-  denies.
+in the form that people write: paths relative to their root, URLs in canonical form. A condition that cannot be
+evaluated
+denies.
 * **approval**: the strictest of the approvals key or tier, consents, and every ask of earlier stages. An answer counts
-  for exactly the call that it was given for and for the asks that were shown; a standing approval for what it covers.
-  Both are tested here and used up only where the call is executed (``spend``). What cannot be done is denied before
-  anybody is asked.
+for exactly its call and for the asks that the operator saw; a standing approval for everything that it covers.
+Both are tested here and spent only when the call runs (``spend``). An impossible call is denied before
+anybody is asked.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from gatewright.compile.operation import OperationPlan
 from gatewright.compile.rule_test import CompiledPolicyRule, Finding
 from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember
 from gatewright.gate.approvalstore import Grant, Subject, covers
-from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.decision import Message, dotted
+from gatewright.gate.call import CallState, Stage, StageResult, deny
+from gatewright.gate.decision import Message, spell_address
 from gatewright.gate.stages.rules import source_consents
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
@@ -52,14 +53,14 @@ def _check_policy_rules(state: CallState) -> StageResult:
 
 
 def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
-    """What the rows say to one operation."""
+    """Apply the rows to one operation."""
     matching: list[CompiledPolicyRule] = []
     for rule in operation.policy_rules:
         try:
             if rule.matches(state.policy_arguments):
                 matching.append(rule)
         except SchemaError as error:
-            return StageResult((_broken(rule, error),))
+            return StageResult((_broken_condition(rule, error),))
     if not matching:
         return _NO_MATCH if state.agent and state.agent.policy.default is Verdict.ALLOW else _by_default(state)
     strongest = max(STRICTNESS[rule.rule.effect] for rule in matching)
@@ -70,7 +71,7 @@ def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
 
 
 def _strictest(results: list[StageResult]) -> StageResult:
-    """A batch: what the rows say to each operation by itself, denials first, each once."""
+    """The results of a batch: the objections to each operation, denials first, each once."""
     findings = [finding for result in results for finding in result.findings]
     places = {finding.address: finding for finding in reversed(findings)}
     order = sorted(places.values(), key=_order)
@@ -94,8 +95,8 @@ def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
     rule = compiled.rule
     said = f": {rule.message}" if rule.message else ""
     text = f"policy rule `{rule.name}` {_SAYS[rule.effect]} it{said}"
-    # the operator wrote the message for the model, yet may have named what it does not see
-    model = state.plan.redactor(rule.message) if rule.message else _denied(state, rule)
+    # the operator wrote the message for the model, yet may have named hidden things
+    model = state.plan.redactor(rule.message) if rule.message else _denial_words(state, rule)
     return Finding(
         rule.effect,
         _CODES[rule.effect],
@@ -106,21 +107,21 @@ def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
     )
 
 
-def _denied(state: CallState, rule: PolicyRule) -> str:
-    """Which arguments the rule is about, and what they must be where it says so; only what the model may know."""
+def _denial_words(state: CallState, rule: PolicyRule) -> str:
+    """The arguments that the rule is about, and their permitted values if the rule states them; only visible names."""
     if not isinstance(rule.when, Mapping) or not rule.when:
         return _DEFAULT
     names = sorted(Condition(rule.when).fields.intersection(state.arguments))
     if not names:
         return _DENIED
-    lines = [line for name in names for line in _wanted(state, rule.when, name)]
+    lines = [line for name in names for line in _demands(state, rule.when, name)]
     kept = [line for line in lines if state.plan.redactor.visible(line) == line]
     told = f"this call is not allowed with these values of {', '.join(f'`{name}`' for name in names)}; change them"
     return "\n".join([f"{told} or go on without it{':' if kept else ''}", *kept])
 
 
-def _wanted(state: CallState, when: Mapping[str, JsonValue], name: str) -> list[str]:
-    """What a rule that denies all but some values asks of the field."""
+def _demands(state: CallState, when: Mapping[str, JsonValue], name: str) -> list[str]:
+    """The demands of a rule that denies all but some values of the field."""
     own = as_object(properties_of(dict(when)).get(name)) or {}
     wanted = as_object(own.get("not")) if own.keys() == {"not"} else None
     if wanted is None:
@@ -129,7 +130,7 @@ def _wanted(state: CallState, when: Mapping[str, JsonValue], name: str) -> list[
     return [f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors]
 
 
-def _broken(compiled: CompiledPolicyRule, error: SchemaError) -> Finding:
+def _broken_condition(compiled: CompiledPolicyRule, error: SchemaError) -> Finding:
     text = f"the condition of policy rule `{compiled.rule.name}` cannot be evaluated: {error}"
     return Finding(Verdict.DENY, "condition-failed", text, compiled.address, compiled.rule.name, _BROKEN)
 
@@ -138,10 +139,10 @@ POLICY = Stage("policy", _check_policy_rules)
 
 
 _CONTENT_ASKS = frozenset({"tool-asks"})
-"""Asks that hang on the content of the moment: no lasting approval answers them."""
+"""Asks that depend on the present content: no lasting approval answers them."""
 
 MOST_REASON = 500
-"""Characters of what an operator says with a refusal."""
+"""The most characters of an operator's words in a refusal."""
 _NOTHING_ASKS = StageResult(note="nothing asks")
 _WORDS = {
     "approval-timed-out": Message.NOT_IN_TIME,
@@ -153,7 +154,9 @@ _WORDS = {
 
 
 def approval_digest(state: CallState) -> str:
-    """What an answer is bound to: who calls what with which canonical arguments, and the text it would write."""
+    """The digest that binds an answer: agent, user, session, tool, operation, canonical arguments, and the text to
+    write.
+    """
     diff = state.assessment.change() if state.assessment else None
     bound: dict[str, JsonValue] = {
         "agent": state.agent_id,
@@ -169,20 +172,20 @@ def approval_digest(state: CallState) -> str:
 
 
 def tool_digest(state: CallState) -> str:
-    """The tool as it is now: another one of the same name is not what was approved."""
+    """The digest of the present tool: approval of another one of the same name does not count."""
     return state.plan.tool_digest
 
 
 def asks_of(state: CallState, asks: tuple[Finding, ...]) -> tuple[Ask, ...]:
-    """What asks, as grants know it."""
+    """The asks as grants know them."""
     return tuple(_ask(state, finding) for finding in asks)
 
 
 async def spend(state: CallState) -> Finding | None:
-    """Use the standing approval up, just before the call is executed; the denial when it does not stand any more.
+    """Spend the standing approval just before the call runs; returns the denial if it is no longer valid.
 
-    One for a single execution is written down, which may have to wait for other processes: that happens in a thread,
-    to its end also when the caller is cancelled meanwhile.
+    For a single execution this writes to disk and may wait for other processes, so it happens in a thread, and
+    completes even if the caller is cancelled.
     """
     grant, grants = state.grant, state.services.grants
     if grant is None or grants is None:
@@ -194,17 +197,17 @@ async def spend(state: CallState) -> Finding | None:
 
 
 def _check_approval(state: CallState) -> StageResult:
-    """Ask where the approvals key or tier, consents or an earlier stage do: the strictest counts."""
+    """Ask if the approvals key or tier, consents or an earlier stage do: the strictest counts."""
     if state.unanswered:
-        reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no yes"
-        return denied("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
+        reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no approval"
+        return deny("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
     own = (*state.chosen.asks, *source_consents(state)) if state.book.consents else state.chosen.asks
     if not own and not state.asks:
         return _NOTHING_ASKS
     try:
         return _weigh_asks(state, own)
-    except ToolFailure as failure:  # nobody is asked about what cannot be done
-        return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
+    except ToolFailure as failure:  # nobody is asked about an impossible call
+        return deny(failure.code, str(failure), state.plan.redactor(str(failure)))
 
 
 def _weigh_asks(state: CallState, own: tuple[Finding, ...]) -> StageResult:
@@ -214,37 +217,37 @@ def _weigh_asks(state: CallState, own: tuple[Finding, ...]) -> StageResult:
         reason = f"{standing.who or 'the operator'} refused identical calls for a time"
         facts: dict[str, JsonValue] = {"grant": standing.grant_id}
         state.grant = standing
-        return denied(REFUSED_CODE, reason, Message.REFUSED, facts=facts)
+        return deny(REFUSED_CODE, reason, Message.REFUSED, facts=facts)
     if state.answer is not None:
-        return _answered(state, asks, state.answer)
+        return _apply_answer(state, asks, state.answer)
     if standing is None:
         if state.assessment is not None:
-            state.assessment.change()  # raises for a call that cannot be done
+            state.assessment.change()  # raises for an impossible call
         return StageResult(own, note="an earlier stage asks")
     note = f"covered by the standing approval `{standing.grant_id}` of {standing.who or 'the operator'}"
     state.asks, state.grant = (), standing
     return StageResult(note=note)
 
 
-def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> StageResult:
+def _apply_answer(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> StageResult:
     approval = answer.approval
     who = approval.who or "the operator"
     if approval.approved is not True:
         said = f"{who} did not approve the call"
         if approval.code == REFUSED_CODE and approval.reason:
             told = printable(approval.reason[:MOST_REASON])
-            return denied(REFUSED_CODE, f"{said}: {told}", f"{Message.REFUSED}. The operator says: {told}")
-        return denied(approval.code, approval.reason or said, _WORDS.get(approval.code, Message.REFUSED))
+            return deny(REFUSED_CODE, f"{said}: {told}", f"{Message.REFUSED}. The operator says: {told}")
+        return deny(approval.code, approval.reason or said, _WORDS.get(approval.code, Message.REFUSED))
     if answer.digest != approval_digest(state):
-        reason = f"what {who} approved is not what the call would do now"
-        return denied("approval-stale", reason, Message.STALE)
+        reason = f"the call would now do something else than {who} approved"
+        return deny("approval-stale", reason, Message.STALE)
     new = [finding for finding in asks if answer.asks is not None and _ask(state, finding).key not in answer.asks]
     if new:
-        return denied("approval-stale", f"{who} was not asked this: {new[0].reason}", Message.STALE)
+        return deny("approval-stale", f"{who} did not see this ask: {new[0].reason}", Message.STALE)
     if not approval.grant_id:
         state.asks = ()
         return StageResult(note=f"approved by {who}")
-    grant = _kept(state, approval.grant_id)
+    grant = _grant_of(state, approval.grant_id)
     if grant is None:
         return StageResult((_withdrawn(who),))
     state.asks, state.grant = (), grant
@@ -252,7 +255,7 @@ def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> St
 
 
 def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
-    """The grant that decides about the call: the one that the state brings along, else one from the book."""
+    """The grant that decides the call: the one in the state, else one from the store."""
     subject = Subject(
         state.agent_id,
         state.user_id,
@@ -268,15 +271,15 @@ def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
     return state.services.grants.find(subject) if state.services.grants is not None else None
 
 
-def _kept(state: CallState, grant_id: str) -> Grant | None:
-    """The grant that the answer made, if nobody took it back and no equal call used it."""
+def _grant_of(state: CallState, grant_id: str) -> Grant | None:
+    """The grant that the answer made, unless somebody revoked it or an equal call used it."""
     if state.grant is not None:
         return state.grant if state.grant.grant_id == grant_id else None
     return state.services.grants.get(grant_id) if state.services.grants is not None else None
 
 
 def _withdrawn(who: str) -> Finding:
-    reason = f"the approval by {who or 'the operator'} was revoked, is over, or was used by an identical call"
+    reason = f"the approval by {who or 'the operator'} was revoked, has expired, or was used by an identical call"
     return Finding(Verdict.DENY, "approval-withdrawn", reason, model=Message.WITHDRAWN)
 
 
@@ -285,22 +288,22 @@ def _session_id(state: CallState) -> str:
 
 
 def _ask(state: CallState, finding: Finding) -> Ask:
-    """The key of an ask: code, place, name and words, and for a policy rule what the rule says."""
-    place = dotted(finding.address) if finding.address else ""
+    """The key of an ask: code, place, name and words, and for a policy rule its whole content."""
+    place = spell_address(finding.address) if finding.address else ""
     what: list[JsonValue] = [
         finding.code,
         place,
         finding.rule_id,
         finding.scope,
         finding.reason,
-        _written(state, finding),
+        _rule_text(state, finding),
     ]
     key = hashlib.sha256(canonical_json(what)).hexdigest()[:32]
     return Ask(key, finding.scope, finding.code in _CONTENT_ASKS, finding.about)
 
 
-def _written(state: CallState, finding: Finding) -> str:
-    """The policy rule behind an ask, so that one that replaces it under the same name asks again."""
+def _rule_text(state: CallState, finding: Finding) -> str:
+    """The policy rule behind an ask, so that a replacement under the same name asks again."""
     return next((repr(one.rule) for one in state.chosen.policy_rules if one.address == finding.address), "")
 
 

@@ -1,8 +1,9 @@
-"""Arguments: what the operation needs is there, and every marked text (path, URL, label, ...) is made canonical.
+"""Arguments: all that the operation requires is present, and every marked text (path, URL, label, ...) becomes
+canonical.
 
-Later stages and the tool see canonical values only; the trace shows both. A path on disk has two: absolute for the
-tool and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). No name of a host is
-resolved here. A refusal echoes nothing to the model.
+Later stages and the tool see canonical values only; the trace shows both. A path on disk has two: absolute for the tool
+and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). Host names stay unresolved
+here. A refusal echoes nothing to the model.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import may_move
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import file_prefixes
 from gatewright.gate.stages.read import ProgramWord, look_at_names, unmet
@@ -43,18 +44,18 @@ from gatewright.tools.parameter import (
 
 MAX_MARKED = 1_000
 MAX_MARKED_CHARACTERS = 256 * 1024
-"""Of all paths and addresses of one call together: what making them canonical may cost."""
+"""The most characters of all paths and addresses in one call: a limit on the cost of making them canonical."""
 _SHOWN = 200
 _NOTED = 20
 _MAX_NAME = 1024
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _REFUSED = (Refusal, UrlRefused, CommandRefused)
 _IN_SOURCE = frozenset({PathParameter, SourceParameter})
-_DEFERRED = "names are resolved and checked at execution"
+_DEFERRED = "host names are resolved and checked at execution"
 
 
 class _Given(NamedTuple):
-    """A marked text as it was given; ``pointer`` begins with the parameter's name."""
+    """A marked text as given; ``pointer`` begins with the parameter's name."""
 
     mark: Mark
     pointer: Pointer
@@ -66,7 +67,7 @@ class _Given(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A shell command as it will be executed, and the files that it redirects to; ``folder``: where it begins.
+    """A shell command as it will run, and the files of its redirects; ``folder``: its starting folder.
 
     ``stays``: all of it runs there; ``only_reads``: it changes no file that an argument of a program names.
     """
@@ -82,7 +83,7 @@ Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command 
 
 
 class _Found:
-    """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
+    """The meanings of the texts: for the tool, for conditions (if different), and as targets."""
 
     __slots__ = ("blocks", "files", "moved", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
 
@@ -106,7 +107,7 @@ _NO_ROLES = StageResult(note="none of them is a path")
 
 
 def _run(state: CallState) -> StageResult:
-    """Require what the operation needs, and make every marked text (path, URL, label, ...) canonical."""
+    """Require all arguments of the operation, and make every marked text (path, URL, label, ...) canonical."""
     plan, operation = state.plan, state.chosen
     objection = unmet(state)
     if objection is not None:
@@ -116,19 +117,19 @@ def _run(state: CallState) -> StageResult:
         issues += plan.tool.missing_arguments(one.name, state.arguments)
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
-        return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
+        return deny("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
     for place in plan.actor.reached(operation.name, state.ports.web):
         if isinstance(place, UrlRefused):
-            return denied(place.code, place.reason, place.hint)
+            return deny(place.code, place.reason, place.hint)
     state.policy_arguments = state.arguments
     whole = plan.right.facts.source
     if not operation.roles:
         return (_whole_source(state, whole) if whole else None) or look_at_names(state, ()) or _NO_ROLES
-    given = _marked(state)
+    given = _texts_at_marks(state)
     if isinstance(given, StageResult):
         return given
     found = _Found()
-    result = _located(state, given, found) if given else _PASSES
+    result = _locate(state, given, found) if given else _PASSES
     if result.findings:
         return result
     if whole and (objection := _whole_source(state, whole)):
@@ -140,21 +141,21 @@ def _run(state: CallState) -> StageResult:
 
 
 def _whole_source(state: CallState, source_id: str) -> StageResult | None:
-    """Judge a call of a tool of a program's source that names no key by the level of the whole; None: it goes on."""
+    """Apply the level of a program's source to a call of its tool that names no key; None: continue."""
     sources = state.ports.sources
     if any(place.source_id == source_id for place in state.places):
         return None
-    allowed = _allowed(state)
+    allowed = _source_ids(state)
     at = sources.locate(".", source_id=source_id, allowed=allowed) if sources is not None and allowed else None
     if not isinstance(at, Located):
         none = _no_source(state)
-        return denied(none.code, none.reason, none.hint)
+        return deny(none.code, none.reason, none.hint)
     state.places = (*state.places, at)
     return None
 
 
-def _marked(state: CallState) -> list[_Given] | StageResult:
-    """Everything that stands where a marker is, or the denial of a call in which it cannot be judged."""
+def _texts_at_marks(state: CallState) -> list[_Given] | StageResult:
+    """Every text at a marker, or the denial of a call with an unusable value there."""
     given: list[_Given] = []
     for parameter in state.chosen.roles:
         value = state.arguments.get(parameter.name, parameter.default)
@@ -162,36 +163,36 @@ def _marked(state: CallState) -> list[_Given] | StageResult:
             for pointer, text in values_at(value, mark.at) if mark.at or not isinstance(value, str) else (((), value),):
                 if len(given) == MAX_MARKED:
                     reason = f"more than {MAX_MARKED:,} paths and addresses"
-                    return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
+                    return deny("too-many-targets", reason, f"{reason} in one call; make several calls")
                 if not isinstance(text, str):
-                    reason = f"`{parameter.name}` is marked as {mark.role} and holds something that is no text"
-                    return denied("argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
+                    reason = f"`{parameter.name}` is marked as {mark.role} but contains a non-text value"
+                    return deny("argument-unjudgeable", reason, f"`{parameter.name}` must contain texts only")
                 given.append(_Given(mark, (parameter.name, *pointer), text))
     if len(given) > 1 and sum(len(item.text) for item in given) > MAX_MARKED_CHARACTERS:
         reason = f"paths and addresses of more than {MAX_MARKED_CHARACTERS:,} characters"
-        return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
+        return deny("too-many-targets", reason, f"{reason} in one call; make several calls")
     return given
 
 
-def _located(state: CallState, given: list[_Given], found: _Found) -> StageResult:
-    """Find out what every text means, and give the state the canonical values and the targets."""
+def _locate(state: CallState, given: list[_Given], found: _Found) -> StageResult:
+    """Find the meaning of every text, and give the state the canonical values and the targets."""
     source_id: str | None = state.plan.right.facts.source or None
-    kinds, allowed = {*map(type, map(_MARKER, given))}, _allowed(state)
+    kinds, allowed = {*map(type, map(_MARKER, given))}, _source_ids(state)
     if not _IN_SOURCE.isdisjoint(kinds):
         if state.ports.sources is None or not allowed:
             none = _no_source(state)
-            return denied(none.code, none.reason, none.hint)
+            return deny(none.code, none.reason, none.hint)
         if SourceParameter in kinds:
             source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
             if source_id not in allowed:
                 names = ", ".join(f"`{name}`" for name in allowed)
                 reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
-                return denied("unknown-source", reason, f"the source must be one of {names}")
+                return deny("unknown-source", reason, f"the source must be one of {names}")
     prefixes = file_prefixes(state) if FileParameter in kinds else ()
     for item in given:
         target = _target(state, item, source_id, allowed, prefixes)
         if isinstance(target, _REFUSED):
-            return denied(target.code, target.reason, target.hint)
+            return deny(target.code, target.reason, target.hint)
         _take(state, found, item, target)
     _settle(state, found)
     notes = found.notes[:_NOTED]
@@ -205,7 +206,7 @@ def _located(state: CallState, given: list[_Given], found: _Found) -> StageResul
 def _target(
     state: CallState, item: _Given, source_id: str | None, allowed: tuple[str, ...], prefixes: tuple[str, ...]
 ) -> Target | Refusal | UrlRefused | CommandRefused:
-    """What a marked text means, or why it is refused."""
+    """The meaning of a marked text, or its refusal."""
     sources, web = state.ports.sources, state.ports.web
     match item.mark.marker:
         case PathParameter() if sources is not None:
@@ -223,7 +224,7 @@ def _target(
         case CommandParameter():
             return _command(state, item)
         case LabelParameter(makes=makes):
-            target = _labelled(state, item, source_id, allowed)
+            target = _find_label(state, item, source_id, allowed)
             is_new = makes and isinstance(target, BlockTarget) and not target.block_id
             return replace(target, permission=Permission.READ_WRITE) if is_new else target
         case FileParameter(writes=writes, roots=roots) if roots:
@@ -235,14 +236,14 @@ def _target(
             folder = state.ports.folder
             return sources.find_file(item.text, folder=folder, prefixes=prefixes, parameter=item.where, writes=writes)
         case PathParameter() | FileParameter():
-            reason = "no port to the files of the workspace, so that it cannot be known which are protected"
+            reason = "no port to the files of the workspace, so their protection is unknown"
             return Refusal("no-files", reason, Message.PLACE)
 
 
-def _labelled(
+def _find_label(
     state: CallState, item: _Given, source_id: str | None, allowed: tuple[str, ...]
 ) -> Located | BlockTarget | Refusal:
-    """A label that says so is a file's; with a source, any other text is a path there; else it is a block's."""
+    """Find the target of a label: a file's if it says so; with a source, a path there; otherwise a block's."""
     sources, blocks = state.ports.sources, state.ports.blocks
     if source_id is None and blocks is not None and not item.text.startswith(FILE_LABEL):
         return blocks.find(item.text, agent_id=state.agent_id, parameter=item.where)
@@ -253,8 +254,8 @@ def _labelled(
     return sources.locate(item.text, source_id=source_id, allowed=allowed)
 
 
-def _allowed(state: CallState) -> tuple[str, ...]:
-    """The sources that a call may name: of files, a program's by its own tools and by those that take labels."""
+def _source_ids(state: CallState) -> tuple[str, ...]:
+    """The sources that a call may name: those of files; a program's for its own tools and those that take labels."""
     if state.agent is None:
         return ()
     own = state.plan.right.facts.source
@@ -272,14 +273,12 @@ def _no_source(state: CallState) -> Refusal:
 
 
 def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefused:
-    """What a command starts is judged by ``[workspace] shell``; what it redirects to lies in the open roots."""
+    """Judge a command's programs by ``[workspace] shell``; its redirects must lie in the open roots."""
     port, agent = state.ports.roots, state.agent
     if port is None or agent is None:
         return Refusal("no-roots", "no port to the roots of the workspace", Message.PLACE)
     if obstacle := state.plan.actor.obstacle:
-        return Refusal(
-            "not-confined", obstacle, "commands cannot be executed on this system; an operator has to see to it"
-        )
+        return Refusal("not-confined", obstacle, "commands cannot run on this system; an operator must fix that")
     settings, files = agent.policy.shell, list[FileTarget]()
     start = port.find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
     if isinstance(start, Refusal):
@@ -287,7 +286,7 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
 
     def locate(target: str, writes: bool) -> str | CommandRefused:
         if settings.backend is ShellBackend.SESSION and not target.startswith("/"):
-            reason = "a relative redirect in a session: the folder that it begins in is known only when it runs"
+            reason = "a relative redirect in a session: its folder is known only at execution"
             return CommandRefused("shell-redirect", reason, "redirect to an absolute path; `pwd` tells the folder")
         path = target if target.startswith("/") else f"{ROOT_NAMES[0]}/{target}"
         found = port.find(path, roots=("shared", "tmp"), parameter=item.where, writes=writes)
@@ -296,7 +295,7 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
         files.append(found)
         return found.absolute
 
-    is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may stand for a program
+    is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may replace a program
     rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution, is_fresh)
     said = parse_command(item.text, rules, locate)
     if isinstance(said, CommandRefused):
@@ -308,15 +307,17 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
 def _name(item: _Given) -> NameTarget | Refusal:
     kind = kind_needed(item.mark.marker)
     if kind is None or not item.text or len(item.text) > _MAX_NAME or _CONTROL.search(item.text):
-        reason = f"`{item.where}` is empty, too long or holds control characters"
+        reason = f"`{item.where}` is empty, too long or contains control characters"
         return Refusal("bad-name", reason, f"`{item.mark.role}` names are plain texts")
     if kind is CapabilityKind.ENV_READ and "=" in item.text:
-        return Refusal("bad-name", f"`{item.where}` holds `=`, which no variable's name does", "leave `=` out of names")
+        return Refusal(
+            "bad-name", f"`{item.where}` contains `=`, which no variable's name does", "leave `=` out of names"
+        )
     return NameTarget(item.where, item.text, kind)
 
 
 def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None:
-    """Note what a text came to."""
+    """Record the meaning of a text."""
     shown = item.text[:_SHOWN]
     match target:
         case Located():
@@ -363,8 +364,8 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
 def _settle(state: CallState, found: _Found) -> None:
     """Give the state the canonical values and the targets.
 
-    The source of the one place that a call goes to stands where the operation takes one. Where a label names the
-    place, conditions see its path: what they say of paths holds for it too.
+    If the operation takes a source, it gets the source of the call's one place. If a label names the place, conditions
+    see its path: conditions on paths apply to it too.
     """
     arguments = _with(state, found.tool)
     policy_arguments = _with(state, found.policy) if found.files else dict(arguments)
@@ -388,7 +389,7 @@ def _settle(state: CallState, found: _Found) -> None:
 
 
 def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
-    """The arguments with the texts at those places; a default that was checked is written out."""
+    """The arguments with these texts at their places; a checked default is written out."""
     given, new = state.arguments, dict(state.arguments)
     by_name: dict[str, dict[Pointer, str]] = {}
     for pointer, text in texts.items():

@@ -1,9 +1,9 @@
-"""Execute: counters reserved, the call recorded, the tool run within its time. Nothing runs that is not recorded first.
+"""Execute: reserve counters, record the call, run the tool within its time. Nothing runs without a record.
 
-A tool that does not stop when asked is left behind: its result is discarded, and the call ends as abandoned. So does a
-call whose caller gives up, whether the tool stops or not. Of a tool's bounds this stage enforces the time; a tool whose
-adapter enforces the others is told them in its context, which is built from the state, never from what the model sent.
-`finish` records the end, after the result went through the stages that follow.
+A tool that does not stop on request is left behind: its result is discarded, and the call ends as abandoned. So does a
+call whose caller gives up, even if the tool stops. Of a tool's bounds this stage enforces the time; the context passes
+the others to a tool whose adapter enforces them, and comes from the state, never from the model's input. `finish`
+records the end, after the later stages have processed the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json, copy_value
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
-from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
+from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, deny
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
 from gatewright.gate.history import KeptResult, Key
@@ -31,13 +31,13 @@ from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.result import Exited, read_error
-from gatewright.gate.stages.rules import release, reserve, succeeded
+from gatewright.gate.stages.rules import record_success, release, reserve
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.mark import replaced
 
 GRACE_S = 1.0
-"""How long a tool that was asked to stop may take to do so."""
+"""The time for a tool to stop on request."""
 
 _log = logging.getLogger(__name__)
 _MISFIT = 500
@@ -50,21 +50,21 @@ _ENDS = {
 
 
 async def _run(state: CallState) -> StageResult:
-    """Reserve counters, record the call, run the tool within its time. Nothing runs that is not recorded first."""
+    """Reserve counters, record the call, run the tool within its time. Nothing runs without a record."""
     taken = reserve(state)
     if isinstance(taken, Finding):
         return StageResult((taken,))
-    objection = await _opened(state, taken)
+    objection = await _open(state, taken)
     if objection is not None:
         return objection
     state.execution = Execution(taken, time.monotonic())
     is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
     kept = results.find(state.session, _result_key(state)) if is_pure and results is not None else None
-    if kept is not None:  # what an equal call of a pure tool gave in this session
+    if kept is not None:  # the result of an equal call of a pure tool in this session
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
         state.result, state.has_result = copy_value(kept.raw), True
-        return StageResult(note="reused: the same call gave this result before")
+        return StageResult(note="reused: an equal call returned this result before")
     await _execute(state)
     return StageResult(note="; ".join(filter(None, (state.detail or "executed", state.ran_under))))
 
@@ -74,8 +74,8 @@ def _result_key(state: CallState) -> Key:
     return (state.plan.tool, state.chosen.name, *who, canonical_json(state.arguments))
 
 
-async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
-    """Spend the approval and record the call; what is not recorded is not made, and its slot is given back."""
+async def _open(state: CallState, taken: Reservation) -> StageResult | None:
+    """Spend the approval and record the call; an unrecorded call does not run, and returns its slot."""
     try:
         refusal = await spend(state) if state.grant is not None else None
     except aio.CancelledError:
@@ -93,14 +93,14 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
             await state.services.record(state.pending)
     except AuditUnavailable as error:
         release(state, taken)
-        return denied("audit-unavailable", str(error), Message.UNRECORDED)
+        return deny("audit-unavailable", str(error), Message.UNRECORDED)
     except aio.CancelledError as error:
         slot = state.slot
         release(state, taken)
         if slot is not None and slot.refusal is not None:  # its rows are not in the log
             await _close_cancelled(state, {"started": False}, state.pending)
-        elif error.__cause__ is None:  # they are, and want an end
-            taken_back = record.taken(state, slot) if slot is not None else {}
+        elif error.__cause__ is None:  # they are, and need an end
+            taken_back = record.uses(state, slot) if slot is not None else {}
             await _close_cancelled(state, {"started": False, **taken_back})
         raise
     except BaseException:
@@ -124,7 +124,7 @@ async def _execute(state: CallState) -> None:
             return
         try:
             result = task.result()
-        except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
+        except BaseException as error:  # noqa: BLE001 the task holds whatever the tool raised
             await take_error(state, error, Status.FAILED)
         else:
             state.result, state.has_result, state.output = result, True, ""
@@ -173,7 +173,7 @@ def _running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext
 
 
 def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | None, words: str | None) -> None:
-    """Say how far the call is; of words that are too long the beginning."""
+    """Report the progress of a call; long words are shortened."""
     if words is not None:
         words = words[:_MOST_WORDS]
         words = scrub_text(words)[0] if scrub else words
@@ -181,16 +181,16 @@ def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | No
 
 
 def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:
-    """Show a piece of a stream to whoever watches; a watcher that fails stops no call.
+    """Show a piece of a stream to the observer, whose failure stops no call.
 
-    A large one, which would hold up the loop, is seen in the whole result alone.
+    A large piece would block the loop; it appears only in the whole result.
     """
     if stop.is_set() or is_large(piece):
         return
     try:
         tell(scrub_text(piece)[0] if scrub else piece)
-    except Exception:  # noqa: BLE001 the watcher is the host's code
-        _log.exception("a watcher of pieces failed")
+    except Exception:  # noqa: BLE001 the observer is the host's code
+        _log.exception("an observer of pieces failed")
 
 
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Future[None]) -> JsonValue | bytes:
@@ -198,11 +198,11 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
         if state.services.in_copy and state.plan.actor.leaves_copy:
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
-        # what a tool changes in its arguments is neither recorded nor kept with its result
+        # no record or stored result sees a tool's changes to its arguments
         moved = replaced(state.arguments, state.moved) if state.moved else state.arguments
         given = copy_value(cast("dict[str, JsonValue]", moved))
         return await state.plan.actor.execute(state.chosen.name, given, context)
-    except SystemExit as error:  # a task lets it through to the loop, and the program would end
+    except SystemExit as error:  # a task would pass it to the loop, and the program would end
         raise Exited from error
     finally:
         _wake(ended)
@@ -211,10 +211,10 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
 async def _is_done(
     task: aio.Future[Any], ended: aio.Future[None], timeout_s: float, held_s: Callable[[], float] | None
 ) -> bool:
-    """Wait for a task of its own; whether it ended in time, to which ``held_s`` is added.
+    """Wait for a task of one's own; True if it ended in time, extended by ``held_s``.
 
-    Like `asyncio.wait`, at half the price: the task itself says that it ends, so that whoever waits is woken one turn
-    of the loop earlier. One that never began, because somebody cancelled it first, says so as it ends.
+    Like `asyncio.wait`, at half the price: the task itself reports its end, which wakes the waiter one turn of the loop
+    earlier. A task that somebody cancelled before it began reports that too.
     """
     loop = ended.get_loop()
     end_s = loop.time() + timeout_s - (held_s() if held_s is not None else 0.0)
@@ -242,7 +242,7 @@ def _wake(ended: aio.Future[None], _: object = None) -> None:
 
 
 async def take_error(state: CallState, error: BaseException, status: Status) -> None:
-    """End the call with the words of a ToolFailure, or with the fact that the tool raised something else."""
+    """End the call with the words of a ToolFailure, or with a general message for any other exception."""
     raised = await read_error(error)
     if not raised.is_failure:
         raised.log(_log, "the tool `%s` raised", state.tool_name)
@@ -254,19 +254,19 @@ async def take_error(state: CallState, error: BaseException, status: Status) -> 
 
 
 def fail(state: CallState, code: str, text: str, detail: str, status: Status = Status.FAILED) -> None:
-    """End a call that was executed and failed; ``text`` is for the model, ``detail`` for the operator."""
+    """End a call that ran and failed; ``text`` is for the model, ``detail`` for the operator."""
     state.end(status, code, to_model(valid(text)), valid(detail))
 
 
 async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
-    """Ask the tool to stop; it may take a moment, and no more."""
+    """Ask the tool to stop, and wait for a moment."""
     stop.set()
     task.cancel()
     done, _ = await aio.wait({task}, timeout=GRACE_S)
     _forget(task)
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     failure = task.exception() if done and not task.cancelled() else None
-    if failure is not None and issubclass(type(failure), ToolFailure):  # it says itself what became of it
+    if failure is not None and issubclass(type(failure), ToolFailure):  # the tool itself describes its end
         await take_error(state, failure, Status.TIMED_OUT)
     elif done:
         state.end(Status.TIMED_OUT, "timed-out", to_model(Message.TIMED_OUT), late)
@@ -276,7 +276,7 @@ async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> No
 
 
 async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
-    """The caller gave up: the tool is asked to stop. `give_up` records the end."""
+    """Ask the tool of a caller who gave up to stop. `give_up` records the end."""
     stop.set()
     task.cancel()
     try:
@@ -287,21 +287,21 @@ async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> 
 
 
 async def give_up(state: CallState) -> None:
-    """Record a call that was executed and whose caller does not want the result any more."""
+    """Record a call that ran and whose caller no longer wants the result."""
     if state.execution is not None:
         state.session.settle(state.execution.taken)
     await _close_cancelled(state, {"stopped": state.stopped})
 
 
 def _forget(task: aio.Future[Any]) -> None:
-    """Nobody waits for the result any more; whatever it turns out to be is dropped."""
+    """Drop the result of a task that nobody waits for."""
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 async def finish(state: CallState) -> None:
-    """Write the end of a call that was executed; a result whose end cannot be recorded is withheld."""
+    """Write the end of a call that ran; a result without a recorded end is withheld."""
     if state.status is Status.ALLOWED:
-        succeeded(state)
+        record_success(state)
     else:
         data = (state.output or "").encode()
         state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
@@ -320,13 +320,13 @@ async def finish(state: CallState) -> None:
 
 
 async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:
-    """Write the end of a call that nobody waits for any more."""
+    """Write the end of a call that nobody waits for."""
     state.status, state.code = Status.ABANDONED, "cancelled"
     await _close(state, more, opening)
 
 
 async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> bool:
-    """Write the row that ends the call, after those that are still to be written; whether it is in the log."""
+    """Write the row that ends the call, after the rows still to write; True if it is in the log."""
     began_s = state.execution.began_s if state.execution is not None else time.monotonic()
     body: dict[str, JsonValue] = {
         "code": state.code,

@@ -1,13 +1,13 @@
-"""Stages that compare a call with what its agent was granted: capabilities, and levels of places and blocks.
+"""Stages that compare a call with its agent's grants: capabilities, and levels of places and blocks.
 
 * **capability**: the kinds that the operation needs are granted, and its hosts, paths and names lie within the grant.
-  Every marked argument is judged under its own kind, and under a needed kind that no argument of its own stands for. A
-  needed kind with nothing to judge in the call passes only where the grant leaves nothing out. Paths in sources are
-  judged only for operations that need a file kind: an attached source implies access for tools that ask for no more.
-* **permission**: the level of every place and block that the call names permits what the call would do there. Places
-  are those in sources, and paths on disk that lie below the base of one. A path on disk is judged by what the tool says
-  that the call does; a tool that says nothing reads it, or overwrites it where its parameter is one that is written. A
-  place without a level, or a protected one, gets the same words as one that is not there; so does a block of memory.
+Every marked argument is judged under its own kind, and under a needed kind without an argument of its own. A
+needed kind with nothing to judge in the call passes only under a grant without limits. Paths in sources are
+judged only for operations that need a file kind: an attached source implies access for other tools.
+* **permission**: the level of every place and block in the call permits the call's action there. Places
+are those in sources, and paths on disk below the base of one. For a path on disk the tool tells the call's action;
+without that, the call reads it, or overwrites it if its parameter is marked as written. A place without a level,
+or a protected one, gets the same words as a missing one; so does a block of memory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address
 from gatewright.compile.rule_test import Finding
-from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
-from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
+from gatewright.gate.scope import covers_name, grants_of, hosts_of, names_of, prefixes_of
 from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.reach import granted_kinds
@@ -63,7 +63,7 @@ _PASSES = StageResult(note="no capability needed")
 
 @frozen
 class _Target:
-    """One thing that an argument names: whether a capability covers it, and how near one comes that does not."""
+    """One thing that an argument names: a test whether a capability covers it, and a measure of how near one comes."""
 
     kind: CapabilityKind
     text: str
@@ -72,13 +72,13 @@ class _Target:
 
 
 def _check_capabilities(state: CallState) -> StageResult:
-    """Require grants for the kinds that the operation needs, and its hosts, paths and names within them."""
+    """Require grants of the kinds that the operation needs, with its hosts, paths and names within them."""
     needed = state.chosen.capabilities
     if not (needed or state.urls or state.files or state.names):
         return _PASSES
     agent = state.agent.agent if state.agent is not None else None
     if agent is None:
-        raise LookupError("a stage asked for the agent of a call that has none")
+        raise LookupError("a stage used the agent of a call that has none")
     checks: list[CapabilityCheck] = []
     findings: list[Finding] = []
     for kind, held in _targets_by_kind(needed, list(_targets(state))):
@@ -93,7 +93,7 @@ def _check_capabilities(state: CallState) -> StageResult:
 def _targets_by_kind(
     needed: frozenset[CapabilityKind], targets: Sequence[_Target]
 ) -> Iterator[tuple[CapabilityKind, list[_Target]]]:
-    """Each kind that counts with the targets to be judged under it, in the order of the kinds."""
+    """Each kind that counts with its targets, in the order of the kinds."""
     own = {target.kind for target in targets}
     for kind in CapabilityKind:
         if kind in own:
@@ -106,7 +106,7 @@ def _targets_by_kind(
 def _judge(
     state: CallState, agent: Agent, kind: CapabilityKind, targets: list[_Target]
 ) -> Iterator[tuple[CapabilityCheck, Finding | None]]:
-    grants, ports = granted(agent, kind), state.ports
+    grants, ports = grants_of(agent, kind), state.ports
     if kind not in granted_kinds(capability for _, capability in grants):
         text = f"agent `{agent.agent_id}` is not granted {kind}"
         finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=_MODEL)
@@ -139,7 +139,7 @@ def _within(
 
 
 def _targets(state: CallState) -> Iterator[_Target]:
-    """What the arguments name, each under the kind that its marker stands for."""
+    """The targets in the arguments, each under its marker's kind."""
     ports = state.ports
     reached = state.plan.actor.reached(state.chosen.name, state.ports.web)
     for url in (*state.urls, *(one for one in reached if isinstance(one, UrlTarget)), *state.onward):
@@ -164,18 +164,18 @@ def _targets(state: CallState) -> Iterator[_Target]:
 def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:
     shown = f"[{url.host}]" if ":" in url.host else url.host
 
-    def covered(capability: Capability) -> bool:
+    def is_covered(capability: Capability) -> bool:
         return any(host_matches(pattern, url.host, url.port) for pattern in hosts_of(capability))
 
     def nearness(capability: Capability) -> int:
         wanted = url.host.split(".")[::-1]
         names = [pattern.lower().removeprefix("*.").partition(":")[0] for pattern in hosts_of(capability)]
-        return max((_shared(wanted, name.split(".")[::-1]) for name in names), default=0)
+        return max((_common(wanted, name.split(".")[::-1]) for name in names), default=0)
 
-    return _Target(kind, f"{shown}:{url.port}" if url.port else shown, covered, nearness)
+    return _Target(kind, f"{shown}:{url.port}" if url.port else shown, is_covered, nearness)
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
     depth = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -189,13 +189,13 @@ def _prefixes(capability: Capability, ports: Ports) -> list[str]:
 
 
 def _path_target(kind: CapabilityKind, absolute: str, ports: Ports) -> _Target:
-    def covered(capability: Capability) -> bool:
+    def is_covered(capability: Capability) -> bool:
         return any(covers(prefix, absolute) for prefix in _prefixes(capability, ports))
 
     def nearness(capability: Capability) -> int:
         return max((common_depth(prefix, absolute) for prefix in _prefixes(capability, ports)), default=0)
 
-    return _Target(kind, absolute, covered, nearness)
+    return _Target(kind, absolute, is_covered, nearness)
 
 
 def _name_target(kind: CapabilityKind, name: str) -> _Target:
@@ -221,24 +221,24 @@ _Levels = list[tuple[Located, LevelDecision]]
 
 
 def _check_levels(state: CallState) -> StageResult:
-    """Require levels of every place and block of the call that permit what it would do there."""
+    """Require levels at every place and block of the call that permit its action there."""
     sources, chosen = state.ports.sources, state.chosen
     levels: _Levels = []
     if sources is not None:
         for place in state.places:
             levels.append((place, place.level or sources.level(place)))
-    closed = _closed(state, levels)
+    closed = _bar(state, levels)
     if closed is not None:
         return StageResult((closed,))
     try:
-        assessment = _assessed(state)
+        assessment = _assess(state)
     except ToolFailure as failure:
         if failure.code == NOT_PERMITTED or not _all_allowed(state, levels):
-            return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
+            return deny(failure.code, str(failure), state.plan.redactor(str(failure)))
         assessment = Assessment.failing(chosen.actions[-1] if chosen.actions else None, failure)
     state.assessment = assessment
     if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
-        return denied("no-place", "the call names no place whose level could permit it", Message.PLACE)
+        return deny("no-place", "the call names no place whose level could permit it", Message.PLACE)
     findings, notes = _objections(state, assessment, levels)
     if findings:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
@@ -246,18 +246,18 @@ def _check_levels(state: CallState) -> StageResult:
     return StageResult(note=", ".join(notes)) if notes else _NOWHERE
 
 
-def _closed(state: CallState, levels: _Levels) -> Finding | None:
-    """The denial of a call that names what no level, no block and no source of the agent lets anybody reach."""
+def _bar(state: CallState, levels: _Levels) -> Finding | None:
+    """The denial of a call that names a place, block or source beyond everybody's or the agent's reach."""
     for place, level in levels:
         if level.permission is _NONE or level.protected:
             return _unreachable(f"`{place.relative}` of `{place.source_id}`", place, level)
     for place in state.named:
         level = place.level
         if level is not None and (level.permission is _NONE or level.protected):
-            return _unreachable(_named(place), _located(place), level)
+            return _unreachable(_place_words(place), _as_located(place), level)
     for block in state.blocks:
         if block.permission is _NONE and block.block_id:
-            reason = f"block `{block.label}` ({block.block_id}) is none, so that the agent is not told of it"
+            reason = f"block `{block.label}` ({block.block_id}) is none, so it is hidden from the agent"
             return Finding(Verdict.DENY, "level-none", reason, model=Message.NO_BLOCK)
         if block.permission is _NONE:
             reason = f"neither the agent nor the workspace has a block `{block.label}`"
@@ -271,14 +271,14 @@ def _closed(state: CallState, levels: _Levels) -> Finding | None:
 
 def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding:
     if at is None or level.protected:
-        reason = f"{what} is protected, or in the folder of a source that was moved: no tool reaches it"
+        reason = f"{what} is protected, or in the folder of a moved source: no tool reaches it"
         return Finding(Verdict.DENY, "protected", reason, model=Message.PLACE)
     reason = f"{what} is none by {_by(at, level)}"
     return Finding(Verdict.DENY, "level-none", reason, _level_address(at, level), model=Message.PLACE)
 
 
-def _assessed(state: CallState) -> Assessment:
-    """What the tool says that the call would do: of a batch, what needs the most. Raises ToolFailure."""
+def _assess(state: CallState) -> Assessment:
+    """The tool's own assessment of the call; for a batch, of the part with the strongest action. Raises ToolFailure."""
     tool, chosen = state.plan.actor, state.chosen
     if chosen.assessment is not None:
         return chosen.assessment
@@ -291,13 +291,13 @@ def _assessed(state: CallState) -> Assessment:
 
 
 def _all_allowed(state: CallState, levels: _Levels) -> bool:
-    """Whether it need not be known which action it is: then the tool itself says why it fails."""
+    """Tell whether the levels allow every possible action: then the tool itself may explain its failure."""
     held = [level.permission for _, level in levels] + [block.permission for block in state.blocks]
     return all(verdict_for(level, action) is _ALLOW for action in state.chosen.actions for level in held)
 
 
 def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tuple[list[Finding], list[str]]:
-    """What the levels say to what the call would do, and each level for the trace."""
+    """The objections of the levels to the call's actions, and each level for the trace."""
     findings: list[Finding] = []
     notes: list[str] = []
     for place, level in levels:
@@ -309,12 +309,12 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
     for place in sorted(state.named, key=lambda one: bool(one.program) and not one.stands):
         if place.level is not None:
             notes.append(f"`{place.relative}` of `{place.source_id}` is {place.level.permission}")
-            at = _located(place)
+            at = _as_located(place)
             verdict = verdict_for(place.level.permission, place.action)
             if at is not None and verdict is Verdict.ASK and place.program:
                 findings.append(_question(place, at, place.level))
             elif at is not None and verdict is not _ALLOW:
-                findings.append(_objection(state, _named(place), at, place.level, place.action))
+                findings.append(_objection(state, _place_words(place), at, place.level, place.action))
     for block in state.blocks:
         notes.append(f"block `{block.label}` is {block.permission}")
         if assessment.action is not None and (finding := _block_objection(state, block, assessment.action)):
@@ -325,7 +325,7 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
 
 
 def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterable[Action]:
-    """What the call would do at that place: of several files, the action is done to those that are written."""
+    """The actions of the call at that place: of several files, only those marked as written get the action."""
     if not state.files:
         return () if assessment.action is None else (assessment.action,)
     files = [file for file in state.files if file.place == place]
@@ -336,17 +336,17 @@ def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterab
 
 
 def _objection(state: CallState, what: str, at: Located, level: LevelDecision, action: Action) -> Finding:
-    """That a level asks before the action, or denies it."""
+    """The objection of a level that asks before the action, or denies it."""
     verdict, said = verdict_for(level.permission, action), f"{what} is {level.permission} by {_by(at, level)}"
     if verdict is Verdict.ASK:
-        asks = f"{said}, which asks before {_called(state, action)}"
+        asks = f"{said}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, _level_address(at, level), about=at.relative)
-    denies = f"{said}, which denies {action}"  # no level but none denies reading
+    denies = f"{said}, which denies {action}"  # only level none denies reading
     return Finding(verdict, "level-denies", denies, _level_address(at, level), model=Message.PLACE_FIXED)
 
 
 def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
-    """Ask before a program of a shell command does something to a file, or to what one of its words could be."""
+    """The ask before a program of a shell command uses a file, or a file that one of its words may name."""
     does = "read" if place.action is Action.READ else "change"
     what = f"`{at.relative}` of `{at.source_id}`"
     if place.stands:
@@ -362,28 +362,28 @@ def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Fi
     verdict = verdict_for(block.permission, action)
     what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
     if verdict is Verdict.ASK:
-        asks = f"{what}, which asks before {_called(state, action)}"
+        asks = f"{what}, which asks before {_action_words(state, action)}"
         return Finding(verdict, "level-asks", asks, about=f"block {block.label}")
     if verdict is Verdict.DENY:
         return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=Message.BLOCK_FIXED)
     return None
 
 
-def _called(state: CallState, action: Action) -> str:
-    """What a call does, in the words of its caller: its operation, of a tool or batch that has not one the action."""
+def _action_words(state: CallState, action: Action) -> str:
+    """The caller's name for the call: its operation; for a batch or a tool without operations the action."""
     name = "" if state.chosen.parts else state.chosen.name
     return f"`{name}`" if name else str(action)
 
 
-def _located(place: NamedPlace) -> Located | None:
-    """The place in the source that holds it."""
+def _as_located(place: NamedPlace) -> Located | None:
+    """The same as a place in its source."""
     if place.source_id is None:
         return None
     return Located(place.source_id, place.inside or place.relative, place.absolute)
 
 
-def _named(place: NamedPlace) -> str:
-    """The argument, where it leads, and what there the level is of."""
+def _place_words(place: NamedPlace) -> str:
+    """The argument, its place on disk, and the part of it that has the level."""
     start = f", from `{place.start}`," if place.start is not None else ""
     what = f"`{place.argument}`{start} is `{place.absolute}`"
     if place.source_id is None:

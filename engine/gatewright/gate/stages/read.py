@@ -1,18 +1,19 @@
 """Stages that read a call: its JSON, its tool, its operations; and texts in it that name places on disk.
 
-* **parse**: the model sent one JSON object within the limits; blank is the empty one.
+* **parse**: the model sent one JSON object within the limits; blank counts as an empty one.
 * **lookup**: this agent can see this tool. Unknown and hidden tools get the same words.
-* **operation**: every one that the arguments name, exactly as written, is shown to this agent. Unknown and hidden ones
-  get the same words; the operator is told which layer hid it. A call that names several comes under what each of them
-  comes under; one that names none (an empty batch) under what all shown ones do.
+* **operation**: this agent can see every operation that the arguments name, exactly as written. Unknown and hidden ones
+get the same words; the operator reads which layer hid it. A call that names several obeys the rules on each of them;
+one that names none (an empty batch) those on all shown ones.
 
-An argument that is a path (declared in the policy, or found and sure enough) is judged wherever it leads, a relative
-one from everywhere it may start. Below that, every text of any tool that as a whole is an absolute path or a URL of a
-file is judged too, so that no argument is a way around a source; but for those that its author declares as texts.
+An argument that is a path (by the policy, or by a sure enough discovery) is judged at every place that it may lead to,
+a relative one from every folder where it may start. Beyond that, every text of any tool that is wholly an absolute path
+or a URL of a file is judged too, so that no argument is a way around a source; except texts that the author declares as
+such.
 
-A call must bring a user where its tool works for one, and no mark of a secret where it writes: a model that was shown
-`[REDACTED]` and writes it back would destroy the secret. A text that held the mark before is not the model's doing, so
-only what the model sends counts.
+A call must bring a user if its tool works for one, and no mark of a removed secret if it writes: a model that saw
+`[REDACTED]` and wrote it back would destroy the secret. A mark that the text had before is not the model's fault, so
+only the model's own input counts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gatewright.base.late import late_regex
 from gatewright.compile.operation import uses_of
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.breach import KEY, OperationNotAllowed, to_json
-from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
+from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
@@ -48,17 +49,17 @@ _ONE_OBJECT = StageResult(note="one JSON object")
 
 
 def _parse(state: CallState) -> StageResult:
-    """Require one JSON object within the limits; blank is the empty one."""
+    """Require one JSON object within the limits; blank counts as an empty one."""
     try:
         state.arguments = read_arguments(state.raw)
     except JsonRefused as refused:
-        model = f"the arguments were not accepted: {refused}; send one JSON object"
-        return denied(refused.code, str(refused), model)
+        model = f"invalid arguments: {refused}; send one JSON object"
+        return deny(refused.code, str(refused), model)
     return _ONE_OBJECT
 
 
 def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
-    """The arguments as an object of their own. Raises JsonRefused, and whatever a mapping of the host's raises."""
+    """The arguments as a new object. Raises JsonRefused, and any exception of a host's mapping."""
     if isinstance(raw, str):
         return parse_object(str.__str__(raw))
     if isinstance(raw, bytes):
@@ -67,7 +68,7 @@ def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
         raise raw
     if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raw = dict(islice(raw.items(), MAX_VALUES))
-    return copy_value(check_object(raw))  # which refuses whatever else a program may have passed
+    return copy_value(check_object(raw))  # which refuses any other type from a program
 
 
 PARSE = Stage("parse", _parse)
@@ -81,15 +82,15 @@ _IS_SHOWN = StageResult(note=_SHOWN_WORDS)
 def _look_up(state: CallState) -> StageResult:
     """Require a tool that this agent can see. Unknown and hidden tools get the same words."""
     if state.agent is None:
-        return denied("unknown-agent", f"no agent `{_shown(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
+        return deny("unknown-agent", f"no agent `{_printable(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
     if state.user_id is not None and not is_text(state.user_id):
-        return denied("bad-user", "the user id holds half of a surrogate pair", Message.NO_SUCH_TOOL)
+        return deny("bad-user", "the user id contains half of a surrogate pair", Message.NO_SUCH_TOOL)
     plan = state.agent.planned.get(state.tool_name) or state.agent.plan(state.tool_name)
     absent = state.services.absent.get(state.tool_name) if plan is None else None
     if absent is not None:
-        return denied("not-available", absent, Message.NO_SUCH_TOOL)
+        return deny("not-available", absent, Message.NO_SUCH_TOOL)
     if plan is None:
-        return denied("unknown-tool", f"no tool `{_shown(state.tool_name)}`", Message.NO_SUCH_TOOL)
+        return deny("unknown-tool", f"no tool `{_printable(state.tool_name)}`", Message.NO_SUCH_TOOL)
     if plan.closed is not None:
         return StageResult((replace(plan.closed, model=Message.NO_SUCH_TOOL),))
     state.tool = state.plan = plan
@@ -101,7 +102,7 @@ def _look_up(state: CallState) -> StageResult:
     return StageResult(note=f"{_SHOWN_WORDS}; {words}") if words else _IS_SHOWN
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     return name[:_NAME_CHARS].encode("utf-8", "backslashreplace").decode()
 
 
@@ -109,7 +110,7 @@ LOOKUP = Stage("lookup", _look_up)
 
 
 def _find_operation(state: CallState) -> StageResult:
-    """Require that every operation that the arguments name, exactly as written, is shown to this agent."""
+    """Require that this agent can see every operation that the arguments name, exactly as written."""
     plan = state.plan
     called = plan.tool.operations_of(state.arguments)
     if called is None:
@@ -129,18 +130,18 @@ def _find_operation(state: CallState) -> StageResult:
 
 
 def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
-    """A batch: each of its operations must be shown."""
+    """Require that the agent can see each operation of a batch."""
     plan = state.plan
     wrong = next((name for name in called if name not in plan.operations), None)
     if wrong is not None:
-        return _refused(state, wrong)
+        return _refuse_operation(state, wrong)
     names = frozenset(called) or frozenset(plan.operations)
     state.operation = state.chosen = plan.batches.of(names)
     state.uses = uses_of(plan.tool, called)
     return StageResult(note=f"all {len(called)} {_SHOWN_WORDS}" if called else "names none, so counts as any")
 
 
-def _refused(state: CallState, name: str) -> StageResult:
+def _refuse_operation(state: CallState, name: str) -> StageResult:
     plan, found = state.plan, state.plan.tool.operation_set
     if found is not None and name not in (found.of(state.arguments, left_out=False) or ()):
         return _missing(state)
@@ -148,7 +149,7 @@ def _refused(state: CallState, name: str) -> StageResult:
     if hidden is not None:
         broken = OperationNotAllowed(plan.tool.name, name, tuple(sorted(plan.operations)))
         return StageResult((replace(hidden, model=words, facts={KEY: to_json(broken)}),))
-    return denied("operation-unknown", f"`{plan.tool.name}` has no operation `{name[:_NAME_CHARS]}`", words)
+    return deny("operation-unknown", f"`{plan.tool.name}` has no operation `{name[:_NAME_CHARS]}`", words)
 
 
 def _unreadable(state: CallState) -> StageResult:
@@ -156,18 +157,18 @@ def _unreadable(state: CallState) -> StageResult:
     given = state.arguments.get(next(iter(steps_of(field)), field), state.arguments.get(field))
     if given is None:
         return _missing(state)
-    return denied("operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
+    return deny("operation-unknown", f"`{field}` does not name an operation", plan.unknown_operation)
 
 
 def _missing(state: CallState) -> StageResult:
-    """What leaving the field out would call is not named: it may be hidden, and the key is what has to be mended."""
+    """Ask for the missing field without the name of its default operation, which may be hidden."""
     words = _words(state, None)
     reason = f"the call names no operation of `{state.plan.tool.name}`; {words}"
-    return denied("operation-missing", reason, words)
+    return deny("operation-missing", reason, words)
 
 
 def _words(state: CallState, name: str | None) -> str:
-    """Which operations there are, and the place where ``name`` stands instead of one; None: where nothing stands."""
+    """The list of operations, with the place where ``name`` is instead of one; None: where nothing is."""
     plan = state.plan
     field = f"`{plan.tool.operation_field}`"
     place = f"`{_place(state, name) or plan.tool.operation_field}`"
@@ -175,7 +176,7 @@ def _words(state: CallState, name: str | None) -> str:
 
 
 def _place(state: CallState, name: str | None) -> str | None:
-    """The first place of the operation field that holds ``name``; in a batch, of the first element that does."""
+    """The first place of the operation field with ``name``; in a batch, of the first element that has it."""
     tool, arguments = state.plan.tool, state.arguments
     places = (steps_of(tool.operation_field),) if tool.operation_set is None else tool.operation_set.places
     for steps in places:
@@ -186,7 +187,7 @@ def _place(state: CallState, name: str | None) -> str | None:
 
 
 def _pointers(value: JsonValue, steps: Steps, name: str | None) -> Iterable[str]:
-    """Where the text stands below ``value``; None: where nothing stands."""
+    """The places of the text below ``value``; None: those of nothing."""
     if not steps:
         if value == name:
             yield ""
@@ -209,35 +210,35 @@ _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 
 
 def unmet(state: CallState) -> Finding | None:
-    """The denial of a call that brings too little or the wrong thing; None when all is well."""
+    """The denial of a call that lacks a user or contains a mark; None for a good call."""
     tool, chosen = state.plan.tool, state.chosen
     if tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=Message.NO_USER)
     for one in chosen.parts or (chosen,):
-        if one.actions:  # else the effects of its tool tell
+        if one.actions:  # otherwise the effects of its tool tell
             writes = not _WRITING.isdisjoint(one.actions)
         else:
             writes = CapabilityKind.FS_WRITE in one.capabilities or SideEffect.DB_WRITE in tool.side_effects
         if writes:
             if not holds_marker(state.arguments):
                 return None  # one look is enough for a batch of a thousand
-            reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
+            reason = f"the arguments contain `{MARKER}`, which stands for something hidden from the model"
             return Finding(Verdict.DENY, "redaction-marker", reason, model=Message.MARKED)
     return None
 
 
 MAX_TEXTS = 10_000
-"""Of the texts of one call that may be paths, and of the places that they may mean."""
+"""The most texts of one call that may be paths, and the most places that they may mean."""
 _TEXT_CHARS = 200
 _NOTED = 20
 _BELOW = late_regex(r"(?!/|.*\.\.)(?:\./+)*(?:[^/\\~%$]+|\w[\w@+,. -]*(?:/[\w@+,. -]+)+)?/*", re.DOTALL)
 
 
 class ProgramWord(NamedTuple):
-    """A word of a shell command that begins in ``folder``; ``stays``: what it is given to runs there, too.
+    """A word of a shell command that starts in ``folder``; ``stays``: the program that gets it runs there too.
 
-    ``only_reads``: it is not changed, should it be a file.
+    ``only_reads``: the command does not change it if it is a file.
     """
 
     pointer: Pointer
@@ -248,9 +249,9 @@ class ProgramWord(NamedTuple):
 
 
 def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
-    """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
+    """Find where the texts lead that no marker has ``judged``, and note that in ``state``; None if nowhere.
 
-    A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
+    A path in a source is passed on without links and detours; conditions see every absolute path so.
     """
     sources = state.ports.sources
     paths = state.chosen.paths
@@ -265,7 +266,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
-    for word in words:  # where it leads out of the folder, a program may do anything to the file that it could be
+    for word in words:  # a word that leads out of the folder may name a file that a program does anything to
         text = word.named.text
         only_reads = word.only_reads and _BELOW.fullmatch(text)
         texts.append((word.pointer, text, Action.READ if only_reads else unknown, True, word))
@@ -289,8 +290,8 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
             lists=word.named.lists if word else None,
         )
         if places is None:
-            reason = f"`{where}` can be read as too many different paths to tell where it leads"
-            return denied("unreadable-path", reason, Message.PLACE)
+            reason = f"`{where}` may mean too many different paths"
+            return deny("unreadable-path", reason, Message.PLACE)
         left -= len(places)
         if left < 0:
             return _too_many()
@@ -313,7 +314,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
 
 
 def leads_out(state: CallState, folder: str, text: str) -> bool:
-    """Whether some program may take ``text`` for a path that leads out of ``folder`` once links are resolved."""
+    """Tell whether some program may read ``text`` as a path that leaves ``folder`` through links."""
     sources, starts = state.ports.sources, _folders(state)
     if sources is None:
         return False
@@ -328,11 +329,11 @@ def leads_out(state: CallState, folder: str, text: str) -> bool:
 
 def _too_many() -> StageResult:
     reason = f"more than {MAX_TEXTS:,} texts that may be paths, or places that they may mean"
-    return denied("too-many-targets", reason, f"{reason}, in one call; make several calls")
+    return deny("too-many-targets", reason, f"{reason}, in one call; make several calls")
 
 
 def _folders(state: CallState) -> tuple[str, ...]:
-    """Where a relative path may start: the policy's folder, and the one that the tool's server is started in."""
+    """The folders where a relative path may start: the policy's, and the working folder of the tool's server."""
     folder = state.ports.folder
     if folder is None:
         return ()
@@ -353,7 +354,7 @@ def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
 
 
 def _may_name(arguments: dict[str, JsonValue], texts_only: Collection[str]) -> bool:
-    """Whether some text may be a path, judged quickly: most calls hold none."""
+    """Tell quickly whether some text may be a path: most calls contain none."""
     for name, value in arguments.items():
         if name in texts_only:
             continue
@@ -368,7 +369,7 @@ def _may_name(arguments: dict[str, JsonValue], texts_only: Collection[str]) -> b
 
 
 def _whole_paths(arguments: JsonValue) -> Iterator[tuple[Pointer, str]]:
-    """Every text that may be a path as a whole, keys too, without recursion."""
+    """Every text that may be a whole path, keys too, without recursion."""
     stack: list[tuple[Pointer, JsonValue]] = [((), arguments)]
     while stack:
         pointer, value = stack.pop()

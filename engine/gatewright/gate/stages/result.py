@@ -1,14 +1,14 @@
-"""Stages that make of a result, or of an exception, the text that the model gets.
+"""Stages that turn a result, or an exception, into the text for the model.
 
-* **output**: the result is of the kind that the tool declared and fits its output schema. One that does not fit fails
-  the call (the operator reads what is wrong, the model a general sentence), or is taken and noted in trace and log, or
-  is not looked at, as the policy says of the tool.
-* **normalise**: secrets scrubbed, then the canonical bytes that stand for the result, their hash, the text for the
-  model. A text stays the text that it is, anything else becomes canonical JSON; bytes that are no text are named by
-  size and hash. The hash is of the normalised bytes.
-* **truncate**: no more than the agent's share of bytes reaches the model, and it is told how much there was.
+* **output**: the result is of the kind that the tool declared and fits its output schema. By the policy for the tool,
+a misfit fails the call (the operator reads the fault, the model a general sentence), is accepted with a note in
+trace and log, or is not checked.
+* **normalise**: scrub secrets, then make the canonical bytes of the result, their hash, and the text for the
+model. A text stays as it is, anything else becomes canonical JSON; binary data appears as size and hash.
+The hash is of the normalised bytes.
+* **truncate**: the model gets no more than the agent's share of bytes, and the original size.
 
-An exception of somebody else's is read in a thread: its own code may never end, so no event loop runs it.
+A thread reads a stranger's exception: its own code may never end, so no event loop runs it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gatewright.tools.result import kind_problem, unread
 from gatewright.tools.tool import Tool
 
 READ_S = 1.0
-"""How long an exception may take to say what it is."""
+"""The time for an exception to describe itself."""
 CRASHED = "tool-crashed"
 _CUT = " [cut]"
 
@@ -48,9 +48,9 @@ class Exited(BaseException):
 
 @frozen
 class Raised:
-    """What was raised: its type, its own words, code and detail (a ToolFailure's, bounded), and the traceback.
+    """A raised exception: its type, its own words, code and detail (of a ToolFailure, bounded), and the traceback.
 
-    ``trace`` None: it did not say in time, and must not be asked again.
+    ``trace`` None: it did not answer in time; ask it no more.
     """
 
     error: BaseException
@@ -62,11 +62,11 @@ class Raised:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it is a ToolFailure, whose words are for the model."""
+        """It is a ToolFailure, whose words are for the model."""
         return issubclass(type(self.error), ToolFailure)
 
     def in_words(self, who: str) -> str:
-        """What the host's code raised, for the operator; a ToolFailure says it itself."""
+        """The exception of the host's code in words for the operator; a ToolFailure describes itself."""
         if self.is_failure:
             return self.detail or self.text
         if type(self.error) is Exited:
@@ -75,9 +75,9 @@ class Raised:
         return record.clean(f"the {who} raised {told}", 500)
 
     def log(self, log: logging.Logger, text: str, *args: object) -> None:
-        """Write an error with the traceback, less its secrets; no handler has to ask the exception for its words again.
+        """Log an error with the traceback, without secrets; no handler needs to ask the exception again.
 
-        One of the workspace is for whoever looks after it, not for who wrote the tool, and says all in its words.
+        A WorkspaceError is for the operator, not for the tool's author, and its words say it all.
         """
         if not log.isEnabledFor(logging.ERROR):
             return
@@ -89,7 +89,7 @@ class Raised:
 
 
 def log_error(log: logging.Logger, error: BaseException, trace: str | None, text: str, *args: object) -> None:
-    """Write an error with its traceback, less its secrets. ``trace`` is that as text, None where it cannot be had."""
+    """Log an error with its traceback, without secrets. ``trace`` is the traceback as text, None if unavailable."""
     told, secrets = scrub_text(trace or "")
     info = None if trace is None or secrets else (type(error), error, error.__traceback__)
     row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
@@ -98,12 +98,12 @@ def log_error(log: logging.Logger, error: BaseException, trace: str | None, text
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback as text. Raises what the exception itself raises."""
-    return _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
+    """The traceback as text. Raises whatever the exception itself raises."""
+    return _bound("".join(traceback.format_exception(error)).rstrip("\n"))
 
 
 async def read_error(error: BaseException) -> Raised:
-    """Ask an exception what it is, for a moment at most."""
+    """Ask an exception to describe itself, for a moment at most."""
     work = in_own_thread(_read, error)
     await aio.wait({work}, timeout=READ_S)
     if work.done():
@@ -115,21 +115,21 @@ async def read_error(error: BaseException) -> Raised:
 def _read(error: BaseException) -> Raised:
     kind, code, detail = type(error), CRASHED, ""
     try:
-        text = _bounded(str(error))
+        text = _bound(str(error))
         if issubclass(kind, ToolFailure):
             failure = cast("ToolFailure", error)
-            code, detail = record.clean(scrub_text(_bounded(str(failure.code)))[0]), _bounded(str(failure.detail))
-    except Exception:  # noqa: BLE001 an exception of somebody else's may not even print
+            code, detail = record.clean(scrub_text(_bound(str(failure.code)))[0]), _bound(str(failure.detail))
+    except Exception:  # noqa: BLE001 a stranger's exception may fail to print
         text = Message.CRASHED
     try:
         trace = trace_of(error)
-    except Exception:  # noqa: BLE001 nor be shown with its traceback
+    except Exception:  # noqa: BLE001 or to show its traceback
         trace = text
-    return Raised(error, _bounded(kind.__name__), text, code, trace, detail)
+    return Raised(error, _bound(kind.__name__), text, code, trace, detail)
 
 
-def _bounded(text: str) -> str:
-    """The text as one of Python's own class, that can be written, of bounded length."""
+def _bound(text: str) -> str:
+    """The text as Python's own class, valid and of bounded length."""
     plain = str.__str__(text)
     return valid(plain if len(plain) <= LARGE else plain[:LARGE] + _CUT)
 
@@ -138,7 +138,7 @@ _ERRORS_TOLD = 5
 
 
 async def _check_output(state: CallState) -> StageResult:
-    """Hold the result to the kind that the tool declared and to its output schema."""
+    """Check the result against the tool's declared kind and output schema."""
     if state.status is not Status.ALLOWED:
         return StageResult(note="the call failed")
     if state.reused:
@@ -154,7 +154,7 @@ async def _check_output(state: CallState) -> StageResult:
         problem = await apart(state.is_heavy, _problem, tool, checker, state.result)
         if problem is not None and check is OutputCheck.WARN:
             state.misfit = problem
-            return StageResult(note=f"taken as it is: {problem}")
+            return StageResult(note=f"accepted as it is: {problem}")
     if problem is None:
         return StageResult(note="fits")
     state.end(Status.FAILED, "output-mismatch", to_model(Message.MISMATCH), problem)
@@ -162,7 +162,7 @@ async def _check_output(state: CallState) -> StageResult:
 
 
 def _problem(tool: Tool, checker: SchemaChecker, result: JsonValue | bytes) -> str | None:
-    """What is wrong with the result, or None."""
+    """The fault of the result, or None."""
     if isinstance(result, bytes):
         return None
     part = tool.output_part(result)
@@ -173,9 +173,7 @@ def _problem(tool: Tool, checker: SchemaChecker, result: JsonValue | bytes) -> s
 
 
 OUTPUT = EffectStage("output", _check_output)
-"""
-Acts, because a large result is checked in a thread.
-"""
+"""An effect stage, because a thread checks a large result."""
 
 
 _log = logging.getLogger(__name__)
@@ -195,12 +193,12 @@ async def _normalise(state: CallState) -> StageResult:
     if state.reused:
         return StageResult(note="reused")
     if state.status is not Status.ALLOWED:
-        return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
+        return StageResult(note=f"{state.secrets} secrets removed" if state.secrets else "the call failed")
     try:
         if type(state.plan.tool).normalize is Tool.normalize:
-            done = await apart(state.is_heavy, _normalised, state.plan, state.result)
+            done = await apart(state.is_heavy, _make_normal, state.plan, state.result)
         else:
-            done = await _in_time(state, in_own_thread(_normalised, state.plan, state.result))
+            done = await _in_time(state, in_own_thread(_make_normal, state.plan, state.result))
     except _TooLate:
         failure = unread()
         state.end(Status.TIMED_OUT, failure.code, to_model(str(failure)), state.detail)
@@ -208,14 +206,14 @@ async def _normalise(state: CallState) -> StageResult:
     except _Broken as broken:
         raised = await read_error(broken.error)
         if not raised.is_failure:
-            raised.log(_log, "the normalisation of the tool `%s` raised", state.tool_name)
+            raised.log(_log, "the normalisation of the tool `%s` failed", state.tool_name)
         state.end(Status.FAILED, raised.code, to_model(Message.MISMATCH), raised.in_words("tool"))
         return StageResult()
     state.output, state.normal, state.secrets = done.output, done.normal, done.secrets
     state.output_hash, state.output_bytes = done.output_hash, done.output_bytes
     note = f"{len(done.normal):,} bytes, SHA-256 {done.output_hash[:12]}"
     if done.secrets:
-        note += f"; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} taken out"
+        note += f"; {done.secrets} {'secret' if done.secrets == 1 else 'secrets'} removed"
     return StageResult(note=note)
 
 
@@ -228,11 +226,11 @@ class _Broken(Exception):
 
 
 class _TooLate(Exception):
-    """The tool's own normalisation did not end within the time of its call."""
+    """The tool's own normalisation exceeded the time of its call."""
 
 
 async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
-    """What is worked out within the time that is left of the call."""
+    """The result of the work within the remaining time of the call."""
     begun_s = state.execution.began_s if state.execution is not None else time.monotonic()
     await aio.wait({work}, timeout=max(0.0, begun_s + state.plan.timeout_s - time.monotonic()))
     if not work.done():
@@ -241,17 +239,17 @@ async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
     return work.result()
 
 
-def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
+def _make_normal(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     value, secrets = result, 0
     if plan.scrub:
         is_binary = isinstance(result, bytes)
-        value, secrets = _scrubbed(result) if is_binary else plan.tool.scrubbed(result, scrub_value)
+        value, secrets = _scrub(result) if is_binary else plan.tool.scrubbed(result, scrub_value)
     try:
         normal = plan.actor.normalize(value)
     except Exception as error:  # noqa: BLE001 a tool's own method may raise anything
         raise _Broken(error) from None
     if not isinstance(normal, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] a tool's own method may err
-        raise _Broken(ToolFailure("its `normalize` did not give bytes", code="bad-result"))
+        raise _Broken(ToolFailure("its `normalize` returned no bytes", code="bad-result"))
     digest = hashlib.sha256(normal).hexdigest()
     text = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
     if text is None and plan.tool.normalization is Normalization.JSON:
@@ -262,20 +260,18 @@ def _normalised(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     return _Normal(binary_text(normal, digest) if text is None else text, normal, digest, size, secrets)
 
 
-def _scrubbed(result: bytes) -> tuple[bytes, int]:
+def _scrub(result: bytes) -> tuple[bytes, int]:
     text = plain_text(result)
     scrubbed, secrets = scrub_text(text) if text is not None else ("", 0)
     return (scrubbed.encode(), secrets) if secrets else (result, 0)
 
 
 NORMALISE = EffectStage("normalise", _normalise)
-"""
-Acts, because a large result is worked through in a thread, and any where the tool has its own `normalize`.
-"""
+"""An effect stage, because a thread processes a large result, and any result of a tool with its own `normalize`."""
 
 
 def cut(text: str, limit: int) -> str | None:
-    """The first ``limit`` bytes of the UTF-8 text, whole characters only, and the suffix; None when it fits."""
+    """The first ``limit`` bytes of the UTF-8 text, whole characters only, and the suffix; None if it fits."""
     if len(text) * 4 <= limit:
         return None
     data = text.encode()
@@ -286,7 +282,7 @@ def cut(text: str, limit: int) -> str | None:
 
 
 def _truncate(state: CallState) -> StageResult:
-    """Give the model no more than the agent's share of bytes, and tell it how much there was."""
+    """Give the model no more than the agent's share of bytes, and the original size."""
     shorter = cut(state.output or "", state.plan.max_output_bytes)
     if shorter is None:
         return StageResult(note="fits")

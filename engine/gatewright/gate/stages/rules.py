@@ -1,10 +1,10 @@
-"""Stages that hold a call against the shown schema and the tool rules.
+"""Stages that check a call against the shown schema and the tool rules.
 
-* **schema**: the arguments fit the schema that the model was shown. Every error is told, one per line with its pointer.
-  That schema says constraints too: a call that fails by them alone is told the rule that asks for it.
-* **rules**: what must come first, how often, how soon again, with which values. The stage decides by the session, the
-  times and the waits for rates that the state carries; only `reserve`, at execution, touches the living session, under
-  the same tests, so that whatever happened meanwhile is seen.
+* **schema**: the arguments fit the schema that the model saw. It reports every error, one per line with its pointer.
+That schema expresses constraints too: for a call that fails by them alone it reports the rule behind them.
+* **rules**: the order of tools, the number and rate of calls, and their values. The stage decides by the session, the
+times and the waits in the state; only `reserve`, at execution, touches the living session, with
+the same tests, so that it notices whatever happened meanwhile.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import partial
 
 from gatewright.compile.plan import ToolShape
 from gatewright.compile.rule_test import BoundRule, CallsTest, Finding, RateTest, RuleBook, applies, report_order
-from gatewright.gate.breach import broken, times_of
-from gatewright.gate.call import CallState, Stage, StageResult, denied
+from gatewright.gate.breach import times_of, violations
+from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.history import RateBook, RatesUnavailable
-from gatewright.gate.rulewords import SAID, Found, broken_fields, finding_of, rate_finding, said
+from gatewright.gate.rulewords import SAID, Found, broken_fields, finding_of, message, rate_finding
 from gatewright.gate.session import Reservation, SessionFacts
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
@@ -29,10 +29,10 @@ _FITS = StageResult(note="fits the shown schema")
 
 
 def _check_schema(state: CallState) -> StageResult:
-    """Require arguments that fit the schema that the model was shown. Every error is told, one per line."""
+    """Require arguments that fit the schema that the model saw, and report every error, one per line."""
     shape = state.plan.shape
     if shape is None:
-        raise LookupError("a shown tool has no schema")
+        raise LookupError("a visible tool has no schema")
     errors = shape.checker.errors(state.arguments)
     if not errors:
         return _FITS
@@ -41,11 +41,11 @@ def _check_schema(state: CallState) -> StageResult:
         return StageResult(limits)
     lines = "\n".join(str(error) for error in errors)
     model = f"the arguments do not fit the schema:\n{lines}"
-    return denied("schema-mismatch", lines, model, facts={"errors": len(errors)})
+    return deny("schema-mismatch", lines, model, facts={"errors": len(errors)})
 
 
 def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
-    """The constraints that a call breaks which would fit without them, the first with the words of all."""
+    """The broken constraints of a call that would fit without them; the first carries the words of all."""
     if not shape.narrowed or not shape.whole.checker.is_valid(state.arguments):
         return ()
     found = [
@@ -59,7 +59,7 @@ def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
     if len(findings) > 1:
         lines = "\n".join(dict.fromkeys(line for one in findings for line in one.reason.split("\n")))
         told = (line for one in findings for line in (one.model or "").removeprefix(SAID).split("\n"))
-        findings[0] = replace(findings[0], reason=lines, model=said(told))
+        findings[0] = replace(findings[0], reason=lines, model=message(told))
     return tuple(findings)
 
 
@@ -73,11 +73,11 @@ _UNUSABLE = "how often this tool may be called cannot be checked now; try again 
 
 
 def _check_rules(state: CallState) -> StageResult:
-    """Test what must come first, how often, how soon again, with which values; reserved at execution."""
+    """Test the order of tools, the number and rate of calls, and their values; `reserve` repeats this at execution."""
     chosen, constraints = state.chosen, state.chosen.constraints
     if state.agent is None:
-        raise LookupError("a stage asked for the rules of a call that has no agent")
-    rules, state.sources = state.agent.rules, _routed(state)
+        raise LookupError("a stage used the rules of a call without an agent")
+    rules, state.sources = state.agent.rules, _source_ids(state)
     if chosen.parts:
         state.book = rules.book_of(state.tool_name, frozenset(part.name for part in chosen.parts))
     else:
@@ -85,7 +85,7 @@ def _check_rules(state: CallState) -> StageResult:
     book, sources = state.book, state.sources
     if not (constraints or book.tests or book.rates or book.requirements or book.consents):
         return _NO_RULE
-    found = _broken(state, book, state.facts or state.session.facts(), state.now_s)
+    found = _violations(state, book, state.facts or state.session.facts(), state.now_s)
     if book.rates:
         found += _rates(state)
     for one in constraints:
@@ -100,7 +100,7 @@ def _check_rules(state: CallState) -> StageResult:
 def reserve(state: CallState) -> Reservation | Finding:
     """Take the session's slot and a start under every rate for an execution that begins now, all or nothing.
 
-    The finding is the denial of a call that another one forestalled since it was decided.
+    A finding is the denial of a call that another one has overtaken since its decision.
     """
     now_s, book = state.services.clock.monotonic_s(), state.book
     test = partial(_first_broken, state, book, now_s) if book.tests or book.requirements else None
@@ -119,18 +119,18 @@ def reserve(state: CallState) -> Reservation | Finding:
 
 
 def _first_broken(state: CallState, book: RuleBook, now_s: float, facts: SessionFacts) -> Finding | None:
-    found = _broken(state, book, facts, now_s)
+    found = _violations(state, book, facts, now_s)
     return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
 
 
 def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] | None:
-    """The limits that calls of other processes, or of ones that were killed, may have used up; None: there is none."""
+    """The limits that calls of other or killed processes may have used up; None for no limits."""
     counting = tuple(test for test in state.book.tests if isinstance(test, CallsTest))
     return partial(_first_broken, state, RuleBook(counting), 0.0) if counting else None
 
 
 def release(state: CallState, slot: Reservation) -> None:
-    """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
+    """Return slot and starts because execution never began. Starts that cannot be returned still count."""
     state.slot = None
     state.session.release(slot)
     rates, clock = _bound_rates(state), state.services.clock
@@ -140,14 +140,14 @@ def release(state: CallState, slot: Reservation) -> None:
             state.services.rates.give_back([test.rate for test in rates], clock.wall_s(), ago_s)
 
 
-def succeeded(state: CallState) -> None:
-    """Record the success; where the call ends the loop, the session ends."""
+def record_success(state: CallState) -> None:
+    """Record the success; if the call ends the loop, end the session."""
     ends = bool(state.book.exits) and state.book.ends_loop(state.sources)
     used = state.chosen.name if state.uses is None else state.uses
-    state.session.succeeded(state.tool_name, used, ends_loop=ends, sources=sorted(state.sources))
+    state.session.add_success(state.tool_name, used, ends_loop=ends, sources=sorted(state.sources))
 
 
-def _routed(state: CallState) -> frozenset[str]:
+def _source_ids(state: CallState) -> frozenset[str]:
     """The sources that the call goes to: those of its places, and one that it names."""
     found: set[str] = set()
     for place in state.places:
@@ -160,16 +160,16 @@ def _routed(state: CallState) -> frozenset[str]:
     return frozenset(found) if found else _NOWHERE
 
 
-def _broken(state: CallState, book: RuleBook, facts: SessionFacts, now_s: float) -> list[Found]:
+def _violations(state: CallState, book: RuleBook, facts: SessionFacts, now_s: float) -> list[Found]:
     agent = state.agent
     if agent is None:
         return []
-    found = broken(book, state.tool_name, facts, now_s, state.sources, state.uses)
+    found = violations(book, state.tool_name, facts, now_s, state.sources, state.uses)
     return [(test.bound, finding_of(test, violation, agent)) for test, violation in found]
 
 
 def _rates(state: CallState) -> list[Found]:
-    """The rates that the call has to wait for. The state notes how long for each; what it knows already counts."""
+    """The rates that the call must wait for. The state stores each wait, and a stored wait counts."""
     waits: dict[str, float] = {}
     found: list[Found] = []
     for test in _bound_rates(state):
@@ -191,7 +191,7 @@ def _rates(state: CallState) -> list[Found]:
 
 def _book(state: CallState) -> RateBook:
     if state.services.rates is None:
-        raise RatesUnavailable("there is nowhere to count the rate of calls")
+        raise RatesUnavailable("no store counts the rate of calls")
     return state.services.rates
 
 
@@ -211,7 +211,7 @@ def _take(state: CallState) -> Finding | None:
 
 
 def _bound_rates(state: CallState) -> list[RateTest]:
-    """The rates that the call comes under, of a batch with as many calls as it counts for each."""
+    """The rates on the call, for a batch with the number of its uses."""
     if not state.book.rates:
         return []
     tests = [test for test in state.book.rates if applies(test.bound, state.sources)]
@@ -226,7 +226,7 @@ def _unusable(bound: BoundRule, reason: str) -> Finding:
 
 
 def source_consents(state: CallState) -> tuple[Finding, ...]:
-    """What the sources that the call goes to ask for; the stage approval counts it with the other consents."""
+    """The consents that the call's sources require; the stage approval counts them with the others."""
     found: list[Finding] = []
     for bound in state.book.consents:
         if applies(bound, state.sources):
