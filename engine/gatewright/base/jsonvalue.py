@@ -220,7 +220,7 @@ class Seal:
         return mac.hexdigest()
 
     def is_on(self, row: Sequence[JsonValue], mac: object, previous: str = "") -> bool:
-        """Whether that is the MAC of the row. Raises TypeError, ValueError where it is no row at all."""
+        """Tell whether that is the MAC of the row. Raises TypeError, ValueError for anything but a row."""
         right = self(row, previous)
         return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
 

@@ -221,12 +221,12 @@ def assemble(
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
     for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *program.tools.there):
         registry.register(tool)
-    host, rooted_tools, given = (
+    host, tools_on_roots, given = (
         RegisteredTools(registry),
         RootTools(registry, shell, messages),
         book.tools(policy.catalogs),
     )
-    rooted_tools.follow(policy, (*given, *program.known), lambda: host.follow(given))
+    tools_on_roots.follow(policy, (*given, *program.known), lambda: host.follow(given))
     blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
@@ -273,7 +273,7 @@ def assemble(
         attachments,
         registry,
         host,
-        rooted_tools,
+        tools_on_roots,
         composed,
         protection,
         blocks,

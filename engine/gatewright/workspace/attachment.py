@@ -150,7 +150,7 @@ def root_folders(roots: Roots, folder: Path) -> dict[str, Path]:
     return {name: resolve_base(written, folder) for name, written in roots.folders.items()}
 
 
-def rooted_tools() -> tuple[Rooted, ...]:
+def tools_on_roots() -> tuple[Rooted, ...]:
     """List the tools that policies may name once their roots exist."""
     return tuple(Rooted(tool.facts(), tool.needs) for tool in root_tools())
 

@@ -116,7 +116,7 @@ class TypedTexts:
         """Return all texts, the latest at the end; nothing if unreadable."""
         try:
             content = self._folder.read(self._name, MOST_BYTES)
-            return _typed_adapter().validate_json(content, strict=True)
+            return _text_adapter().validate_json(content, strict=True)
         except (OSError, ValidationError):
             return {}
 
@@ -128,7 +128,7 @@ class TypedTexts:
             rest = {name: typed for name, typed in before.items() if name not in changes}
             now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}
             if now:
-                self._folder.replace(self._name, _typed_adapter().dump_json(dict(list(now.items())[-MOST_TYPED:])))
+                self._folder.replace(self._name, _text_adapter().dump_json(dict(list(now.items())[-MOST_TYPED:])))
             elif before:
                 self._folder.delete(self._name)
 
@@ -139,7 +139,7 @@ def _plain() -> TypeAdapter[UnsavedPolicy]:
 
 
 @cache
-def _typed_adapter() -> TypeAdapter[dict[str, TypedText]]:
+def _text_adapter() -> TypeAdapter[dict[str, TypedText]]:
     return TypeAdapter(dict[str, TypedText])
 
 

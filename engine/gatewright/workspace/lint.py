@@ -160,7 +160,7 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
     if not twins:
         return
     written: dict[str, Address] = {}
-    for address, names in _written_names(policy):
+    for address, names in _tool_mentions(policy):
         for name in names:
             written.setdefault(name, address)
     for bare, twin in twins.items():
@@ -173,7 +173,7 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
             yield Problem(Severity.WARNING, "name-of-two", message, place, subject=Subject(written[bare]))
 
 
-def _written_names(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
+def _tool_mentions(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
     """Yield the names of tools in the policy with their places; a key of approvals counts with all its beginnings."""
     yield ("defaults", "approvals"), _beginnings(policy.defaults.approvals)
     for agent in policy.agents.values():

@@ -25,7 +25,7 @@ from gatewright.policyfile import (
 )
 from gatewright.schema.formats import FORMATS
 from gatewright.tools import Tool, ToolRegistry
-from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, rooted_tools
+from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, tools_on_roots
 from gatewright.workspace.catalog import CatalogBook, MakeRunner
 from gatewright.workspace.lint import grant_problems, lints
 from gatewright.workspace.location import resolve_base
@@ -171,7 +171,7 @@ def catalog_book(
     major version of another.
     """
 
-    def trusted(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
+    def judge(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
         if trust():
             return lambda _: True
         return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
@@ -179,10 +179,17 @@ def catalog_book(
     registry, ours = ToolRegistry(), (*builtin_tools(), *note_tools(), file_tool())
     for tool in (*ours, *tools):
         registry.register(tool)
-    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=rooted_tools())
+    known = KnownTools(registry.facts(), declare=declare_rooted, rooted=tools_on_roots())
     names = (tool.name for tool in ours)
     return CatalogBook(
-        policy_path.parent, known, registry.tools(), before, builtins=names, trusted=trusted, given=given, runner=runner
+        policy_path.parent,
+        known,
+        registry.tools(),
+        before,
+        builtins=names,
+        trusted=judge,
+        given=given,
+        runner=runner,
     )
 
 
@@ -327,7 +334,7 @@ def load_policy(path: Path | str, *, known: KnownTools | None = None, tools: Ite
     Raises WorkspaceError if it is unreadable, PolicyInvalid with every problem at once, or AlreadyRegistered for a tool
     with the name and major version of another.
     """
-    return load_valid(Path(path), known or _known_tools(Path(path), tools))[1]
+    return load_valid(Path(path), known or _tools_for(Path(path), tools))[1]
 
 
 def save_policy(
@@ -341,7 +348,7 @@ def save_policy(
     if not target.exists():
         write_policy_text(target, render_policy(policy), expected=None)
         return
-    loaded, before = load_valid(target, known or _known_tools(target, tools))
+    loaded, before = load_valid(target, known or _tools_for(target, tools))
     write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)
 
 
@@ -350,5 +357,5 @@ def format_names() -> tuple[str, ...]:
     return tuple(FORMATS)
 
 
-def _known_tools(path: Path, tools: Iterable[Tool]) -> KnownTools:
+def _tools_for(path: Path, tools: Iterable[Tool]) -> KnownTools:
     return catalog_book(path, tools).known

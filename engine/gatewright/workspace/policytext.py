@@ -107,7 +107,7 @@ class PolicyText:
         with self._lock:
             return self.saved, self.saved_policy
 
-    def known(self, policy: Policy, facts: tuple[ToolFacts, ...]) -> KnownTools:
+    def nameable(self, policy: Policy, facts: tuple[ToolFacts, ...]) -> KnownTools:
         """Return these tools as those that the text of ``policy`` may name; an unreadable catalog may have more."""
         return replace(self._known, facts=facts, is_complete=self._known.has_all_of(policy.catalogs))
 

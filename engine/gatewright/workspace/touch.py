@@ -121,7 +121,7 @@ class _Asked:
         """Yield the touches by one operation of another tool, for each of its arguments that may name the file."""
         agent = self._workspace.gate.snapshot().agent(self._agent_id)
         plan = None if agent is None else agent.plan(tool.facts.name)
-        uses = [] if plan is None else [*self._marked_uses(plan, op), *self._found_uses(op)]
+        uses = [] if plan is None else [*self._uses_by_mark(plan, op), *self._uses_by_guess(op)]
         by_action: dict[Action, Touch] = {}
         for use in uses:
             assert plan is not None
@@ -155,7 +155,7 @@ class _Asked:
                         found = decided.verdict, decided.reason
         return found
 
-    def _marked_uses(self, plan: ToolPlan, op: OperationFacts) -> Iterator[_Use]:
+    def _uses_by_mark(self, plan: ToolPlan, op: OperationFacts) -> Iterator[_Use]:
         """Yield the arguments with their author's marks."""
         is_folder = self._path.endswith("/")
         for parameter in plan.tool.parameters(op.name):
@@ -178,7 +178,7 @@ class _Asked:
                     case _:
                         continue
 
-    def _found_uses(self, op: OperationFacts) -> Iterator[_Use]:
+    def _uses_by_guess(self, op: OperationFacts) -> Iterator[_Use]:
         """Yield the arguments of a stranger's tool that are, or look like, paths."""
         for one in op.paths:
             if one.use is not PathUse.NONE:

@@ -29,13 +29,13 @@ class SourceWatches:
     def watch(self, notify: Callable[[Noticed], None], debounce_ms: int) -> SourceWatching:
         """Watch the sources with ``watch = true``; a second watch replaces the first."""
         before = self._watching
-        self._watching = SourceWatching(self._sources, self._wanted, notify, debounce_ms=debounce_ms)
+        self._watching = SourceWatching(self._sources, self._watch_ids, notify, debounce_ms=debounce_ms)
         if before is not None:
             before.close()
         self._watching.follow()
         return self._watching
 
-    def _wanted(self) -> list[str]:
+    def _watch_ids(self) -> list[str]:
         return [source.source_id for source in self._policy().sources if source.watch]
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:

@@ -677,7 +677,7 @@ class Workspace:
     def _faults(self, after: Policy) -> tuple[Fault, ...]:
         from gatewright.policyfile.reader import policy_faults
 
-        return policy_faults(self.policy, after, lambda: self._state.text.known(after, self._others_under(after)))
+        return policy_faults(self.policy, after, lambda: self._state.text.nameable(after, self._others_under(after)))
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Put the edit's policy in force. Raises EditRefused, and then nothing has changed."""
@@ -1294,7 +1294,7 @@ class Workspace:
         found = self._others_under(after)
         if after.compositions is self.policy.compositions:
             return found
-        return self._state.text.known(after, found).composed(after).facts
+        return self._state.text.nameable(after, found).composed(after).facts
 
     def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """Return the same, with the present compositions."""

@@ -22,7 +22,7 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
 from gatewright.policyfile.names import Rooted
 from gatewright.policyfile.render import render_pattern
-from gatewright.workspace.attachment import rooted_tools as every_rooted
+from gatewright.workspace.attachment import tools_on_roots as every_rooted
 from tests.engine.policyfile.catalog import FACTS, load, policy_of
 
 HEAD = "gatewright = 1\n"
