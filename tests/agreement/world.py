@@ -87,7 +87,7 @@ class Stranger:
     def tool(self) -> Tool:
         """As the gate takes it."""
         tool = DefinedTool(self.definition, origin=self.origin)
-        return tool if self.said is None else tool.declared(*self.said)
+        return tool if self.said is None else tool.with_operations(*self.said)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:

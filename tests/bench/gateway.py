@@ -21,7 +21,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
-from gatewright.tools.server_tool import ServerTool, checked_answer
+from gatewright.tools.server_tool import ServerTool, check_answer
 from tests.bench.measure import Effort, figure, quiet, run, timer_cost
 from tests.bench.row import Figure, Measured, Missing, Row, times_at_most, times_faster
 
@@ -64,10 +64,10 @@ async def _measured(effort: Effort, *, peers: bool) -> Mapping[str, Measured]:
 
             async def there(_: Mapping[str, JsonValue], __: ToolExecutionContext) -> object:
                 result = await far.call_tool("notes", ARGUMENTS)
-                return checked_answer(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+                return check_answer(result.model_dump(mode="json", by_alias=True, exclude_none=True))
 
             async def here(_: Mapping[str, JsonValue], __: ToolExecutionContext) -> object:
-                return checked_answer(_ANSWER)
+                return check_answer(_ANSWER)
 
             calls: dict[str, Callable[[], Awaitable[object]]] = {SDK: lambda: far.call_tool("notes", ARGUMENTS)}
             for what, runner in ((TOOL, here), (SERVER, there)):

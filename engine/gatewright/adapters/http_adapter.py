@@ -42,7 +42,7 @@ class HttpAdapter:
             detail = f"the definition of `{definition.name}` has no request for `{context.operation}`"
             raise ToolFailure("this operation cannot be executed here", code="not-supported", detail=detail)
         base = base_address(catalog.url or "")
-        request = templates[0].filled(base, arguments, allow_private=web.allow_private)
+        request = templates[0].fill(base, arguments, allow_private=web.allow_private)
         return await web.send(
             replace(request, raw=definition.conduct.result_type is ResultType.BINARY),
             headers_env=catalog.headers_env,

@@ -1,7 +1,7 @@
-"""The ``block`` tool and, for agents that were made for it before, ``context``: blocks of memory and of files.
+"""The ``block`` tool and its predecessor ``context``: blocks of memory and of files.
 
-It does no I/O itself. What the model is told names no operation outside that operation's own line, since any other may
-be hidden from it.
+The tools decide and describe; the ports do the work. A text for the model names another operation only in that
+operation's own line, since any may be hidden.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gatewright.builtins.result import (
     NUMBER,
     TEXT,
     ObjectTool,
-    agreed,
+    agreement,
     answer,
-    done,
     either,
     fields,
     place,
     place_of_label,
     rows,
+    success,
     text_argument,
     text_of,
 )
@@ -74,9 +74,9 @@ FOUND = answer(fields({"hits": rows(fields(_HIT, {**_SAID, **_ARCHIVED}))}))
 
 
 class MemoryTool(ObjectTool, abstract=True):
-    """A tool on the memory of the agent that calls, where levels decide and no capability is needed.
+    """A tool on the memory of its caller, where levels decide and no capability is needed.
 
-    So it is with files that have a block: an attached source implies access by these tools.
+    The same holds for files with a block: an attached source implies access by these tools.
     """
 
     safety_tier = SafetyTier.SIDE_EFFECTING
@@ -87,14 +87,14 @@ class MemoryTool(ObjectTool, abstract=True):
 
 
 def no_file_block(label: str, failure: ToolFailure) -> ToolFailure:
-    """The failure, in better words where the label is that of a file which has no block yet."""
+    """Explain the failure better if the label is that of a file without a block."""
     if failure.code == "unknown-block" and label.startswith(FILE_LABEL):
         return ToolFailure("this file has no block yet: its text has to be taken into one first", code="no-block")
     return failure
 
 
-async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
-    """Do an edit as the call was allowed to; what became of the block. Raises ToolFailure."""
+async def apply_edit(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
+    """Do an edit as the call allows, and return the block's state. Raises ToolFailure."""
     try:
         return await context.require_blocks().edit(
             label,
@@ -108,8 +108,8 @@ async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonV
         raise no_file_block(label, failure) from None
 
 
-async def noted(context: ToolExecutionContext, label: str, note: Note) -> JsonValue:
-    """The same for a change of what is known about a block."""
+async def apply_note(context: ToolExecutionContext, label: str, note: Note) -> JsonValue:
+    """Do a change of the facts about a block in the same way."""
     try:
         return await context.require_blocks().note(
             label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
@@ -150,45 +150,45 @@ class BlockTool(MemoryTool):
             at = _file_at(context, label, source_id)
             sources = context.require_sources()
             if sources.own(at.source_id) is not None:
-                return done(f"what `{at.relative}` holds", await sources.load(at))
-            asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
-            return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
+                return success(f"what `{at.relative}` holds", await sources.load(at))
+            asked = context.agreed and agreement(context, lambda: sources.assess_load(at).change())
+            return success(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
         since = data.get("archived_at") if isinstance(data, dict) else None
         where = (
             f"; it was put away at {since}: it is read here, and out of context and unchanged until it is taken back"
         )
-        return done(f"what `{label}` holds{where if since else ''}", data)
+        return success(f"what `{label}` holds{where if since else ''}", data)
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Keep a block in context from now on."""
-        return done(f"`{label}` stays in context", await noted(context, label, "pin"))
+        return success(f"`{label}` stays in context", await apply_note(context, label, "pin"))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def unpin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """No longer keep a block in context."""
-        return done(f"`{label}` need not stay in context", await noted(context, label, "unpin"))
+        return success(f"`{label}` need not stay in context", await apply_note(context, label, "unpin"))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Put a working block away; it can still be found. Core blocks, logs and those of files are refused."""
-        return done(f"`{label}` is put away", await noted(context, label, "archive"))
+        return success(f"`{label}` is put away", await apply_note(context, label, "archive"))
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), output_schema=answer(INFO))
     async def info(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Give what is known of a block: schema, type, permission, size, whether it stays in context."""
         if not label.startswith(FILE_LABEL):
-            return done(f"block `{label}`", await context.require_blocks().info(label, agent_id=context.agent_id))
+            return success(f"block `{label}`", await context.require_blocks().info(label, agent_id=context.agent_id))
         at = _file_at(context, label, None)
         data = await context.require_sources().block_info(at)
         if context.ports.blocks is not None and isinstance(data, dict):
             known = await context.ports.blocks.info(label, agent_id=context.agent_id)
             data = {**known, **data} if isinstance(known, dict) else data
-        return done(f"block of `{at.relative}`", data)
+        return success(f"block of `{at.relative}`", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The action, and what speaks for asking. Raises ToolFailure for a refused place."""
+        """Return the action, with the reason to ask. Raises ToolFailure for a refused place."""
         label, source_id = text_of(arguments, "label"), text_argument(arguments, "source_id")
         note = _NOTES.get(operation)
         if note is not None:
@@ -235,22 +235,22 @@ class ContextTool(MemoryTool):
     @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add the value at the end of a block."""
-        return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
+        return success(f"the value was added to `{label}`", await apply_edit(context, label, Append(value)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
         """Put the new text where the old one stands first."""
-        return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
+        return success(f"the new text is in `{label}`", await apply_edit(context, label, Replace(old, new)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Put a working block away."""
-        return done(f"`{label}` is put away", await noted(context, label, "archive"))
+        return success(f"`{label}` is put away", await apply_note(context, label, "archive"))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def load_from_archival(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take a block out again that was put away."""
-        return done(f"`{label}` is a working block again", await noted(context, label, "unarchive"))
+        return success(f"`{label}` is a working block again", await apply_note(context, label, "unarchive"))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields({"archived": TEXT, "loaded": TEXT})))
     async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
@@ -258,10 +258,10 @@ class ContextTool(MemoryTool):
         data = await context.require_blocks().swap(
             archive, load, agent_id=context.agent_id, granted=context.granted, approved=context.approved
         )
-        return done(f"`{archive}` is put away, and `{load}` is a working block again", data)
+        return success(f"`{archive}` is put away, and `{load}` is a working block again", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The action, and the change to the block."""
+        """Return the action, and the change to the block."""
         label = text_of(arguments, "label")
         change: Edit | Note | None = _CONTEXT_NOTES.get(operation)
         if operation == "append":

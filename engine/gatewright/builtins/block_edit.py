@@ -1,6 +1,6 @@
-"""The ``block_edit`` tool: changes to what blocks of memory and of files hold. It does no I/O itself.
+"""The ``block_edit`` tool: changes to the content of memory blocks and file blocks.
 
-What the model is told names no operation outside that operation's own line, since any other may be hidden from it.
+A text for the model names another operation only in that operation's own line, since any may be hidden.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.edit import Append, Edit, Patch, Redo, Replace, SetField, Undo
-from gatewright.builtins.block import EDITED, Label, MemoryTool, edited
-from gatewright.builtins.result import done, text_argument, text_of
+from gatewright.builtins.block import EDITED, Label, MemoryTool, apply_edit
+from gatewright.builtins.result import success, text_argument, text_of
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import Action
@@ -67,7 +67,7 @@ class BlockEditTool(MemoryTool):
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
         """Add the content at the end of a text, list or log."""
-        return await _edited(context, label, Append(content, section), "the content was added at the end of")
+        return await _edit(context, label, Append(content, section), "the content was added at the end of")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(
@@ -81,14 +81,14 @@ class BlockEditTool(MemoryTool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Put the new text where the old one stands in a text."""
-        return await _edited(context, label, _replace(old, new, mode, nth, section), "the new text is in")
+        return await _edit(context, label, _replace(old, new, mode, nth, section), "the new text is in")
 
     @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",), output_schema=EDITED)
     async def patch(
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
         """Apply a unified diff to a text, all of it or nothing."""
-        return await _edited(context, label, Patch(patch, section), "the diff was applied to")
+        return await _edit(context, label, Patch(patch, section), "the diff was applied to")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def set_field(
@@ -100,34 +100,36 @@ class BlockEditTool(MemoryTool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Give a field of a block with fields a value."""
-        return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
+        return await _edit(context, label, SetField(field, value, section), f"`{field}` is set in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
-        return await _edited(context, label, Undo(), "your last change was taken back in")
+        return await _edit(context, label, Undo(), "your last change was taken back in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
-        return await _edited(context, label, Redo(), "what you took back was done again in")
+        return await _edit(context, label, Redo(), "what you took back was done again in")
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The action, and the change to the content. Raises ToolFailure for arguments that contradict each other."""
+        """Return the action, and the change to the content. Raises ToolFailure for arguments that contradict each
+        other.
+        """
         edit, label = _edit_of(operation, arguments), text_argument(arguments, "label")
         if edit is None or label is None:
             return super().assess(operation, arguments, context)
         return context.require_blocks().assess(label, edit, agent_id=context.agent_id)
 
 
-async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: str) -> JsonValue:
-    data = await edited(context, label, edit)
+async def _edit(context: ToolExecutionContext, label: str, edit: Edit, what: str) -> JsonValue:
+    data = await apply_edit(context, label, edit)
     changed = isinstance(data, dict) and data.get("changed") is True
-    return done(f"{what} `{label}`" if changed else f"`{label}` is as it was: nothing had to be changed", data)
+    return success(f"{what} `{label}`" if changed else f"`{label}` is as it was: nothing had to be changed", data)
 
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
-    """The edit that a call would do; None for an operation that is none."""
+    """Return the edit of a call; None for an operation that edits nothing."""
     section = text_argument(arguments, "section")
     match operation:
         case "append":

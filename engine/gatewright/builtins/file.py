@@ -17,14 +17,14 @@ from gatewright.builtins.result import (
     FLAG,
     TEXT,
     ObjectTool,
-    agreed,
+    agreement,
     answer,
-    done,
     either,
     fields,
     place,
     place_of_label,
     rows,
+    success,
     text_argument,
     text_of,
 )
@@ -113,7 +113,7 @@ class FileTool(ObjectTool):
         at = _at_path(context, path, source)
         text = await context.require_sources().read(at)
         data: dict[str, JsonValue] = {"content": text.content, "origin": text.origin, "unsaved": text.unsaved}
-        return done(f"text of `{at.relative}` from {text.origin}", {**_named(at), **data})
+        return success(f"text of `{at.relative}` from {text.origin}", {**_place_row(at), **data})
 
     @operation(
         name="list",
@@ -139,7 +139,7 @@ class FileTool(ObjectTool):
         more = bool(entries) and isinstance(entries[-1], dict) and entries[-1].get("kind") == "more"
         found = len(entries) - more
         count = f"{found:,} {'entry' if found == 1 else 'entries'}{', and there are more,' if more else ''}"
-        return done(f"{count} in `{at.relative}`", {**_named(at), "entries": entries})
+        return success(f"{count} in `{at.relative}`", {**_place_row(at), "entries": entries})
 
     @operation(
         tier=SafetyTier.READ_ONLY,
@@ -155,8 +155,8 @@ class FileTool(ObjectTool):
         at = _at_path(context, path, source)
         found = await context.require_sources().status(at)
         if isinstance(found, dict):
-            return done(f"`{at.relative}` is {found.get('state')}", {**found, **_named(at)})
-        return done(f"the files with a block below `{at.relative}`", {**_named(at), "files": found})
+            return success(f"`{at.relative}` is {found.get('state')}", {**found, **_place_row(at)})
+        return success(f"the files with a block below `{at.relative}`", {**_place_row(at), "files": found})
 
     @operation(
         tier=SafetyTier.READ_ONLY,
@@ -167,25 +167,25 @@ class FileTool(ObjectTool):
         """Show what writing the block of a file to disk would change there."""
         at = _at_path(context, path, source)
         found = await context.require_sources().diff(at)
-        data = {**found, **_named(at)} if isinstance(found, dict) else {**_named(at), "diff": found}
+        data = {**found, **_place_row(at)} if isinstance(found, dict) else {**_place_row(at), "diff": found}
         same = not data.get("diff")
-        return done(f"block and disk hold the same text of `{at.relative}`" if same else f"`{at.relative}`", data)
+        return success(f"block and disk hold the same text of `{at.relative}`" if same else f"`{at.relative}`", data)
 
     @operation(actions=(Action.READ,), output_schema=answer(fields(FILE_BLOCK)))
     async def load(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Take the text of a file from disk into its block."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
-        return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
+        asked = context.agreed and agreement(context, lambda: sources.assess_load(at).change())
+        return success(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
 
     @operation(actions=(Action.READ,), output_schema=answer(fields(FILE_BLOCK)))
     async def reload(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Throw away what the block of a file holds and take the text on disk instead."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        asked = context.agreed and agreed(context, lambda: sources.assess_reload(at).change())
-        return done(f"the block of `{at.relative}` holds what is on disk", await sources.reload(at, asked=asked))
+        asked = context.agreed and agreement(context, lambda: sources.assess_reload(at).change())
+        return success(f"the block of `{at.relative}` holds what is on disk", await sources.reload(at, asked=asked))
 
     @operation(
         actions=(Action.APPEND, Action.OVERWRITE),
@@ -205,9 +205,9 @@ class FileTool(ObjectTool):
         if context.granted is None:
             raise ToolFailure("writing was not granted", code="not-granted")
         sources = context.require_sources()
-        approved = agreed(context, lambda: sources.assess_save(at).change())
+        approved = agreement(context, lambda: sources.assess_save(at).change())
         data = await sources.save(at, context.granted, asked=context.agreed and approved, approved=approved)
-        return done(f"`{at.relative}` is on disk", data)
+        return success(f"`{at.relative}` is on disk", data)
 
     @operation(actions=(Action.APPEND,), output_schema=answer(fields(FILE_BLOCK)))
     async def append(
@@ -215,8 +215,8 @@ class FileTool(ObjectTool):
     ) -> JsonValue:
         """Add the content at the end of a file's block."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().append(at, content, approved=_edit_agreed(context, at, _added(content)))
-        return done(f"text was added at the end of the block of `{at.relative}`", data)
+        data = await context.require_sources().append(at, content, approved=_edit_agreed(context, at, _append(content)))
+        return success(f"text was added at the end of the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields(FILE_BLOCK)))
     async def replace(
@@ -224,9 +224,9 @@ class FileTool(ObjectTool):
     ) -> JsonValue:
         """Put the new text where the old one stands in a file's block."""
         at = _at_path(context, path, source)
-        approved = _edit_agreed(context, at, _replaced(old, new))
+        approved = _edit_agreed(context, at, _replace(old, new))
         data = await context.require_sources().replace(at, old, new, approved=approved)
-        return done(f"the new text is in the block of `{at.relative}`", data)
+        return success(f"the new text is in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields(FILE_BLOCK)))
     async def insert(
@@ -239,9 +239,9 @@ class FileTool(ObjectTool):
     ) -> JsonValue:
         """Put the content, as whole lines, before a line of a file's block."""
         at = _at_path(context, path, source)
-        approved = _edit_agreed(context, at, _inserted(line, content))
+        approved = _edit_agreed(context, at, _insert(line, content))
         data = await context.require_sources().insert(at, line, content, approved=approved)
-        return done(f"the lines are in the block of `{at.relative}`", data)
+        return success(f"the lines are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",), output_schema=answer(fields(FILE_BLOCK)))
     async def patch(
@@ -249,8 +249,8 @@ class FileTool(ObjectTool):
     ) -> JsonValue:
         """Apply hunks to a file's block, all of them or none."""
         at = _at_path(context, path, source)
-        data = await context.require_sources().patch(at, patch, approved=_edit_agreed(context, at, _patched(patch)))
-        return done(f"the hunks are in the block of `{at.relative}`", data)
+        data = await context.require_sources().patch(at, patch, approved=_edit_agreed(context, at, _patch(patch)))
+        return success(f"the hunks are in the block of `{at.relative}`", data)
 
     @operation(actions=(Action.APPEND,), output_schema=answer(fields(FILE_BLOCK)))
     async def create(
@@ -259,7 +259,7 @@ class FileTool(ObjectTool):
         """Make a new file on disk, empty without content; this fails if there is one."""
         at = _at_path(context, path, source)
         data = await context.require_sources().create(at, content, approved=context.approved)
-        return done(f"`{at.relative}` is a new file", data)
+        return success(f"`{at.relative}` is a new file", data)
 
     @operation(actions=(Action.DELETE,), output_schema=answer(either(_GONE, _FOLDER_GONE)))
     async def delete(
@@ -272,12 +272,12 @@ class FileTool(ObjectTool):
         """Remove a file from disk, and its block; of folders only one that is named with all below, never the base."""
         at = _at_path(context, path, source)
         sources = context.require_sources()
-        approved = agreed(context, lambda: sources.assess_delete(at, recursive=recursive).change())
+        approved = agreement(context, lambda: sources.assess_delete(at, recursive=recursive).change())
         data = await sources.delete(at, recursive=recursive, asked=context.agreed and approved, approved=approved)
-        return done(f"`{at.relative}` is gone", data)
+        return success(f"`{at.relative}` is gone", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The action, what speaks for asking, and the change to the text. Raises ToolFailure for a refused place."""
+        """Return the action, the reason to ask, and the change to the text. Raises ToolFailure for a refused place."""
         sources = context.require_sources()
         match operation:
             case "save":
@@ -299,7 +299,7 @@ class FileTool(ObjectTool):
 
 @cache
 def file_tool() -> Tool:
-    """The ``file`` tool, for whoever registers it with the first source."""
+    """Return the ``file`` tool, to register with the first source."""
     return FileTool()
 
 
@@ -320,13 +320,13 @@ def _of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Lo
     return _at_either(context, path, label, source_id)
 
 
-def _named(at: Located) -> dict[str, JsonValue]:
+def _place_row(at: Located) -> dict[str, JsonValue]:
     return {"path": at.relative, "source": at.source_id}
 
 
 @frozen
 class _Edit:
-    """A change of a text as its arguments say it. ``passage``: what is shown where the whole text cannot be had."""
+    """A change of a text as the arguments describe it. ``passage``: shown where the whole text is unavailable."""
 
     passage: str
     change: Callable[[str], str]
@@ -337,38 +337,38 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> _Edit:
     match operation:
         case "insert":
             line = arguments.get("line")
-            return _inserted(line if isinstance(line, int) else 1, content)
+            return _insert(line if isinstance(line, int) else 1, content)
         case "patch":
-            return _patched(text_of(arguments, "patch"))
+            return _patch(text_of(arguments, "patch"))
         case "replace":
-            return _replaced(text_of(arguments, "old"), text_of(arguments, "new"))
+            return _replace(text_of(arguments, "old"), text_of(arguments, "new"))
         case _:
-            return _added(content)
+            return _append(content)
 
 
-def _inserted(line: int, content: str) -> _Edit:
+def _insert(line: int, content: str) -> _Edit:
     passage = f"@@ before line {line:,} @@\n{_passage('', content)}"
     return _Edit(passage, lambda text: with_lines(text, line, content))
 
 
-def _patched(patch: str) -> _Edit:
+def _patch(patch: str) -> _Edit:
     return _Edit(patch, lambda text: with_patch(text, patch))
 
 
-def _replaced(old: str, new: str) -> _Edit:
+def _replace(old: str, new: str) -> _Edit:
     return _Edit(_passage(old, new), lambda text: with_change(text, old, new))
 
 
-def _added(content: str) -> _Edit:
+def _append(content: str) -> _Edit:
     return _Edit(_passage("", content), lambda text: text + in_line_ending_of(text, content))
 
 
 def _edit_agreed(context: ToolExecutionContext, at: Located, edit: _Edit) -> Approved:
-    return agreed(context, lambda: _diff_at(context, at, edit))
+    return agreement(context, lambda: _diff_at(context, at, edit))
 
 
 def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | None:
-    """The change to the whole text, where it stands; of one too long to compare, the passage alone.
+    """Return the change to the whole text; of one too long to compare, the passage alone.
 
     Raises ToolFailure for an edit that does not fit.
     """
@@ -378,7 +378,7 @@ def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | N
 
 
 def _passage(old: str, new: str) -> str:
-    """The passage that goes and the one that comes, line by line."""
+    """Return the old passage and the new one, line by line."""
     gone = [f"-{line}" for line in old.splitlines()]
     return "\n".join([*gone, *(f"+{line}" for line in new.splitlines())])
 
@@ -409,13 +409,13 @@ class SourceTool(ObjectTool):
     async def pause(self, context: ToolExecutionContext, source_id: NamedSource) -> JsonValue:
         """Have a stream tell nothing for now; of files the state is given, which stays."""
         row = context.require_streams().pause(source_id, agent_id=context.agent_id)
-        return done(_said(row), row)
+        return success(_state_words(row), row)
 
     @operation(actions=(Action.READ,), output_schema=answer(_SOURCE_STATE))
     async def resume(self, context: ToolExecutionContext, source_id: NamedSource) -> JsonValue:
         """Let a stream go on that tells nothing; of files the state is given, which stays."""
         row = context.require_streams().resume(source_id, agent_id=context.agent_id)
-        return done(_said(row), row)
+        return success(_state_words(row), row)
 
     @operation(
         tier=SafetyTier.READ_ONLY,
@@ -426,11 +426,11 @@ class SourceTool(ObjectTool):
         """Give the state of one source, or of all."""
         rows = context.require_streams().rows(agent_id=context.agent_id)
         if source_id is None:
-            return done("; ".join(map(_said, rows)) or "no source", rows)
+            return success("; ".join(map(_state_words, rows)) or "no source", rows)
         row = next((one for one in rows if isinstance(one, dict) and one["source_id"] == source_id), None)
         if row is None:
             raise ToolFailure("there is no source of that id", code="no-source")
-        return done(_said(row), row)
+        return success(_state_words(row), row)
 
     @operation(
         tier=SafetyTier.READ_ONLY,
@@ -442,8 +442,8 @@ class SourceTool(ObjectTool):
         """Give the id and type of every source."""
         rows = [row for row in context.require_streams().rows(agent_id=context.agent_id) if isinstance(row, dict)]
         named: list[JsonValue] = [{"source_id": row["source_id"], "type": row["type"]} for row in rows]
-        return done(f"{len(named)} of your sources", named)
+        return success(f"{len(named)} of your sources", named)
 
 
-def _said(row: JsonValue) -> str:
+def _state_words(row: JsonValue) -> str:
     return f"`{row['source_id']}` is {row['state']}" if isinstance(row, dict) else ""

@@ -1,7 +1,7 @@
-"""The ``file_search`` tool: the lines of the texts below a folder that hold a text or fit a pattern. It does no I/O.
+"""The ``file_search`` tool: the lines below a folder that hold a text or match a pattern.
 
-Patterns run in linear time; one that cannot is denied as an argument. Linear can be slow all the same, so of a line a
-pattern gets no more than can be matched between two looks at the clock; what it did not get is told.
+Patterns run in linear time; one that cannot is denied as an argument. Linear can still be slow, so a pattern gets at
+most the part of a line that it can match between two looks at the clock, and the result reports the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import LinearPattern, compile_linear
-from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, rows
-from gatewright.builtins.root_file import READ, Input, ReadingTool, counted, until_stopped
+from gatewright.builtins.result import COUNT, TEXT, answer, fields, rows, success
+from gatewright.builtins.root_file import READ, Input, ReadingTool, count_of, until_stopped
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.operation import ArgumentIssue
@@ -25,7 +25,7 @@ from gatewright.tools.operation import ArgumentIssue
 MAX_HITS = 200
 MAX_QUERY = 1_000
 MAX_MATCHED = 8_000
-"""How many characters of a line a pattern is matched with."""
+"""The most characters of a line that a pattern is matched with."""
 _NO_PATTERN = "the query is no regular expression that runs in linear time (RE2: no look-around, no back-references)"
 
 _SKIPPED = fields({}, {"binary": COUNT, "large": COUNT, "unreadable": COUNT, "long_lines": COUNT})
@@ -58,7 +58,7 @@ class FileSearchTool(ReadingTool):
     texts = frozenset({"query"})
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What is missing, and a query that is no pattern though it should be one."""
+        """Return missing arguments, and a query that should be a pattern but is not."""
         found = super().missing_arguments(operation, arguments)
         query = arguments.get("query")
         if arguments.get("regex") is not True or not isinstance(query, str) or len(query) > MAX_QUERY:
@@ -77,14 +77,16 @@ class FileSearchTool(ReadingTool):
             skipped = data.get("skipped")
             told: JsonValue = {**(skipped if isinstance(skipped, dict) else {}), "long_lines": find.long}
             data = {**data, "skipped": told}
-        count = counted(data, "hits")
+        count = count_of(data, "hits")
         what = plural(count, "hit") if count else "no hits"
-        return done(f"{what} in `{roots.shown(arguments.path)}`", data)
+        return success(f"{what} in `{roots.display_path(arguments.path)}`", data)
 
 
 @dataclass(slots=True)
 class _Matching:
-    """Where a line fits a pattern, or None. ``long``: of how many lines only the beginning was looked at."""
+    """Returns the place where a line matches a pattern, or None. ``long``: the number of lines searched only at the
+    start.
+    """
 
     pattern: LinearPattern
     long: int = 0
@@ -101,7 +103,9 @@ class _Matching:
 
 
 def finder(wanted: FileSearch) -> Callable[[str], int | None]:
-    """Where a line holds what is wanted, or None. Raises ToolFailure for a pattern that is none."""
+    """Return a search for the query in a line: it returns the position or None. Raises ToolFailure for a bad
+    pattern.
+    """
     if wanted.regex:
         try:
             pattern = compile_linear(f"(?i){wanted.query}" if wanted.ignore_case else wanted.query)
@@ -110,9 +114,9 @@ def finder(wanted: FileSearch) -> Callable[[str], int | None]:
         return _Matching(pattern)
     if wanted.ignore_case:
         folded = wanted.query.casefold()
-        return lambda line: _found(line.casefold().find(folded))
-    return lambda line: _found(line.find(wanted.query))
+        return lambda line: _position(line.casefold().find(folded))
+    return lambda line: _position(line.find(wanted.query))
 
 
-def _found(at: int) -> int | None:
+def _position(at: int) -> int | None:
     return None if at < 0 else at

@@ -1,4 +1,4 @@
-"""The tools on what is kept: ``recall`` in both versions, ``search``, and the notes of a user."""
+"""The tools on memories: ``recall`` in both versions, ``search``, and the notes of a user."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gatewright.builtins.result import (
     TEXT,
     ObjectTool,
     answer,
-    done,
     fields,
-    found,
     rows,
+    search_result,
+    success,
     text_argument,
     text_of,
 )
@@ -67,13 +67,15 @@ class RecallTool(MemoryTool):
         made = await context.require_blocks().insert_entry(
             content, metadata, agent_id=context.agent_id, granted=context.granted
         )
-        return done("the entry is kept", made)
+        return success("the entry is kept", made)
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), output_schema=FOUND)
     async def search(self, context: ToolExecutionContext, query: Query, limit: Limit = 10) -> JsonValue:
         """Find entries, and blocks that were put away, by their words: the best first."""
         kinds = ("archive", "block")
-        return found(await context.require_blocks().search(query, agent_id=context.agent_id, kinds=kinds, limit=limit))
+        return search_result(
+            await context.require_blocks().search(query, agent_id=context.agent_id, kinds=kinds, limit=limit)
+        )
 
 
 NewLabel = Annotated[str, LabelParameter(makes=True), Field(max_length=4096, description="The label to keep it under.")]
@@ -102,7 +104,7 @@ class RecallOneTool(MemoryTool):
         data = await context.require_blocks().insert_archived(
             label, value, agent_id=context.agent_id, granted=context.granted
         )
-        return done(f"the text is kept under `{label}`", data)
+        return success(f"the text is kept under `{label}`", data)
 
     @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
@@ -110,13 +112,13 @@ class RecallOneTool(MemoryTool):
         data = await context.require_blocks().append_archived(
             label, value, agent_id=context.agent_id, granted=context.granted, approved=context.approved
         )
-        return done(f"the text was added to `{label}`", data)
+        return success(f"the text was added to `{label}`", data)
 
     @operation(actions=(Action.READ,), output_schema=answer(HELD))
     async def read(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Give what is kept under a label."""
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
-        return done(f"what `{label}` holds", data)
+        return success(f"what `{label}` holds", data)
 
     @operation(actions=(Action.DELETE,), output_schema=answer(fields({"label": TEXT})))
     async def delete(self, context: ToolExecutionContext, label: Label) -> JsonValue:
@@ -124,10 +126,10 @@ class RecallOneTool(MemoryTool):
         data = await context.require_blocks().delete_archived(
             label, agent_id=context.agent_id, granted=context.granted, approved=context.approved
         )
-        return done(f"`{label}` is forgotten", data)
+        return success(f"`{label}` is forgotten", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The action, with the text that is added, or the label that goes, for whoever is asked."""
+        """Return the action, with the added text or the removed label for the person who is asked."""
         value, label = text_argument(arguments, "value"), text_argument(arguments, "label")
         change = f"-{label}\n" if value is None else "".join(f"+{line}\n" for line in value.splitlines())
         return Assessment(super().assess(operation, arguments, context).action, diff=change)
@@ -195,11 +197,13 @@ class SearchTool(MemoryTool):
             role=filters.role,
             session_id=filters.session,
         )
-        return found(hits)
+        return search_result(hits)
 
 
 def _moment(text: str | None, at: time) -> float | None:
-    """Seconds since 1970, in UTC where nothing else is said; of a whole day ``at`` that time. Raises ToolFailure."""
+    """Return seconds since 1970, in UTC unless the text says otherwise; ``at`` is the time within a whole day. Raises
+    ToolFailure.
+    """
     if text is None:
         return None
     try:
@@ -213,7 +217,7 @@ def _moment(text: str | None, at: time) -> float | None:
 
 
 MAX_NOTE_CHARS = 4_000
-"""So that one note fits into a result as a whole."""
+"""One note fits into a result as a whole."""
 _BY_WORDS = "; only words were compared, since no model for meanings is installed"
 _NEAREST = ", none for certain: nothing means the same, and these come nearest"
 _NOTHING_SAID = "; the conversation could not be searched"
@@ -224,7 +228,7 @@ Content = Annotated[
 
 
 class NoteTool(ObjectTool, abstract=True):
-    """A tool on the notes of the user that a call is made for: theirs alone, so that no capability is needed."""
+    """A tool on the notes of the call's user: they are the user's alone, so that no capability is needed."""
 
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
@@ -259,14 +263,14 @@ class MemorySearchTool(NoteTool):
     async def run(self, arguments: MemorySearch, context: ToolExecutionContext) -> JsonValue:
         """Give what fits."""
         user_id, notes = context.require_user(), context.require_notes()
-        said = await _said(arguments, context) if arguments.include_conversation else []
+        said = await _search_session(arguments, context) if arguments.include_conversation else []
         found = await notes.search(arguments.query, user_id=user_id, top_k=arguments.top_k, said=said or ())
         if not isinstance(found, dict) or not isinstance(hits := found["hits"], list):
             raise ToolFailure("the notes gave no list", code="bad-result")
         message = plural(len(hits), "result") if hits else "nothing fits"
         message += "" if found["sure"] else _NEAREST
         message += "" if found["by_meaning"] else _BY_WORDS
-        return done(message + (_NOTHING_SAID if said is None else ""), hits)
+        return success(message + (_NOTHING_SAID if said is None else ""), hits)
 
 
 class MemorySave(Input):
@@ -288,14 +292,14 @@ class MemorySaveTool(NoteTool):
     actions = (Action.APPEND,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """Something is added."""
+        """Append the note."""
         return Assessment(Action.APPEND, diff=text_of(arguments, "content"))
 
     async def run(self, arguments: MemorySave, context: ToolExecutionContext) -> JsonValue:
         """Keep it."""
         user_id = context.require_user()
         note_id = await context.require_notes().save(arguments.content, user_id=user_id)
-        return done("the note is kept", {"note_id": note_id})
+        return success("the note is kept", {"note_id": note_id})
 
 
 class MemoryUpdate(Input):
@@ -316,7 +320,7 @@ class MemoryUpdateTool(NoteTool):
     actions = (Action.OVERWRITE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The note is overwritten."""
+        """Overwrite the note."""
         text = text_of(arguments, "content")
         return Assessment(Action.OVERWRITE, later=Later(partial(_change_of, arguments, context, text=text)))
 
@@ -324,7 +328,7 @@ class MemoryUpdateTool(NoteTool):
         """Change it."""
         user_id = context.require_user()
         await context.require_notes().update(arguments.note_id, arguments.content, user_id=user_id)
-        return done("the note has the new text", {"note_id": arguments.note_id})
+        return success("the note has the new text", {"note_id": arguments.note_id})
 
 
 class MemoryDelete(Input):
@@ -344,18 +348,18 @@ class MemoryDeleteTool(NoteTool):
     actions = (Action.DELETE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The note goes; whoever is asked sees its text."""
+        """Delete the note, and show its text to the person who is asked."""
         return Assessment(Action.DELETE, later=Later(partial(_change_of, arguments, context, text="")))
 
     async def run(self, arguments: MemoryDelete, context: ToolExecutionContext) -> JsonValue:
         """Forget it."""
         user_id = context.require_user()
         await context.require_notes().delete(arguments.note_id, user_id=user_id)
-        return done("the note is deleted")
+        return success("the note is deleted")
 
 
-async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[str] | None:
-    """What of the session's messages has words of the query, the best first; None where they cannot be searched."""
+async def _search_session(arguments: MemorySearch, context: ToolExecutionContext) -> list[str] | None:
+    """Return the session's messages with words of the query, the best first; None where nobody can search them."""
     if context.ports.blocks is None:
         return None
     try:
@@ -375,6 +379,6 @@ async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[
 
 
 def _change_of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, *, text: str) -> str:
-    """The difference that another text makes to the note. Raises ToolFailure where there is no such note."""
+    """Return the difference of another text to the note. Raises ToolFailure for a missing note."""
     note_id = text_of(arguments, "note_id")
     return diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)

@@ -1,6 +1,6 @@
-"""The tools on files of the roots (shared, tmp, vault): to read, list, write, delete, and copy out of the vault.
+"""The tools on files of the roots (shared, tmp, vault): read, list, write, delete, and copy out of the vault.
 
-Whatever changes something shows whoever is asked what would change, and changes nothing else than that.
+A tool that changes something shows exactly that change to the person who is asked, and makes no other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
-from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, agreed, answer, done, fields, rows, text_of
+from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, agreement, answer, fields, rows, success, text_of
 from gatewright.policy.document import SHELL
 from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS
 from gatewright.policy.target import Assessment, Later
@@ -32,18 +32,18 @@ READ = FileParameter(roots=OPEN_ROOTS)
 WRITTEN = FileParameter(writes=True, roots=OPEN_ROOTS)
 FROM_VAULT = FileParameter(roots=VAULT)
 _MARGIN_S = 1.0
-"""How long before its end a tool that goes through many files begins to answer with what it has."""
+"""The time before its end when a tool that goes through many files begins to answer with its findings."""
 
 
-def _undescribed(schema: dict[str, Any]) -> None:
-    """The description of an input is its tool's."""
+def _drop_description(schema: dict[str, Any]) -> None:
+    """Drop the description of an input: its tool has it."""
     schema.pop("description", None)
 
 
 class Input(BaseModel):
     """The arguments of such a tool; nothing else may be given."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_undescribed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_drop_description)
 
 
 class RootTool(ObjectTool, abstract=True):
@@ -56,7 +56,7 @@ class RootTool(ObjectTool, abstract=True):
     needs: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
 
     def is_there(self, provided: frozenset[str]) -> bool:
-        """Whether a policy that provides this has the tool."""
+        """Tell whether a policy that provides this has the tool."""
         return not any(provided.isdisjoint(group) for group in self.needs)
 
 
@@ -69,7 +69,7 @@ class ReadingTool(RootTool, abstract=True):
 
 
 def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
-    """Why the tool is not there, for the operator."""
+    """Return the reason for the operator why the tool is missing."""
     if EVERY_ENDPOINT in needs:
         return f"`{name}` comes with `[workspace] endpoints`, where the policy has to name one of {', '.join(TARGETS)}"
     wanted = " and ".join(" or ".join(f"`{root}`" for root in group) for group in needs if group != (SHELL,))
@@ -78,7 +78,7 @@ def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
 
 
 def until_stopped(context: ToolExecutionContext) -> Callable[[], bool]:
-    """Whether it is time to come to an end."""
+    """Return a check that tells whether the tool must come to an end."""
 
     def is_over() -> bool:
         left = context.remaining_s()
@@ -87,8 +87,8 @@ def until_stopped(context: ToolExecutionContext) -> Callable[[], bool]:
     return is_over
 
 
-def counted(data: JsonValue, key: str) -> int:
-    """How many things stand under a key of a result."""
+def count_of(data: JsonValue, key: str) -> int:
+    """Count the things under a key of a result."""
     if not isinstance(data, dict):
         raise ToolFailure("the result is no object", code="bad-result")
     rows = data.get(key)
@@ -118,7 +118,7 @@ class FileReadTool(ReadingTool):
     async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:
         """Give its text."""
         roots = context.require_roots()
-        return done(f"text of `{roots.shown(arguments.path)}`", await roots.read(arguments.path))
+        return success(f"text of `{roots.display_path(arguments.path)}`", await roots.read(arguments.path))
 
 
 class ReadFile(FileRead):
@@ -141,7 +141,7 @@ class ReadFileTool(FileReadTool):
         data = await roots.read(arguments.path)
         if not isinstance(data, dict):
             raise ToolFailure("the file has no text", code="bad-result")
-        return done(f"text of `{roots.shown(arguments.path)}`", {"content": data["content"]})
+        return success(f"text of `{roots.display_path(arguments.path)}`", {"content": data["content"]})
 
 
 class FileList(Input):
@@ -166,9 +166,9 @@ class FileListTool(ReadingTool):
         """Give its names."""
         roots = context.require_roots()
         data = await roots.list_folder(arguments.path, stopped=until_stopped(context))
-        count = counted(data, "entries")
+        count = count_of(data, "entries")
         what = plural(count, "entry", "entries") if count else "no entries"
-        return done(f"{what} in `{roots.shown(arguments.path)}`", data)
+        return success(f"{what} in `{roots.display_path(arguments.path)}`", data)
 
 
 class FileWrite(Input):
@@ -198,7 +198,7 @@ class FileWriteTool(RootTool):
     actions = (Action.APPEND, Action.OVERWRITE)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """A new file is appended to its folder; one that is there is overwritten."""
+        """Append a new file to its folder, or overwrite an existing one."""
         roots, path = context.require_roots(), text_of(arguments, "path")
         action = Action.OVERWRITE if roots.stands(path) else Action.APPEND
         return Assessment(action, later=Later(partial(_writing, roots, path, text_of(arguments, "content"))))
@@ -206,16 +206,16 @@ class FileWriteTool(RootTool):
     async def run(self, arguments: FileWrite, context: ToolExecutionContext) -> JsonValue:
         """Write it."""
         roots = context.require_roots()
-        approved = agreed(context, lambda: _writing(roots, arguments.path, arguments.content))
+        approved = agreement(context, lambda: _writing(roots, arguments.path, arguments.content))
         data = await roots.write(arguments.path, arguments.content, context.granted, approved=approved)
         made = isinstance(data, dict) and data.get("created") is True
-        shown = roots.shown(arguments.path)
-        return done(f"`{shown}` is a new file" if made else f"`{shown}` holds the new text", data)
+        shown = roots.display_path(arguments.path)
+        return success(f"`{shown}` is a new file" if made else f"`{shown}` holds the new text", data)
 
 
 def _writing(roots: RootFolders, path: str, content: str) -> str:
-    """The difference; of what is no text, what there is now."""
-    shown = roots.shown(path)
+    """Return the difference; for a file that is not text, its present state."""
+    shown = roots.display_path(path)
     try:
         before = roots.text_of(path)
     except ToolFailure:
@@ -251,7 +251,7 @@ class FileEditTool(RootTool):
     actions = (Action.OVERWRITE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The file is overwritten."""
+        """Overwrite the file."""
         texts = (text_of(arguments, name) for name in ("path", "old_text", "new_text"))
         return Assessment(Action.OVERWRITE, later=Later(partial(_edit, context.require_roots(), *texts)))
 
@@ -259,15 +259,15 @@ class FileEditTool(RootTool):
         """Change it."""
         roots = context.require_roots()
         path, old, new = arguments.path, arguments.old_text, arguments.new_text
-        approved = agreed(context, lambda: _edit(roots, path, old, new))
+        approved = agreement(context, lambda: _edit(roots, path, old, new))
         data = await roots.edit(path, old, new, context.granted, approved=approved)
-        return done(f"the new text is in `{roots.shown(arguments.path)}`", data)
+        return success(f"the new text is in `{roots.display_path(arguments.path)}`", data)
 
 
 def _edit(roots: RootFolders, path: str, old: str, new: str) -> str:
-    """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
+    """Return the difference to the whole text. Raises ToolFailure unless the passage stands there exactly once."""
     before = roots.text_of(path)
-    return diff_text(roots.shown(path), before, with_change(before, old, new))
+    return diff_text(roots.display_path(path), before, with_change(before, old, new))
 
 
 class FileDelete(Input):
@@ -294,25 +294,25 @@ class FileDeleteTool(RootTool):
     actions = (Action.DELETE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """The file or folder is deleted; whoever is asked sees what goes."""
+        """Delete the file or folder, and show its content to the person who is asked."""
         roots = context.require_roots()
         return Assessment(Action.DELETE, later=Later(partial(_deletion, roots, text_of(arguments, "path"))))
 
     async def run(self, arguments: FileDelete, context: ToolExecutionContext) -> JsonValue:
         """Remove it."""
         roots = context.require_roots()
-        shown = roots.shown(arguments.path)
-        approved = agreed(context, lambda: _deletion(roots, arguments.path))
+        shown = roots.display_path(arguments.path)
+        approved = agreement(context, lambda: _deletion(roots, arguments.path))
         recursive, granted = arguments.recursive, context.granted
         data = await roots.delete(arguments.path, recursive=recursive, granted=granted, approved=approved)
-        return done(f"`{shown}` is gone", data)
+        return success(f"`{shown}` is gone", data)
 
 
 def _deletion(roots: RootFolders, path: str) -> str:
     there = roots.note_of(path)
     if there is None:
         raise ToolFailure("there is no such file or folder", code="not-found")
-    return f"removes {roots.shown(path)}: {there}"
+    return f"removes {roots.display_path(path)}: {there}"
 
 
 class VaultCopy(Input):
@@ -343,7 +343,7 @@ class VaultCopyTool(RootTool):
     needs = (VAULT, OPEN_ROOTS)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """What happens at the destination; the source is read, whatever this says."""
+        """Return the action at the destination; the source is read in any case."""
         roots = context.require_roots()
         source, destination = text_of(arguments, "source_path"), text_of(arguments, "destination_path")
         action = Action.OVERWRITE if roots.stands(destination) else Action.APPEND
@@ -353,15 +353,15 @@ class VaultCopyTool(RootTool):
         """Copy it."""
         roots = context.require_roots()
         copied, written = arguments.source_path, arguments.destination_path
-        approved = agreed(context, lambda: _copy(roots, copied, written))
+        approved = agreement(context, lambda: _copy(roots, copied, written))
         data = await roots.copy(copied, written, context.granted, approved=approved)
-        source, destination = roots.shown(arguments.source_path), roots.shown(arguments.destination_path)
-        return done(f"`{source}` was copied to `{destination}`", data)
+        source, destination = roots.display_path(arguments.source_path), roots.display_path(arguments.destination_path)
+        return success(f"`{source}` was copied to `{destination}`", data)
 
 
 def _copy(roots: RootFolders, source: str, destination: str) -> str:
     copied, there = roots.note_of(source), roots.note_of(destination)
     if copied is None:
         raise ToolFailure("there is no such file to copy", code="not-found")
-    text = f"copies {roots.shown(source)} ({copied}) to {roots.shown(destination)}"
+    text = f"copies {roots.display_path(source)} ({copied}) to {roots.display_path(destination)}"
     return text if there is None else f"{text}, which replaces {there}"

@@ -1,7 +1,7 @@
-"""The ``send_message`` tool: a message to the user, other agents, Discord or Bluesky. It sends nothing itself.
+"""The ``send_message`` tool: a message to the user, other agents, Discord or Bluesky; a port sends it.
 
-Whom a message may go to differs from policy to policy, so each one has its own tool: what it cannot reach is not in its
-schema. The target is what is called, so that each can be allowed, asked about or denied by itself.
+Each policy has its own tool, whose schema holds only the recipients that it allows. The target is the operation, so
+that a policy allows, asks about or denies each by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, done, fields
+from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, fields, success
 from gatewright.builtins.root_file import Input, RootTool
 from gatewright.policy.document import Policy
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -33,14 +33,14 @@ from gatewright.tools.shape import ModelShape
 
 MAX_CHARS = 10_000
 OUTSIDE = ("discord", "bluesky")
-"""The targets that are reached over the web."""
+"""The targets on the web."""
 _RECIPIENT = {"agent": "id", "group": "name", "discord": "channel_id", "bluesky": "handle"}
 _SHOWN = 80
 
 
 @frozen
 class Message:
-    """What is sent. ``recipient``: an agent, a group, a channel or an account; of the user nothing."""
+    """A message to send. ``recipient``: an agent, a group, a channel or an account; empty for the user."""
 
     target: str
     recipient: str
@@ -50,8 +50,11 @@ class Message:
 
 @frozen
 class MessagePort:
-    """What sends messages. ``send`` answers what became of one; ``fault``: why one could not be sent whatever happens,
-    for the model, or nothing. Without a port messages are only decided."""
+    """The sender of messages.
+
+    ``send`` returns the outcome of one; ``fault`` tells the model why one could never be sent, else nothing. Without a
+    port the tool only decides.
+    """
 
     send: Callable[[Message, ToolExecutionContext], Awaitable[dict[str, JsonValue]]]
     fault: Callable[[Message], str]
@@ -140,10 +143,12 @@ class SendMessageTool(RootTool):
         self.is_executable = port is not None
         limits = {} if policy is None else policy.recipients
         if limits and isinstance(self._shape, ModelShape):
-            self._shape = replace(self._shape, schema=_limited(self._shape.schema, limits))
+            self._shape = replace(self._shape, schema=_limit_recipients(self._shape.schema, limits))
 
     def facts(self) -> ToolFacts:
-        """As of every tool; each target needs its endpoint, and those outside are judged by where they are."""
+        """Return the facts of every tool; each target needs its endpoint, and an outside one is judged by its
+        address.
+        """
         facts = super().facts()
         judged = frozenset({CapabilityKind.NET_WRITE})
         rows = (
@@ -152,20 +157,20 @@ class SendMessageTool(RootTool):
         )
         return replace(facts, operations=tuple(rows))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
-        """The server of the endpoint."""
+    def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
+        """Return the server of the endpoint."""
         endpoint = None if self._endpoints is None else getattr(self._endpoints, operation, None)
         target = parse_url(endpoint.url, allow_private=True) if operation in OUTSIDE and endpoint is not None else None
         return () if target is None or isinstance(target, UrlRefused) else (replace(target, writes=True),)
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What is missing, and a text that its target could never take."""
+        """Return missing arguments, and a text that its target could never take."""
         found = super().missing_arguments(operation, arguments)
         why = "" if self._port is None else self._port.fault(message_of(arguments))
         return (*found, ArgumentIssue("/content", why)) if why else found
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """Whoever is asked sees the message."""
+        """Show the message to the person who is asked."""
         message = message_of(arguments)
         lines = "".join(f"+{line}\n" for line in message.content.splitlines())
         return Assessment(diff=f"to {words_of(message)}:\n{lines}")
@@ -175,11 +180,11 @@ class SendMessageTool(RootTool):
         if self._port is None:
             raise ToolFailure(f"`{self.name}` cannot be executed here", code="not-supported")
         message = message_of(arguments.model_dump(mode="json"))
-        return done(f"sent to {words_of(message)}", await self._port.send(message, context))
+        return success(f"sent to {words_of(message)}", await self._port.send(message, context))
 
 
 def message_of(arguments: Mapping[str, object]) -> Message:
-    """The message that the arguments describe."""
+    """Read the message from the arguments."""
     target, metadata = (
         cast("dict[str, JsonValue]", given) if isinstance(given := arguments.get(name), dict) else {}
         for name in ("target", "metadata")
@@ -189,15 +194,15 @@ def message_of(arguments: Mapping[str, object]) -> Message:
 
 
 def words_of(message: Message) -> str:
-    """Whom it is for, in words."""
+    """Name the recipient in words."""
     shown = f"`{message.recipient[:_SHOWN]}`"
     words = {"agent": f"agent {shown}", "group": f"group {shown}", "discord": f"channel {shown} on Discord"}
     words |= {"user": "the user", "bluesky": f"{shown} on Bluesky"}
     return words.get(message.target, "nobody")
 
 
-def _limited(schema: Mapping[str, Any], limits: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The schema with nobody else as recipient than those of ``limits``, by target."""
+def _limit_recipients(schema: Mapping[str, Any], limits: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Limit the recipients in the schema to those of ``limits``, by target."""
     target = schema["properties"]["target"]
     branches: list[dict[str, Any]] = []
     for branch in target["oneOf"]:

@@ -1,4 +1,4 @@
-"""The ``shell_exec`` tool: a command of programs that the policy allows. It starts nothing itself."""
+"""The ``shell_exec`` tool: a command of programs that the policy allows; a port starts it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, text_of
+from gatewright.builtins.result import COUNT, TEXT, answer, fields, success, text_of
 from gatewright.builtins.root_file import Input, RootTool
 from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
@@ -22,8 +22,11 @@ from gatewright.tools.parameter import CommandParameter
 
 @frozen
 class ShellPort:
-    """What executes commands. ``run`` answers ``exit_code``, ``output`` and what else is worth telling of a canonical
-    command; ``isolation`` says how far it is kept apart from the system, ``obstacle`` why it cannot be as it should."""
+    """The executor of commands.
+
+    ``run`` returns ``exit_code``, ``output`` and further facts about a canonical command; ``isolation`` says how far it
+    is separated from the system, ``obstacle`` why the required separation is impossible.
+    """
 
     run: Callable[[str, ToolExecutionContext], Awaitable[dict[str, JsonValue]]]
     isolation: Callable[[], str]
@@ -71,16 +74,16 @@ class ShellExecTool(RootTool):
 
     @property
     def obstacle(self) -> str:
-        """The reason why no command can be confined here, where it has to be."""
+        """Return the reason why this system cannot confine commands although the policy requires it."""
         return self._shell.obstacle() if self._shell is not None else ""
 
     @property
     def caveat(self) -> str:
-        """How far what is executed is kept apart."""
+        """Say how far a command is separated from the system."""
         return self._shell.isolation() if self._shell is not None else ""
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """Whoever is asked sees the command that will be executed, and how far it is kept apart."""
+        """Show the person who is asked the command, and how far it is separated from the system."""
         return Assessment(diff=f"executes: {text_of(arguments, 'command')}\n{self.caveat}\n")
 
     async def run(self, arguments: ShellExec, context: ToolExecutionContext) -> JsonValue:
@@ -88,4 +91,4 @@ class ShellExecTool(RootTool):
         if self._shell is None:
             raise ToolFailure(f"`{self.name}` cannot be executed here", code="not-supported")
         data = await self._shell.run(arguments.command, context)
-        return done(f"exit code {data['exit_code']}", dict(data))
+        return success(f"exit code {data['exit_code']}", dict(data))

@@ -13,8 +13,8 @@ from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import late_regex
-from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, answer, done, fields, rows
-from gatewright.builtins.root_file import Input, counted
+from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, answer, fields, rows, success
+from gatewright.builtins.root_file import Input, count_of
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.verdict import SafetyTier
@@ -81,18 +81,18 @@ class WebFetchTool(WebTool):
         if page.kind != "binary":
             data |= {"content": page.text[arguments.start : end], "characters": len(page.text)}
             data |= {"next_start": end} if end < len(page.text) else {}
-        return done(f"`{page.url[:_SHOWN_URL]}` was fetched", data)
+        return success(f"`{page.url[:_SHOWN_URL]}` was fetched", data)
 
 
 def about(page: WebPage) -> dict[str, JsonValue]:
-    """What every result says of a page; ``is_cut``: the server sent more than is read."""
+    """Return the facts of every result about a page; ``is_cut``: the server sent more than the tool read."""
     data: dict[str, JsonValue] = {"url": page.url, "status": page.status, "content_type": page.content_type}
     data |= {"kind": page.kind, "bytes": page.size}
     return {**data, "is_cut": True} if page.is_cut else data
 
 
 def follower(arguments: Input, context: ToolExecutionContext) -> Callable[[str], str]:
-    """Says of a redirect where it leads, if the same call with that address would be carried out, too."""
+    """Return a function that resolves a redirect if the same call with that address would be allowed too."""
     given: dict[str, JsonValue] = arguments.model_dump(mode="json", exclude_unset=True)
 
     def follow(url: str) -> str:
@@ -137,7 +137,7 @@ class HttpFetchTool(WebTool):
     texts = frozenset({"headers"})
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What is missing, and headers that cannot be sent."""
+        """Return missing arguments, and headers that cannot be sent."""
         found = super().missing_arguments(operation, arguments)
         given = arguments.get("headers")
         lines = cast("list[object]", given) if isinstance(given, list) else []
@@ -158,7 +158,7 @@ class HttpFetchTool(WebTool):
         data: dict[str, JsonValue] = {**about(page), "headers": sent}
         if page.kind != "binary":
             data |= {"content": page.text[:MAX_CHARS], "characters": len(page.text)}
-        return done(f"the server answered with status {page.status}", data)
+        return success(f"the server answered with status {page.status}", data)
 
 
 def _fault(line: str) -> str | None:
@@ -198,13 +198,13 @@ class WebSearchTool(WebTool):
     texts = frozenset({"query"})
 
     def facts(self) -> ToolFacts:
-        """As of every tool; a call is judged by the addresses of the engines."""
+        """Return the facts of every tool; a call is judged by the addresses of the engines."""
         facts = super().facts()
         judged = frozenset({CapabilityKind.NET_READ})
         return replace(facts, operations=tuple(replace(row, judged=judged) for row in facts.operations))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
-        """The engines."""
+    def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
+        """Return the engines."""
         return () if web is None else web.engines
 
     async def run(self, arguments: WebSearch, context: ToolExecutionContext) -> JsonValue:
@@ -213,5 +213,5 @@ class WebSearchTool(WebTool):
         data = await web.search(
             arguments.query, count=arguments.count, freshness=arguments.freshness, bounds=context.bounds
         )
-        count = counted(data, "results")
-        return done(plural(count, "result") if count else "no results", data)
+        count = count_of(data, "results")
+        return success(plural(count, "result") if count else "no results", data)

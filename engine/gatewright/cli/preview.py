@@ -25,7 +25,7 @@ from gatewright.cli.output import (
 from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption, filter_notes, reading, reduce_schema
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.schema import ToolListing, format_named
-from gatewright.schema.filter import told_output
+from gatewright.schema.filter import output_without
 from gatewright.schema.formats import ProviderLint
 from gatewright.schema.tokens import count_tokens
 from gatewright.schema.walk import Schema
@@ -109,7 +109,7 @@ def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit
 
 
 def _output(tool: ToolDefinition, hidden: frozenset[str] = frozenset()) -> Schema | None:
-    output = None if tool.output_schema is None else told_output(tool.output_schema, hidden)
+    output = None if tool.output_schema is None else output_without(tool.output_schema, hidden)
     return output if output is not None and output.get("type") == "object" else None
 
 

@@ -22,9 +22,18 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.constraint import closed_constraint, with_closed_arguments
+from gatewright.schema.constraint import close_constraint, with_closed_arguments
 from gatewright.schema.contradiction import is_off
-from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, properties_of, required_of, walk
+from gatewright.schema.walk import (
+    Schema,
+    as_list,
+    as_object,
+    map_children,
+    names_required,
+    objects,
+    properties_of,
+    walk,
+)
 from gatewright.tools.parameter import Role
 from gatewright.tools.tool import Tool
 
@@ -78,7 +87,7 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
         return
     for name, schema in kind.fields.items():
         try:
-            digest, closed = canonical_json(schema), closed_constraint(schema)
+            digest, closed = canonical_json(schema), close_constraint(schema)
         except _UNREADABLE:
             continue  # `Conditions` closes the tool for a constraint that cannot be compiled
         yield Limit(name, None if operations == shown else operations, digest, closed)
@@ -251,7 +260,7 @@ def _with_words(schema: Schema, limit: Limit, words: str) -> Schema:
 def _is_always_text(schema: Schema, name: str) -> bool:
     """Tell whether every valid call gives the field a text."""
     own = as_object(properties_of(schema).get(name))
-    return name in required_of(schema) and own is not None and own.get("type") == "string"
+    return name in names_required(schema) and own is not None and own.get("type") == "string"
 
 
 def _bare(schema: object) -> object:

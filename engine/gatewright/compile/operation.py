@@ -105,7 +105,7 @@ def _settings(policy: Policy, key: Key) -> ToolSettings | None:
 
 def _declare(tool: Tool, declared: _Declaration) -> _Made:
     try:
-        other = tool.declared(*declared)
+        other = tool.with_operations(*declared)
         return _Made(tool, other, tool.facts() if other is tool else other.facts())
     except GatewrightError as error:
         return _Made(tool, tool, tool.facts(), str(error) or "it does not fit the tool")

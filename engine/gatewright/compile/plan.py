@@ -109,7 +109,7 @@ class ToolShape:
         """The tool as JSON in a provider's format under ``name``, a copy apart from the schema that the gate checks."""
         found = self._rendered.get((form, name))
         if found is None:
-            found = self._rendered[form, name] = copy_value(form.fitted(self.listing).body(name))
+            found = self._rendered[form, name] = copy_value(form.fit(self.listing).body(name))
         return found
 
 
@@ -154,7 +154,7 @@ class ShapeCache:
             schema = tool.schema_for(shown)
             if schema is None:
                 return None
-            output = tool.told_output(shown) if tells_output else None
+            output = tool.model_output(shown) if tells_output else None
             listing = ToolListing(tool.name, tool.description_for(shown, description), schema, output)
             shape = ToolShape(tool, shown, listing, check_formats=check_formats)
         with self._lock:

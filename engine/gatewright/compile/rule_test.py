@@ -16,7 +16,7 @@ from gatewright.policy.rule import ArgumentConstraints, PolicyRule, RateLimit, T
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.constraint import close_constraint
 from gatewright.schema.walk import Schema, as_object
 
 
@@ -222,7 +222,7 @@ class Conditions:
 
     def constraint(self, schema: object) -> SchemaChecker:
         """The same for a constraint on an argument, which excludes types that it does not mention."""
-        return self._compile(schema, b"constraint", closed_constraint)
+        return self._compile(schema, b"constraint", close_constraint)
 
     def _compile(self, schema: object, kind: bytes, table: Callable[[object], Schema]) -> SchemaChecker:
         try:

@@ -176,7 +176,7 @@ class AgentView:
             known = before.get(tool.name)
             if known is None or known[0] is not tool:
                 names = frozenset(spec.name for spec in tool.operations) or frozenset({""})
-                made = ToolListing(tool.name, tool.description, tool.input_schema(), tool.told_output(names))
+                made = ToolListing(tool.name, tool.description, tool.input_schema(), tool.model_output(names))
                 had = shown.get(tool.name)
                 is_same = had is not None and had.schema is made.schema and had.description == made.description
                 known = (tool, had if had is not None and is_same else made)

@@ -34,8 +34,8 @@ from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker, is_checked_format
-from gatewright.schema.constraint import closed_constraint
-from gatewright.schema.filter import reduced_schema
+from gatewright.schema.constraint import close_constraint
+from gatewright.schema.filter import reduce_schema
 from gatewright.schema.formats import ToolListing
 from gatewright.schema.operation import OperationSet, Steps
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
@@ -330,7 +330,7 @@ def _make(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
         if shown.found is None:
             schema = plan.tool.schema_for(alone) or listing.schema
         else:
-            schema = reduced_schema(listing.schema, shown.found, alone)
+            schema = reduce_schema(listing.schema, shown.found, alone)
         made = witness(schema, [*needed, *(shown.places or ())], check_formats=check_formats)
     except (LookupError, TypeError, GatewrightError):
         return None
@@ -347,7 +347,7 @@ def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
             schema = fields.fields.get(name) if isinstance(fields, ArgumentConstraints) else None
             if name in arguments and not checker.is_valid(arguments[name]) and isinstance(schema, dict):
                 with suppress(LookupError, TypeError, GatewrightError):
-                    arguments = {**arguments, name: witness(closed_constraint(schema))}
+                    arguments = {**arguments, name: witness(close_constraint(schema))}
     return arguments
 
 

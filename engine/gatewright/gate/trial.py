@@ -159,7 +159,7 @@ def forecast(state: CallState, force: InForce) -> tuple[StepForecast, ...]:
 
 
 def _forecasts(tool: ComposedTool, state: CallState, force: InForce) -> Iterator[StepForecast]:
-    given = tool.given(state.arguments)
+    given = tool.with_defaults(state.arguments)
     for number, step in enumerate(tool.composition.steps):
         applies = _applies(tool, number, step, given)
         if applies is False:

@@ -23,7 +23,7 @@ from gatewright.schema.check import SchemaChecker, check_schema
 from gatewright.schema.contradiction import Fault
 from gatewright.schema.engine import pattern_problems
 from gatewright.schema.inline import check_expansion, inline_references
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of, walk
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, names_required, objects, properties_of, walk
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
 _OBJECT = (
@@ -173,7 +173,7 @@ class Condition:
 
     def is_about_given(self, parameters: Iterable[str]) -> bool:
         """It requires every parameter that it mentions: no call can evade it by an omission."""
-        return self.fields.intersection(parameters) <= frozenset(required_of(self._schema))
+        return self.fields.intersection(parameters) <= frozenset(names_required(self._schema))
 
     def escapes(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
         """The mentioned parameters that a call can omit to evade the condition; several only together."""
@@ -211,7 +211,7 @@ def judge(schema: object, known: Known) -> Judged:
 def _parts(node: Schema, known: Known) -> Iterator[Judged]:
     kind = node.get("type")
     yield kind is None or kind == "object" or "object" in (as_list(kind) or ())
-    yield from (False if name in known.absent else (name in known.present or None) for name in required_of(node))
+    yield from (False if name in known.absent else (name in known.present or None) for name in names_required(node))
     for name, schema in properties_of(node).items():
         yield True if name in known.absent or schema is True or schema == {} else _value(schema, name, known)
     for schema in as_list(node.get("allOf")) or ():
@@ -266,7 +266,7 @@ def _not(part: Judged) -> Judged:
 def _mentions(node: Schema) -> Iterator[str]:
     """The names of arguments that the schema mentions, at the root of the arguments only."""
     yield from properties_of(node)
-    yield from required_of(node)
+    yield from names_required(node)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for branch in objects(node.get(keyword)):
             yield from _mentions(branch)

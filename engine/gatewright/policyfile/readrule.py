@@ -37,7 +37,7 @@ from gatewright.policy.verdict import Action
 from gatewright.policyfile.condition import check_schemas, faults_of
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.table import Form, Id, JsonTable, Name, Plain, Table, plain, read_keys
-from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.constraint import close_constraint
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 from gatewright.schema.walk import Schema
 
@@ -150,7 +150,7 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
         for name, schema in _fields(rule).items():
             if is_off(schema) or not _is_sound(schema):
                 continue
-            others, closed = before.setdefault((facts.name, name), []), closed_constraint(schema)
+            others, closed = before.setdefault((facts.name, name), []), close_constraint(schema)
             for other, held in others[:MOST_COMPARED]:
                 both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
                 own = _own(facts, both, name) if both else []
@@ -198,7 +198,7 @@ def _check_field(
     if not _is_sound(schema):
         return
     must_lack = is_off(schema)
-    faults = [] if must_lack else list(contradictions(_own(facts, bound, name), closed_constraint(schema)))
+    faults = [] if must_lack else list(contradictions(_own(facts, bound, name), close_constraint(schema)))
     if facts.selection is not None and not any(found.code != "unknown-value" for found in faults):
         refused = facts.selection.refused(name, schema)
         if refused and refused.issuperset(operation.name for operation in bound):

@@ -1,9 +1,9 @@
-"""Arguments against a schema, compiled once, and schemas against their own rules.
+"""Checks of arguments against a schema, compiled once, and of schemas against their own rules.
 
-It fetches nothing: a reference that leaves the document is a problem of the schema. Patterns run in linear time.
-`format` and what a text holds (`contentEncoding`, `contentMediaType`) are notes in every draft, so that a schema means
-the same whichever draft it names, and the same as to the reference implementation. Whoever asks for it has the kinds of
-`format` checked that `CHECKED_FORMATS` names, in every draft alike.
+A reference that leaves the document is a problem of the schema: nothing is fetched. Patterns run in linear time.
+`format` and the content of texts (`contentEncoding`, `contentMediaType`) are notes in every draft, so that a schema
+means the same whichever draft it names, and the same as to the reference implementation. A caller can ask to check the
+kinds of `format` in `CHECKED_FORMATS`, in every draft alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jsonschema_rs
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import check_object
-from gatewright.schema.engine import CHECKED_FORMATS, compiled, pattern_problems, with_lengths
+from gatewright.schema.engine import CHECKED_FORMATS, compile_schema, pattern_problems, with_lengths
 from gatewright.schema.inline import check_expansion, inline_references
 from gatewright.schema.walk import Schema, as_object, is_draft_7, map_children, pointer_text, walk
 
@@ -39,7 +39,7 @@ MAX_SCHEMA_DEPTH = 128
 
 @frozen
 class SchemaProblem:
-    """Why a schema cannot be used, with the pointer into it."""
+    """The reason why a schema is unusable, with the pointer into it."""
 
     pointer: str
     message: str
@@ -58,18 +58,18 @@ class SchemaChecker:
         if as_object(schema) is None:
             raise SchemaError("the schema of a tool must be a JSON object")
         check_expansion(schema)
-        self._schema = _annotated(_addressed(schema))
+        self._schema = _without_assertions(_with_draft(schema))
         if check_formats:
             self._schema = _with_checked_formats(self._schema)
         self._check_formats = check_formats
-        self._schema, self._validator = _compiled(self._schema, schema, check_formats=check_formats)
+        self._schema, self._validator = _compile(self._schema, schema, check_formats=check_formats)
         self._misfit: Misfit | None = None
 
     def is_valid(self, value: object) -> bool:
-        """Whether ``value`` fits; what is no JSON value does not.
+        """Tell whether ``value`` fits; a value outside JSON does not.
 
         The engine reads a text only where the schema asks for more than its type, so half of a surrogate pair may pass
-        here; `check_object` refuses it before.
+        here; `checked_object` refuses it before.
         """
         try:
             return self._validator.is_valid(value)
@@ -77,16 +77,16 @@ class SchemaChecker:
             return False
 
     def holds(self, value: object) -> bool:
-        """The same, for whoever must know that it was told for certain. Raises SchemaError where it cannot be."""
+        """Tell the same for certain. Raises SchemaError where nobody can."""
         try:
             return self._validator.is_valid(value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise SchemaError(f"a value cannot be checked: {_unreadable(value, error).message}") from None
 
     def errors(self, value: object) -> tuple[ArgumentError, ...]:
-        """What is wrong with ``value``, outermost first, at most `MAX_ERRORS`; empty exactly when it is valid.
+        """Return the faults of ``value``, outermost first, at most `MAX_ERRORS`; empty exactly when it is valid.
 
-        Messages name what is allowed and never repeat what was sent. Takes time and memory linear in the value.
+        Messages name what is allowed and never repeat the input. Takes time and memory linear in the value.
         """
         try:
             if self._validator.is_valid(value):
@@ -104,7 +104,7 @@ class SchemaChecker:
 
 
 def _unreadable(value: object, error: Exception) -> ArgumentError:
-    """A refusal for what the engine cannot take; the cause in our words, since its words may repeat the input."""
+    """Return a refusal for a value that the engine cannot take, in our words, since its own may repeat the input."""
     from gatewright.schema.phrase import ArgumentError
 
     try:
@@ -117,14 +117,14 @@ def _unreadable(value: object, error: Exception) -> ArgumentError:
     return ArgumentError("", detail)
 
 
-def _compiled(addressed: Schema, schema: Schema, *, check_formats: bool) -> tuple[Schema, jsonschema_rs.Validator]:
+def _compile(addressed: Schema, schema: Schema, *, check_formats: bool) -> tuple[Schema, jsonschema_rs.Validator]:
     try:
         try:
-            return addressed, compiled(addressed, check_formats=check_formats)
+            return addressed, compile_schema(addressed, check_formats=check_formats)
         except ValueError:
             if (said := with_lengths(addressed)) is addressed:
                 raise
-            return said, compiled(said, check_formats=check_formats)
+            return said, compile_schema(said, check_formats=check_formats)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         problems = check_schema(schema)
         detail = problems[0].message if problems else str(error).splitlines()[0]
@@ -132,16 +132,16 @@ def _compiled(addressed: Schema, schema: Schema, *, check_formats: bool) -> tupl
         raise SchemaError(f"the schema cannot be used{where}: {detail}") from None
 
 
-def _addressed(schema: Schema) -> Schema:
-    """A schema whose `$schema` is missing or unknown counts as 2020-12."""
+def _with_draft(schema: Schema) -> Schema:
+    """Name the draft 2020-12 in a schema whose `$schema` is missing or unknown."""
     address = schema.get("$schema")
     if isinstance(address, str) and address.rstrip("#") in _DRAFTS:
         return schema
     return {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
-def _annotated(schema: Schema) -> Schema:
-    """Without what the engine asserts of contents in draft 7 only: there, as later, they and formats are notes."""
+def _without_assertions(schema: Schema) -> Schema:
+    """Drop what the engine asserts of contents in draft 7 only: there, as later, they and formats are notes."""
     if not is_draft_7(schema) or not any(_CONTENTS & node.keys() for _, node in walk(schema)):
         return schema
     return _without_contents(schema)
@@ -152,7 +152,7 @@ def _without_contents(schema: Schema) -> Schema:
 
 
 def _with_checked_formats(schema: Schema) -> Schema:
-    """Without the kinds of `format` that stay notes."""
+    """Drop the kinds of `format` that stay notes."""
     result = map_children(schema, _with_checked_formats)
     if "format" not in result or is_checked_format(result["format"]):
         return result
@@ -160,12 +160,12 @@ def _with_checked_formats(schema: Schema) -> Schema:
 
 
 def is_checked_format(kind: object) -> bool:
-    """Whether `format` with this value is among those that can be checked."""
+    """Tell whether `format` with this value can be checked."""
     return isinstance(kind, str) and kind in CHECKED_FORMATS
 
 
 def check_schema(schema: object) -> tuple[SchemaProblem, ...]:
-    """Everything that keeps ``schema`` from being a tool's input schema; empty when it can be used."""
+    """Return everything that keeps ``schema`` from being a tool's input schema; empty when it is usable."""
     root = as_object(schema)
     if root is None:
         return (SchemaProblem("", "the schema of a tool must be a JSON object"),)
@@ -203,19 +203,19 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
 
 
 def _is_surely_a_schema(root: Schema) -> bool:
-    """What the engine says at once; the reference takes a few hundred times as long and says what is wrong."""
+    """Ask the engine first: the reference takes a few hundred times as long, but names the fault."""
     try:
-        return jsonschema_rs.meta.is_valid(_addressed(root))
+        return jsonschema_rs.meta.is_valid(_with_draft(root))
     except (ValueError, TypeError, OverflowError, RecursionError):
         return False
 
 
 def _metaschema_problems(root: Schema) -> Iterator[SchemaProblem]:
-    # The reference is asked for what is wrong only: most processes never load it.
+    # Only a faulty schema needs the reference: most processes never load it.
     from jsonschema.exceptions import SchemaError as MetaschemaError
     from jsonschema.validators import validator_for
 
-    addressed = _addressed(root)
+    addressed = _with_draft(root)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         validator = cast("Any", validator_for(addressed))

@@ -1,6 +1,6 @@
-"""Combines two schemas for one value into one that accepts exactly what both accept.
+"""The combination of two schemas for one value into one that accepts exactly the values that both accept.
 
-Where no single keyword can say so, `both` uses `allOf`, and `merged`, for formats that lack it, gives no answer.
+Where no single keyword can say so, `both` uses `allOf`, and `merge`, for formats that lack it, returns None.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_of
-from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of, walk
+from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of, walk
 
 ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"}
@@ -43,7 +43,7 @@ MISSING: Any = object()
 
 
 def same_json(first: Any, second: Any) -> bool:
-    """Equality as JSON has it: `true` is not 1."""
+    """Compare as JSON does: `true` is not 1."""
     if isinstance(first, bool) != isinstance(second, bool):
         return False
     if isinstance(first, dict) and isinstance(second, dict):
@@ -56,7 +56,7 @@ def same_json(first: Any, second: Any) -> bool:
 
 
 def values_of(schema: Schema) -> list[Any] | None:
-    """The values that `const` and `enum` leave; None when neither is there."""
+    """Return the values that `const` and `enum` leave; None without either."""
     listed, const = as_list(schema.get("enum")), schema.get("const", MISSING)
     if const is MISSING:
         return listed
@@ -64,13 +64,13 @@ def values_of(schema: Schema) -> list[Any] | None:
 
 
 def types_of(schema: Schema) -> list[str] | None:
-    """The types under `type` as a list; None when any is allowed."""
+    """Return the types under `type` as a list; None when any is allowed."""
     kind = schema.get("type")
     return [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def merged(first: Schema, second: Schema) -> Schema | None:
-    """One schema for both, or None where it cannot be said in one."""
+def merge(first: Schema, second: Schema) -> Schema | None:
+    """Merge both into one schema; None where one cannot say it."""
     if not _groups_apart(first, second) or not _can_close(first, second):
         return None
     result: Schema = {}
@@ -79,7 +79,7 @@ def merged(first: Schema, second: Schema) -> Schema | None:
         if left is MISSING or right is MISSING or same_json(left, right):
             result[keyword] = right if left is MISSING else left
             continue
-        value = _joined(keyword, left, right, first, second)
+        value = _join(keyword, left, right, first, second)
         if value is MISSING:
             return None
         result[keyword] = value
@@ -92,7 +92,7 @@ def merged(first: Schema, second: Schema) -> Schema | None:
     return {**{key: value for key, value in result.items() if key not in ("const", "enum")}, "enum": kept}
 
 
-def _joined(keyword: str, left: Any, right: Any, first: Schema, second: Schema) -> Any:
+def _join(keyword: str, left: Any, right: Any, first: Schema, second: Schema) -> Any:
     match keyword:
         case "description":
             return f"{left} {right}" if str(right) not in str(left) else left
@@ -103,7 +103,7 @@ def _joined(keyword: str, left: Any, right: Any, first: Schema, second: Schema) 
         case "properties":
             return _both_properties(properties_of(first), properties_of(second))
         case "required":
-            return list(dict.fromkeys([*required_of(first), *required_of(second)]))
+            return list(dict.fromkeys([*names_required(first), *names_required(second)]))
         case "additionalProperties" | "unevaluatedProperties":
             return False if left is False or right is False else MISSING
         case "uniqueItems":
@@ -115,7 +115,7 @@ def _joined(keyword: str, left: Any, right: Any, first: Schema, second: Schema) 
 
 
 def _groups_apart(first: Schema, second: Schema) -> bool:
-    """Keywords that read each other, or that cannot stand twice, must come from one side or be the same on both."""
+    """Keep apart keywords that read each other, or cannot stand twice, unless one side has them or both agree."""
     for group in _GROUPS:
         left = {keyword: first[keyword] for keyword in group if keyword in first}
         right = {keyword: second[keyword] for keyword in group if keyword in second}
@@ -125,7 +125,7 @@ def _groups_apart(first: Schema, second: Schema) -> bool:
 
 
 def _can_close(first: Schema, second: Schema) -> bool:
-    """Whether what one side says of undeclared keys still holds beside the other side's keys."""
+    """Tell whether one side's rule for undeclared keys still holds beside the other side's keys."""
     if "unevaluatedProperties" in first or "unevaluatedProperties" in second:
         return False
     closings = [[side.get(keyword, MISSING) for keyword in _CLOSING[:2]] for side in (first, second)]
@@ -154,7 +154,7 @@ def _both_properties(left: Schema, right: Schema) -> Any:
         one, other = as_object(result.get(name)), as_object(value)
         if name not in result or same_json(result[name], value):
             result[name] = value
-        elif one is None or other is None or (joined := merged(one, other)) is None:
+        elif one is None or other is None or (joined := merge(one, other)) is None:
             return MISSING
         else:
             result[name] = joined
@@ -162,7 +162,7 @@ def _both_properties(left: Schema, right: Schema) -> Any:
 
 
 def exclude_each_other(branches: Iterable[Any]) -> bool:
-    """Whether no value can fit two of ``branches``, seen from their types, values and required tags."""
+    """Tell from types, values and required tags whether no value can fit two of ``branches``."""
     known = list(branches)
     return all(_apart(one, other) for index, one in enumerate(known) for other in known[index + 1 :])
 
@@ -179,20 +179,20 @@ def _apart(first: Any, second: Any) -> bool:
         return True
     if kinds != (["object"], ["object"]):
         return False
-    shared = set(required_of(one)) & set(required_of(other))
+    shared = set(names_required(one)) & set(names_required(other))
     tags = [(properties_of(one).get(name), properties_of(other).get(name)) for name in shared]
     return any(
         as_object(left) is not None and as_object(right) is not None and _apart(left, right) for left, right in tags
     )
 
 
-def mapped(branches: Iterable[Any], change: Callable[[Schema], Schema]) -> list[Any]:
-    """The branches that are objects, changed; the others as they are."""
+def map_branches(branches: Iterable[Any], change: Callable[[Schema], Schema]) -> list[Any]:
+    """Change the branches that are objects, and leave the others as they are."""
     return [branch if (table := as_object(branch)) is None else change(table) for branch in branches]
 
 
 NOTHING: Final[Schema] = {"not": {}}
-"""What no value fits."""
+"""The schema that no value fits."""
 
 _REMARKS = frozenset(
     {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"}
@@ -222,25 +222,25 @@ _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def own_words(schema: Schema) -> Schema:
-    """What of ``schema`` asks for something."""
+    """Return the part of ``schema`` that restricts values."""
     return {key: value for key, value in schema.items() if key not in _REMARKS}
 
 
 def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema:
-    """``own`` narrowed by ``added``, which ``checker`` checks too; a default that no longer fits goes.
+    """Narrow ``own`` by ``added``, which ``checker`` checks too; a default that no longer fits goes.
 
     ``root`` is the document of ``own``, for its draft and its definitions.
     """
     own = _of_kinds(_fitting_samples(own, checker), kinds_of(added))
-    closed = _closed_list(own, added, checker, root)
+    closed = _common_list(own, added, checker, root)
     if closed is not None:
         return closed
     words = own_words(added)
     if (branches := _plain_branches(own)) is not None:
-        return _distributed(own, branches, added, checker, root)
-    merged = _merged(own, words, root) if _stand_apart(own, words) else None
-    if merged is not None:
-        return merged
+        return _distribute(own, branches, added, checker, root)
+    merge = _merge_words(own, words, root) if _stand_apart(own, words) else None
+    if merge is not None:
+        return merge
     if "$ref" in own or any(key.startswith("unevaluated") for key in own):  # it would see into `allOf`, or hide it
         annotations = {key: value for key, value in own.items() if key in _REMARKS}
         return {**annotations, "allOf": [own_words(own), words]}
@@ -248,7 +248,7 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
 
 
 def _of_kinds(own: Schema, kinds: Kinds) -> Schema:
-    """``own`` without the types, and the alternatives of its unions, that no value of these types fits."""
+    """Drop the types of ``own``, and the alternatives of its unions, that no value of these types fits."""
     if kinds == ALL:
         return own
     result = dict(own)
@@ -267,7 +267,7 @@ def _of_kinds(own: Schema, kinds: Kinds) -> Schema:
 
 
 def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:
-    """The one union of a schema that says nothing else, where no branch has parts of its own."""
+    """Return the single union of a schema that says nothing else, if no branch has parts of its own."""
     keywords = [keyword for keyword in ("anyOf", "oneOf") if keyword in own]
     if len(keywords) != 1 or own_words(own).keys() != set(keywords):
         return None
@@ -276,10 +276,10 @@ def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:
     return (keyword, found) if found and len(found) == len(as_list(own[keyword]) or []) else None
 
 
-def _distributed(
+def _distribute(
     own: Schema, union: tuple[str, list[Schema]], added: Schema, checker: SchemaChecker, root: Schema
 ) -> Schema:
-    """Every branch of the union narrowed; those that nothing fits any more go."""
+    """Narrow every branch of the union, and drop those that no value fits any more."""
     keyword, branches = union
     narrowed = [both(branch, added, checker, root) for branch in branches]
     kept = [branch for branch in narrowed if branch.get("not") != {}]
@@ -290,7 +290,7 @@ def _distributed(
 
 
 def _has_parts(schema: Schema) -> bool:
-    """Whether it says what the parts of a value are; that stays beside a closed list of whole values."""
+    """Tell whether it describes the parts of a value, which stays beside a closed list of whole values."""
     return any("properties" in node or "items" in node or "prefixItems" in node for _, node in walk(schema))
 
 
@@ -306,12 +306,12 @@ def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
     return result
 
 
-def _closed_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema | None:
-    """Where either is a closed list, the members that fit both."""
+def _common_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema | None:
+    """Return the members that fit both, if either is a closed list."""
     values = _values(own)
     if values is not None:
         fits = [checker.is_valid(value) for value in values]
-        return own if all(fits) else _listed(own, values, fits)
+        return own if all(fits) else _keep_values(own, values, fits)
     values = _values(added)
     if values is None or any("$ref" in node for _, node in walk(own)):
         return None
@@ -333,7 +333,7 @@ def _values(schema: Schema) -> list[Any] | None:
     return as_list(schema.get("enum"))
 
 
-def _listed(own: Schema, values: list[Any], fits: list[bool]) -> Schema:
+def _keep_values(own: Schema, values: list[Any], fits: list[bool]) -> Schema:
     kept = [value for value, fit in zip(values, fits, strict=True) if fit]
     result = {key: value for key, value in own.items() if key not in ("const", "enum")}
     for keyword in _LABELS:
@@ -344,7 +344,7 @@ def _listed(own: Schema, values: list[Any], fits: list[bool]) -> Schema:
 
 
 def _stand_apart(own: Schema, words: Schema) -> bool:
-    """Whether the keywords of both may stand in one schema."""
+    """Tell whether the keywords of both may stand in one schema."""
     if "$ref" in own or "$ref" in words or any(key.startswith("unevaluated") for key in (*own, *words)):
         return False
     both_name = "properties" in own and "properties" in words and not (_OF_OBJECTS - {"properties"}) & words.keys()
@@ -355,7 +355,7 @@ def _stand_apart(own: Schema, words: Schema) -> bool:
     return words.keys() <= _ALONE | _OF_OBJECTS | _OF_ARRAYS
 
 
-def _merged(own: Schema, words: Schema, root: Schema) -> Schema | None:
+def _merge_words(own: Schema, words: Schema, root: Schema) -> Schema | None:
     result = dict(own)
     for key, value in words.items():
         if key not in own:
@@ -371,7 +371,7 @@ def _merged(own: Schema, words: Schema, root: Schema) -> Schema | None:
 
 
 def _one(key: str, own: Schema, theirs: Any, root: Schema) -> Any:
-    """One value for a keyword that both have; None where only `allOf` says both."""
+    """Return one value for a keyword that both have; None where only `allOf` says both."""
     ours = own[key]
     if key in _NUMBERS:
         return _NUMBERS[key](ours, theirs)
@@ -393,7 +393,7 @@ def _one(key: str, own: Schema, theirs: Any, root: Schema) -> Any:
 
 
 def _properties(own: Schema, theirs: Schema, root: Schema) -> Schema | None:
-    """Name by name; None where what one schema declares the other sees among the undeclared ones."""
+    """Join the properties name by name; None where one schema declares what the other sees as undeclared."""
     known: Schema = own["properties"]
     new = theirs.keys() - known.keys()
     if new and own.get("additionalProperties", True) is not True:
@@ -403,7 +403,7 @@ def _properties(own: Schema, theirs: Schema, root: Schema) -> Schema | None:
 
 
 def _joint(ours: Any, theirs: Any, root: Schema) -> Any:
-    """Two schemas as one, either of which may be true or false."""
+    """Join two schemas, either of which may be true or false."""
     if ours is False or theirs is False:
         return False
     if ours is True or theirs is True:

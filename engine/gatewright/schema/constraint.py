@@ -1,9 +1,9 @@
-"""Constraints on the fields of a schema: as they are meant, and a schema narrowed by them or closed to unknown names.
+"""Constraints on the fields of a schema: their meaning, and a schema narrowed by them or closed to unknown names.
 
-To JSON Schema a `pattern` says nothing of a list, so every list meets it. A constraint speaks of the types that its
-keywords are for and of those that it names (`type`, `const`, `enum`); its branches, and the places inside, each of
-their own. What comes out takes nothing that the constraint as written does not take, and a narrowed schema accepts
-exactly what both accept. What was written to stay open stays open. References of a constraint are its own.
+To JSON Schema a `pattern` says nothing of a list, so every list meets it. Here a constraint speaks of the types that
+its keywords are for and of those that it names (`type`, `const`, `enum`); its branches, and the places inside, each of
+their own. A closed constraint takes only values that the written one takes, and a narrowed schema accepts exactly the
+values that both accept. Schemas written to stay open stay open. References of a constraint are its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gatewright.base.pattern import compile_linear
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.combine import NOTHING, both, own_words
 from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_named
-from gatewright.schema.inline import inline_references, rehomed
+from gatewright.schema.inline import inline_references, rehome
 from gatewright.schema.walk import (
     UNIONS,
     Schema,
@@ -31,8 +31,8 @@ from gatewright.schema.walk import (
     finder,
     in_place,
     map_children,
+    names_required,
     properties_of,
-    required_of,
 )
 
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
@@ -42,10 +42,11 @@ _EXPLICIT = "its schema says so itself"
 
 
 def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
-    """``schema`` that takes no argument but those that it names, and why that cannot be; empty where it is.
+    """Close ``schema`` to arguments that it does not name, and return the reason if that is impossible, else an empty
+    text.
 
-    The same object comes back where it is closed already or stays open. The names of all alternatives count at the
-    root, so that a call which fitted one of them still does. Raises SchemaError for references that cannot be read.
+    The same object comes back if it is closed already or stays open. The names of all alternatives count at the root,
+    so that a call which fitted one of them still does. Raises SchemaError for unreadable references.
     """
     is_old = any(draft in str(schema.get("$schema", "")) for draft in _OLD)
     if _is_closed(schema, is_old=is_old):
@@ -71,7 +72,7 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
         names |= {name: {} for name in properties_of(part)}
     for part in declaring:
         patterns |= {pattern: {} for pattern in as_object(part.get("patternProperties")) or {}}
-        names |= {name: {} for name in required_of(part) if name not in names}
+        names |= {name: {} for name in names_required(part) if name not in names}
     own = properties_of(plain)
     closed: Schema = {**plain, "properties": {**own, **names, **own}, "additionalProperties": False}
     if patterns:
@@ -80,7 +81,9 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
 
 
 def _is_closed(schema: Schema, *, is_old: bool) -> bool:
-    """Whether it is closed itself, or every alternative of a union is; an old draft reads nothing beside `$ref`."""
+    """Tell whether it is closed itself, or every alternative of a union is; an old draft reads nothing beside
+    `$ref`.
+    """
     if is_old and "$ref" in schema:
         return False
     if schema.get("additionalProperties") is False:
@@ -93,7 +96,7 @@ def _is_closed(schema: Schema, *, is_old: bool) -> bool:
 
 
 def _is_open(part: Schema) -> bool:
-    """Whether it says that any name may stand there."""
+    """Tell whether it allows any name."""
     patterns = as_object(part.get("patternProperties")) or {}
     return any(part.get(keyword, False) is not False for keyword in _OTHERS) or any(
         compile_linear(pattern).search(_STRANGER) for pattern in patterns
@@ -101,8 +104,9 @@ def _is_open(part: Schema) -> bool:
 
 
 Way = Literal["asked", "part", "refused", "refused part", "raw"]
-"""How a schema stands in a constraint: a value must fit it, by itself or together with what stands beside it, or must
-not fit it; raw: fitting it only decides what else is asked."""
+"""The role of a schema in a constraint: a value must fit it, by itself or together with its neighbours, or must not fit
+it; raw: fitting it only selects further rules.
+"""
 
 _NONE: Final[Kinds] = frozenset()
 _NULL: Final[Kinds] = frozenset({"null"})
@@ -110,26 +114,26 @@ _BESIDE = frozenset({"allOf", "dependentSchemas", "dependencies"})
 _TESTS = frozenset({"if", "propertyNames"})
 
 
-def closed_constraint(constraint: object) -> Schema:
-    """The schema that a constraint (a JSON Schema, true or false) comes to. Raises SchemaError."""
+def close_constraint(constraint: object) -> Schema:
+    """Close a constraint (a JSON Schema, true or false) to types that it does not speak of. Raises SchemaError."""
     if isinstance(constraint, bool):
         return {} if constraint else {"not": {}}
     if as_object(constraint) is None:
         raise SchemaError("a constraint must be a JSON Schema")
     try:
-        return _closed(canonical_json(constraint))
+        return _close(canonical_json(constraint))
     except (ValueError, TypeError, RecursionError) as error:
         raise SchemaError(f"the constraint is no JSON: {error}") from None
 
 
 @lru_cache(maxsize=8192)
-def _closed(canonical: bytes) -> Schema:
+def _close(canonical: bytes) -> Schema:
     return _Closing(inline_references(cast("Schema", json.loads(canonical)))).result()
 
 
 @frozen
 class _Said:
-    """The types that a schema speaks of; ``rest``: those that it leaves where it only says what a value is not."""
+    """The types that a schema speaks of; ``rest``: those left where it only says what a value is not."""
 
     kinds: Kinds = _NONE
     rest: Kinds = ALL
@@ -140,7 +144,7 @@ class _Said:
 
 
 class _Closing:
-    """One constraint, inlined; a recursive definition is written once for each way in which it stands."""
+    """One constraint, inlined; a recursive definition is written once for each of its roles."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -150,29 +154,27 @@ class _Closing:
         self._known: dict[int, tuple[Schema, _Said]] = {}
 
     def result(self) -> Schema:
-        closed = self._turned(_without_definitions(self._root), "asked")
+        closed = self._turn(_without_definitions(self._root), "asked")
         made: Schema = {}
         while self._left:
             reference, way = self._left.pop()
             target = self._find(reference)
-            made[self._names[reference, way]] = (
-                {} if target is None else self._turned(_without_definitions(target), way)
-            )
+            made[self._names[reference, way]] = {} if target is None else self._turn(_without_definitions(target), way)
         return {**closed, "$defs": made} if made else closed
 
-    def _turned(self, node: Schema, way: Way) -> Schema:
+    def _turn(self, node: Schema, way: Way) -> Schema:
         result: Schema = {}
         for keyword, value in node.items():
             inner = _way_inside(keyword, way, counts="maxContains" in node)
-            result |= map_children({keyword: value}, lambda child, inner=inner: self._turned(child, inner))
+            result |= map_children({keyword: value}, lambda child, inner=inner: self._turn(child, inner))
         if "oneOf" in node and way in {"asked", "part"}:
             # Fewer branches fit a value when they are closed: exactly one as written, and one that is closed
-            closed = [self._turned(one, "asked") if as_object(one) is not None else one for one in node["oneOf"]]
+            closed = [self._turn(one, "asked") if as_object(one) is not None else one for one in node["oneOf"]]
             if closed != result["oneOf"]:
                 result["allOf"] = [*(as_list(result.get("allOf")) or []), {"anyOf": closed}]
         if isinstance(reference := node.get("$ref"), str):
             result["$ref"] = self._reference(reference, way)
-        kinds = self._said(node).kinds
+        kinds = self._types_of(node).kinds
         if not kinds or kinds == ALL:
             return result
         if way == "asked" and {"type", "const", "enum"}.isdisjoint(node) and not own_words(node).keys() <= {*UNIONS}:
@@ -190,28 +192,28 @@ class _Closing:
             self._left.append((reference, way))
         return definition(self._names[reference, way])
 
-    def _said(self, node: object) -> _Said:
+    def _types_of(self, node: object) -> _Said:
         table = as_object(node)
         if table is None:
             return _Said()
         if id(table) not in self._known:
             self._known[id(table)] = table, _Said()  # what refers back to itself adds nothing
-            self._known[id(table)] = table, self._said_by(table)
+            self._known[id(table)] = table, self._types_by(table)
         return self._known[id(table)][1]
 
-    def _said_by(self, table: Schema) -> _Said:
+    def _types_by(self, table: Schema) -> _Said:
         kinds: Kinds = kinds_named(table) | {kind for word in table if (kind := KIND_OF.get(word)) is not None}
         rest = ALL
         beside: list[object] = [*(as_list(table.get("allOf")) or ())]
         if isinstance(reference := table.get("$ref"), str):
             beside.append(self._find(reference))
-        for said in map(self._said, beside):
+        for said in map(self._types_of, beside):
             kinds, rest = kinds | said.kinds, rest & said.rest
         branches = [one for keyword in UNIONS for one in as_list(table.get(keyword)) or ()]
         for one in (*branches, *(table.get(keyword) for keyword in ("if", "then", "else"))):
-            kinds |= self._said(one).all
+            kinds |= self._types_of(one).all
         if (refused := as_object(table.get("not"))) is not None:
-            said = self._said(refused).all
+            said = self._types_of(refused).all
             if _is_type_alone(refused) or said == _NULL:
                 rest -= said
             else:
@@ -220,7 +222,7 @@ class _Closing:
 
 
 def _way_inside(keyword: str, way: Way, *, counts: bool) -> Way:
-    """How the schemas under a keyword stand; ``counts``: how many items fit `contains` is bounded from above."""
+    """Return the role of the schemas under a keyword; ``counts``: `contains` has an upper bound."""
     if way == "raw" or keyword in _TESTS:
         return "raw"
     if way in {"asked", "part"}:
@@ -248,7 +250,7 @@ def _without_definitions(schema: Schema) -> Schema:
 
 
 When = tuple[str, Iterable[str]]
-"""The operation field and the operations that a narrowing is for."""
+"""The operation field and the operations of a narrowing."""
 
 
 def narrow(
@@ -259,12 +261,13 @@ def narrow(
     defaults: Mapping[str, object] | None = None,
     required: Iterable[str] = (),
 ) -> Schema:
-    """``schema`` whose top-level fields also satisfy ``constraints`` (field = JSON Schema); ``required`` must be there.
+    """Narrow the top-level fields of ``schema`` by ``constraints`` (field = JSON Schema); ``required`` ones must be
+    given.
 
-    A field that is left out is bound by its default only: ``defaults``, or the one that the schema declares; where it
-    does not satisfy the constraint the field becomes required. ``when`` limits the narrowing to some operations.
-    The input is never changed; the same object comes back when nothing is constrained. Raises SchemaError for a
-    constraint that cannot be compiled, or that means something else in the draft of ``schema``.
+    A constraint binds an omitted field only through its default: ``defaults``, or the one that the schema declares; if
+    that breaks the constraint the field becomes required. ``when`` limits the narrowing to some operations. The input
+    is never changed; the same object comes back without constraints. Raises SchemaError for a constraint that cannot be
+    compiled, or that means something else in the draft of ``schema``.
     """
     result = schema
     for name in required:
@@ -276,7 +279,7 @@ def narrow(
             continue
         checker = SchemaChecker(constraint)
         result, constraint = at_one_draft(result, constraint)
-        result, constraint = rehomed(result, constraint)
+        result, constraint = rehome(result, constraint)
         if defaults is not None:
             held = [defaults[name]] if name in defaults else []
         else:
@@ -287,7 +290,7 @@ def narrow(
 
 
 class _Field:
-    """One constrained field; ``needed``: leaving it out would break the constraint."""
+    """One constrained field; ``needed``: a call without it would break the constraint."""
 
     __slots__ = ("checker", "constraint", "name", "needed")
 
@@ -296,7 +299,7 @@ class _Field:
 
 
 def _own(given: object) -> Schema | None:
-    """The constraint with its references inlined; None when it asks for nothing."""
+    """Inline the references of a constraint; None when it restricts nothing."""
     if isinstance(given, bool):
         return None if given else dict(NOTHING)
     table = as_object(given)
@@ -312,7 +315,9 @@ def _declarations(schema: Schema, name: str) -> list[Schema]:
 
 
 def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
-    """The constraint for some operations only, beside everything else; it evaluates no property where that counts."""
+    """Add the constraint for some operations only, beside everything else; it evaluates no property where that
+    counts.
+    """
     selector, operations = when
     names = list(operations)
     default = next((own.get("default") for own in _declarations(schema, selector)), None)
@@ -329,20 +334,20 @@ def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
 
 
 def _bound(schema: Schema, field: _Field) -> Schema:
-    result = _constrained(schema, field)
+    result = _constrain(schema, field)
     return _with_needed(result, field.name) if field.needed else result
 
 
 def _with_needed(schema: Schema, name: str) -> Schema:
-    named = required_of(schema)
+    named = names_required(schema)
     return schema if name in named else {**schema, "required": [*named, name]}
 
 
-def _constrained(schema: Schema, field: _Field) -> Schema:
+def _constrain(schema: Schema, field: _Field) -> Schema:
     name, known = field.name, properties_of(schema)
     if name in known:
         own = as_object(known[name])
-        narrowed = known[name] if own is None and known[name] is False else _narrowed(schema, own or {}, field)
+        narrowed = known[name] if own is None and known[name] is False else _narrow(schema, own or {}, field)
         return {**schema, "properties": {**known, name: narrowed}}
     inside = _in_variants(schema, field)
     if inside is not None:
@@ -355,16 +360,16 @@ def _constrained(schema: Schema, field: _Field) -> Schema:
         return schema
     others = as_object(schema.get("additionalProperties"))
     plain = not _matches(schema, name) and others is not None
-    added = _narrowed(schema, others, field) if plain and others is not None else field.constraint
+    added = _narrow(schema, others, field) if plain and others is not None else field.constraint
     return {**schema, "properties": {**known, name: added}}
 
 
-def _narrowed(root: Schema, own: Schema, field: _Field) -> Schema:
+def _narrow(root: Schema, own: Schema, field: _Field) -> Schema:
     return both(own, field.constraint, field.checker, root)
 
 
 def _in_variants(schema: Schema, field: _Field) -> Schema | None:
-    """Narrowed where a union's variants declare the field; None where one might take it undeclared."""
+    """Narrow the variants of a union that declare the field; None where one might take it undeclared."""
     for keyword in UNIONS:
         branches = [as_object(branch) for branch in as_list(schema.get(keyword)) or []]
         variants = [branch for branch in branches if branch is not None]
@@ -372,12 +377,12 @@ def _in_variants(schema: Schema, field: _Field) -> Schema | None:
             continue
         declaring = [field.name in properties_of(variant) for variant in variants]
         if any(declaring) and all(d or not _takes(v, field.name) for d, v in zip(declaring, variants, strict=True)):
-            return {**schema, keyword: [_constrained(variant, field) for variant in variants]}
+            return {**schema, keyword: [_constrain(variant, field) for variant in variants]}
     return None
 
 
 def _takes(schema: Schema, name: str) -> bool:
-    """Whether an object may have ``name`` although no property says so."""
+    """Tell whether an object may have ``name`` although no property says so."""
     return schema.get("additionalProperties") is not False or "$ref" in schema or _matches(schema, name)
 
 

@@ -1,6 +1,6 @@
-"""Where a schema asks for what another one rules out: keywords for another type, and no value that fits both.
+"""Contradictions between two schemas: keywords for another type, and places that no value can fit.
 
-What it names is certain; patterns and other keywords that only a search could settle count as compatible.
+Every finding is certain; patterns and other keywords that only a search could settle count as compatible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gatewright.base.folder import IN_FOLDER, folder_of
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_miss
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, objects, properties_of, required_of
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, names_required, objects, properties_of
 
 Kinds = frozenset[str]
 ALL: Final[Kinds] = frozenset({"null", "boolean", "number", "string", "array", "object"})
@@ -29,7 +29,7 @@ _KEYWORDS = {
     "dependentRequired dependentSchemas dependencies unevaluatedProperties",
 }
 KIND_OF: Final = {keyword: kind for kind, words in _KEYWORDS.items() for keyword in words.split()}
-"""The type that a keyword speaks of; to values of any other it says nothing."""
+"""The type that a keyword speaks of; values of any other type ignore it."""
 _BOUNDS = {
     "string": ("minLength", "maxLength"),
     "array": ("minItems", "maxItems"),
@@ -48,9 +48,9 @@ _WORDS = {
 
 @frozen
 class Fault:
-    """What is wrong with a schema, where in it (``at_key``: at the key, not its value), and the word that was meant.
+    """A fault of a schema, its place (``at_key``: at the key, not its value), and the probably intended word.
 
-    Of a constraint that no value could meet the codes are ``keyword-not-applicable``, ``unknown-field`` and
+    The codes of a constraint that no value could meet are ``keyword-not-applicable``, ``unknown-field`` and
     ``no-value-left``; ``unknown-value`` leaves other values.
     """
 
@@ -62,17 +62,17 @@ class Fault:
 
 
 def contradictions(own: Sequence[object], constraint: object) -> Iterator[Fault]:
-    """What of ``constraint`` no value of any of the schemas ``own`` could meet; one for each cause."""
+    """Yield the parts of ``constraint`` that no value of any of the schemas ``own`` could meet; one for each cause."""
     yield from _contradictions(list(own), constraint, (), 0)
 
 
 def is_off(schema: object) -> bool:
-    """Whether it says in so many words that there must be no value."""
+    """Tell whether it explicitly allows no value."""
     return schema is False or schema == {"not": {}}
 
 
 def kinds_of(schema: object) -> Kinds:
-    """The JSON types that a value may have; integers are numbers."""
+    """Return the JSON types that a value may have; integers are numbers."""
     table = as_object(schema)
     if table is None:
         return frozenset() if schema is False else ALL
@@ -88,12 +88,12 @@ def kinds_of(schema: object) -> Kinds:
 
 
 def kinds_named(table: Schema) -> Kinds:
-    """The types that `type`, `const` and `enum` of the schema name."""
+    """Return the types that `type`, `const` and `enum` of the schema name."""
     return frozenset[str]().union(*_kinds_by_keyword(table))
 
 
 def is_empty(schemas: Sequence[object], depth: int = 0) -> bool:
-    """Whether it is certain that no value fits all of them."""
+    """Tell whether certainly no value fits all of them."""
     if any(map(is_off, schemas)):
         return True
     parts = [part for schema in schemas if (table := as_object(schema)) is not None for part in _conjuncts(table)]
@@ -110,7 +110,7 @@ def is_empty(schemas: Sequence[object], depth: int = 0) -> bool:
 
 
 def kind_words(kinds: Kinds) -> str:
-    """The types in words, for a message."""
+    """Write the types in words, for a message."""
     return " or ".join(words for kind, words in _WORDS.items() if kind in kinds) or "nothing"
 
 
@@ -157,7 +157,7 @@ def _below(own: list[object], table: Schema, at: Pointer, depth: int) -> Iterato
             yield from _contradictions(known[name], held, (*at, "properties", name), depth + 1)
         elif is_closed and held is not False:
             yield _unknown((*at, "properties", name), name, known)
-    for index, name in enumerate(required_of(table) if is_closed else ()):
+    for index, name in enumerate(names_required(table) if is_closed else ()):
         if name not in known:
             yield _unknown((*at, "required", index), name, known)
 
@@ -168,7 +168,7 @@ def _unknown(at: Pointer, name: str, known: dict[str, list[object]]) -> Fault:
 
 
 def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[Fault]:
-    """Listed values that none of the own schemas takes, beside others that one does."""
+    """Yield listed values that none of the own schemas takes, beside others that one does."""
     checkers = [checker for one in own if (checker := _checker(one)) is not None]
     listed = as_list(table.get("enum")) if len(checkers) == len(own) else None
     known = [value for one in own for value in _values(as_object(one) or {}) or () if isinstance(value, str)]
@@ -179,7 +179,7 @@ def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[F
 
 
 def _parts(table: Schema, depth: int) -> Iterator[Schema]:
-    """The schema, what holds beside it, and its variants."""
+    """Yield the schema, the schemas that hold beside it, and its variants."""
     yield table
     if depth < _DEPTH:
         for keyword in ("allOf", *_UNIONS):
@@ -206,7 +206,7 @@ def _is_bound_away(kind: str, parts: list[Schema], depth: int) -> bool:
     if low is not None and high is not None and low > high:
         return True
     if kind == "object" and depth < _DEPTH:
-        needed = {name for part in parts for name in required_of(part)}
+        needed = {name for part in parts for name in names_required(part)}
         held = {name: [p[name] for part in parts if name in (p := properties_of(part))] for name in needed}
         return any(len(schemas) > 1 and is_empty(schemas, depth + 1) for schemas in held.values())
     return False

@@ -1,8 +1,8 @@
 """The engine that checks values against JSON Schemas, and the patterns that it cannot run in linear time.
 
 All of Gatewright uses its one set of options, which bounds how large a pattern may grow when it is compiled. A long
-repetition of one sort of character, such as `^[a-z ]{1,4000}$`, is said by `^[a-z ]*$` and the length of the text
-instead, which takes exactly the same texts.
+repetition of one sort of character, such as `^[a-z ]{1,4000}$`, becomes `^[a-z ]*$` and a length of the text, which
+takes exactly the same texts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _IS_UUID = jsonschema_rs.validator_for({"$schema": _NEWEST, "format": "uuid"}, v
 _IS_UUID("")  # the first check of all looks up types behind a lock: here nobody else does, and no fork comes meanwhile
 
 
-def compiled(schema: Schema, *, check_formats: bool = False) -> jsonschema_rs.Validator:
-    """The validator of ``schema``; it fetches nothing and runs patterns in linear time. Raises ValueError.
+def compile_schema(schema: Schema, *, check_formats: bool = False) -> jsonschema_rs.Validator:
+    """Compile the validator of ``schema``; it fetches nothing and runs patterns in linear time. Raises ValueError.
 
-    ``check_formats``: each `format` in it that the engine knows is checked; else all are notes.
+    ``check_formats``: check each `format` that the engine knows; else all are notes.
     """
     return jsonschema_rs.validator_for(
         schema,
@@ -51,7 +51,7 @@ _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 
 @frozen
 class PatternProblem:
-    """A pattern that cannot run: where it stands (``at_key``: as a key), and the code and words for why."""
+    """A pattern that cannot run: its place (``at_key``: as a key), and the code and words for the reason."""
 
     pointer: Pointer
     pattern: str
@@ -61,7 +61,7 @@ class PatternProblem:
 
 
 def pattern_problems(root: Schema) -> Iterator[PatternProblem]:
-    """Every pattern in the schema that cannot be checked."""
+    """Yield every pattern in the schema that cannot be checked."""
     for pointer, node in walk(root):
         if isinstance(pattern := node.get("pattern"), str) and (fault := pattern_fault(pattern)):
             yield PatternProblem((*pointer, "pattern"), pattern, *fault)
@@ -72,7 +72,7 @@ def pattern_problems(root: Schema) -> Iterator[PatternProblem]:
 
 @lru_cache(maxsize=4096)
 def pattern_fault(pattern: str, *, as_key: bool = False) -> tuple[str, str] | None:
-    """Code and words for why the pattern cannot run, None when it can; ``as_key``: no length can stand beside it."""
+    """Return code and words if the pattern cannot run, else None; ``as_key``: no length can stand beside it."""
     if _compiles(pattern) or (not as_key and _with_length(pattern) is not None):
         return None
     bare = _ESCAPED_OR_CLASS.sub("", pattern)
@@ -90,16 +90,16 @@ def pattern_fault(pattern: str, *, as_key: bool = False) -> tuple[str, str] | No
 
 
 def with_lengths(schema: Schema) -> Schema:
-    """The schema with long repetitions said by lengths where the engine needs it; the same object where it does not."""
+    """Replace long repetitions by lengths where the engine needs it; the same object where it does not."""
     needy = any(
         isinstance(pattern := node.get("pattern"), str) and not _compiles(pattern) and _with_length(pattern) is not None
         for _, node in walk(schema)
     )
-    return _lengthened(schema) if needy else schema
+    return _use_lengths(schema) if needy else schema
 
 
-def _lengthened(schema: Schema) -> Schema:
-    result = map_children(schema, _lengthened)
+def _use_lengths(schema: Schema) -> Schema:
+    result = map_children(schema, _use_lengths)
     pattern = result.get("pattern")
     if not isinstance(pattern, str) or _compiles(pattern) or (said := _with_length(pattern)) is None:
         return result
@@ -108,22 +108,22 @@ def _lengthened(schema: Schema) -> Schema:
 
 
 def linear_part(schema: Schema) -> Schema:
-    """``schema`` without what cannot be checked in linear time; it takes whatever ``schema`` takes, and perhaps more.
+    """Drop the parts of ``schema`` that cannot be checked in linear time; it takes at least the same values.
 
-    The same object when there is nothing of that kind.
+    The same object when it has no such part.
     """
     found = list(pattern_problems(schema))
     if not found:
         return schema
-    return _loosened(schema, names_go=any(problem.at_key or "if" in problem.pointer for problem in found))
+    return _loosen(schema, names_go=any(problem.at_key or "if" in problem.pointer for problem in found))
 
 
-def _loosened(schema: Schema, *, names_go: bool) -> Schema:
-    """A keyword goes, or a wider one takes its place, that would turn narrower when a pattern inside it goes.
+def _loosen(schema: Schema, *, names_go: bool) -> Schema:
+    """Drop or widen a keyword that would turn narrower when a pattern inside it goes.
 
-    ``names_go``: what is left may name fewer properties, so that nothing asks for those that nothing names.
+    ``names_go``: the rest may name fewer properties, so that nothing asks for those that nothing names.
     """
-    result = map_children(schema, lambda child: _loosened(child, names_go=names_go))
+    result = map_children(schema, lambda child: _loosen(child, names_go=names_go))
     touched = {word for word in ("not", "if", "oneOf", "contains") if word in schema and _has_problem(schema, word)}
     gone = {"not"} & touched
     gone |= {"if", "then", "else"} if "if" in touched else set[str]()
@@ -147,7 +147,7 @@ def _has_problem(schema: Schema, keyword: str) -> bool:
 
 
 def _with_length(pattern: str) -> Schema | None:
-    """The same texts by a pattern that repeats without bounds and by a length; None where that does not say it."""
+    """Return the same texts by an unbounded pattern and a length; None where that cannot say it."""
     if not (pattern.startswith("^") and pattern.endswith("$")):
         return None
     at, fixed = 1, 0
@@ -175,7 +175,7 @@ def _with_length(pattern: str) -> Schema | None:
 
 
 def _counts(quantifier: str | None) -> tuple[int, int | None]:
-    """How often the atom before it stands: at least, and at most (None: without bound)."""
+    """Return the repetitions of the atom before it: at least, and at most (None: without bound)."""
     match quantifier:
         case None:
             return 1, 1
@@ -193,7 +193,7 @@ def _counts(quantifier: str | None) -> tuple[int, int | None]:
 @lru_cache(maxsize=4096)
 def _compiles(pattern: str) -> bool:
     try:
-        compiled({"pattern": pattern})
+        compile_schema({"pattern": pattern})
     except ValueError:
         return False
     return True

@@ -1,7 +1,6 @@
-"""The operations of a schema, as it offers them or as somebody declares them, and the schema reduced to allowed ones.
+"""The operations of a schema, found or declared, and the schema reduced to the allowed ones.
 
-Texts are reduced as well, and so are the schemas of results, which a model may see without learning of hidden
-operations.
+The filter reduces texts as well, and the schemas of results, so that a model learns nothing of hidden operations.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from typing import cast
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.schema.inline import inline_references
-from gatewright.schema.operation import EACH, OperationSet, Steps, choice_of, path_text, restricted
+from gatewright.schema.operation import EACH, OperationSet, Steps, choice_of, path_text, restrict
 from gatewright.schema.prose import bearing_names, clean_text, clean_wording
 from gatewright.schema.shapes import candidates_of
 from gatewright.schema.shapes.flat import Candidate, is_operation_name
 from gatewright.schema.shapes.nested import places, with_repeats
-from gatewright.schema.shapes.reduce import reduced
+from gatewright.schema.shapes.reduce import reduce
 from gatewright.schema.walk import (
     Schema,
     as_list,
@@ -26,23 +25,23 @@ from gatewright.schema.walk import (
     children,
     items_of,
     map_children,
+    names_required,
     properties_of,
-    required_of,
     walk,
 )
 
 
 def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
-    """An inlined schema whose ``field`` is a closed list of ``operations``, and the field's name.
+    """Close ``field`` of an inlined schema to the list ``operations``, and return the field's name.
 
-    A list that the schema closes already is narrowed to what is declared. Raises SchemaError where there is no such
-    field, none that looks like one, or where it takes no texts.
+    A list that the schema closes already is narrowed to the declared operations. Raises SchemaError if the schema lacks
+    the field, or one that looks like an operation field, or if it takes no texts.
     """
     steps = _steps(schema, field)
     if (*steps, EACH) in _lists(schema):
         raise SchemaError(f"the operations of a list are declared for its elements, `{path_text((*steps, EACH))}`")
     wanted = frozenset(operations)
-    found = _changed(schema, steps, operations, wanted)
+    found = _close_field(schema, steps, operations, wanted)
     if found is schema:
         raise SchemaError(f"the schema has no field `{path_text(steps)}`")
     return found, path_text(steps)
@@ -61,56 +60,56 @@ def _steps(schema: Schema, field: str | None) -> Steps:
 
 
 def _lists(schema: Schema) -> list[Steps]:
-    """The elements of each list of the root's own."""
+    """Return the elements of each list of the root's own."""
     return [(name, EACH) for name, value in properties_of(schema).items() if items_of(as_object(value) or {})]
 
 
-def _changed(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
-    """Every declaration of the field along ``steps``, in whatever branch, closed."""
+def _close_field(schema: Schema, steps: Steps, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """Close every declaration of the field along ``steps``, in any branch."""
     if steps[-1] == EACH:
         return _with_elements(schema, steps[0], operations, wanted)
     place = next(place for place in places(schema) if place.steps == steps[:-1])
     holding = [node for node in place.nodes if steps[-1] in properties_of(node)]
     targets = {id(node) for node in holding} | _alike(schema, steps[-1], holding)
 
-    def copied(node: object) -> object:
+    def copy(node: object) -> object:
         table, array = as_object(node), as_list(node)
         if array is not None:
-            return [copied(item) for item in array]
+            return [copy(item) for item in array]
         if table is None:
             return node
-        result: Schema = {key: copied(value) for key, value in table.items()}
+        result: Schema = {key: copy(value) for key, value in table.items()}
         if id(node) in targets:
             own = as_object(properties_of(table)[steps[-1]]) or {}
-            result["properties"] = {**properties_of(result), steps[-1]: closed_field(own, operations, wanted)}
+            result["properties"] = {**properties_of(result), steps[-1]: close_to(own, operations, wanted)}
         return result
 
-    return as_object(copied(schema)) or schema
+    return as_object(copy(schema)) or schema
 
 
 def _with_elements(schema: Schema, name: str, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
-    """The list of the root's own whose elements are closed."""
+    """Close the elements of the root's own list."""
     own = as_object(properties_of(schema)[name]) or {}
     items = as_object(own.get("items"))
     if items is None:
         raise SchemaError(f"the elements of `{name}` have no schema in common")
-    closed = {**own, "items": closed_field(items, operations, wanted)}
+    closed = {**own, "items": close_to(items, operations, wanted)}
     return {**schema, "properties": {**properties_of(schema), name: closed}}
 
 
 def _alike(schema: Schema, name: str, holding: list[Schema]) -> set[int]:
-    """Whatever holds the very same field further inside, as a recursive definition does."""
+    """Return the schemas that hold the very same field further inside, as a recursive definition does."""
     known = [properties_of(node)[name] for node in holding]
     return {id(node) for _, node in walk(schema) if name in (held := properties_of(node)) and held[name] in known}
 
 
-def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
-    """A field's schema that takes ``operations`` only; null stays where it was taken."""
+def close_to(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
+    """Limit a field's schema to ``operations``, and to null where it took null."""
     choice = choice_of(own)
     if choice is not None:
         if wanted.isdisjoint(choice.names):
             raise SchemaError("none of the declared operations is one that the schema allows")
-        return restricted(own, wanted, keep_null=choice.nullable)
+        return restrict(own, wanted, keep_null=choice.nullable)
     types = own.get("type")
     listed = [own["const"]] if "const" in own else as_list(own.get("enum"))
     texts = types in (None, "string") or "string" in (as_list(types) or [])
@@ -126,22 +125,22 @@ def closed_field(own: Schema, operations: tuple[str, ...], wanted: frozenset[str
 def discover_operations(
     schema: Schema, *, field: str | None = None, operations: Iterable[str] | None = None
 ) -> OperationSet | None:
-    """The operations of ``schema``, or None when nothing in it selects operations.
+    """Find the operations of ``schema``; None when nothing in it selects operations.
 
     ``field`` names the operation field, as a dotted path, and overrides the guess; ``operations`` declares what a free
-    text there may be. Raises SchemaError for references that cannot be resolved and for a field that is not there.
+    text there may be. Raises SchemaError for unresolvable references and for a missing field.
     """
     inlined, readings = _read(schema, field, operations)
     return with_repeats(inlined, readings[0].found) if readings else None
 
 
 def readings_of(schema: Schema, *, field: str | None, operations: Iterable[str] | None) -> list[Candidate]:
-    """Every reading, the likeliest first."""
+    """Return every reading, the likeliest first."""
     return _read(schema, field, operations)[1]
 
 
 def _read(schema: Schema, field: str | None, operations: Iterable[str] | None) -> tuple[Schema, list[Candidate]]:
-    """The schema that was read, inlined and with what is declared, and its readings."""
+    """Return the schema as read, inlined and with the declared operations, and its readings."""
     inlined = inline_references(schema)
     if operations is not None:
         inlined, field = with_declared(inlined, field, tuple(dict.fromkeys(operations)))
@@ -150,7 +149,7 @@ def _read(schema: Schema, field: str | None, operations: Iterable[str] | None) -
 
 @frozen
 class FilterLint:
-    """Something that the operator should know about a filtered schema. ``code`` is stable and kebab-case."""
+    """A fact about a filtered schema for the operator. ``code`` is stable and kebab-case."""
 
     code: str
     message: str
@@ -158,7 +157,7 @@ class FilterLint:
 
 @frozen
 class FilterResult:
-    """A filtered schema (None: nothing to show) with what was found on the way.
+    """A filtered schema (None: nothing to show) with the findings on the way.
 
     ``hidden`` are the operations left out; ``kept`` the names that the schema still needs.
     """
@@ -170,7 +169,7 @@ class FilterResult:
     kept: frozenset[str] = frozenset()
 
     def clean(self, text: str) -> str:
-        """A text outside the schema, such as the tool's description, cleaned like those inside it."""
+        """Clean a text outside the schema, such as the tool's description, like those inside it."""
         if not self.hidden or self.operations is None:
             return text
         allowed = frozenset(self.operations.names) - self.hidden
@@ -180,10 +179,10 @@ class FilterResult:
 def filter_operations(
     schema: Schema, allowed: Iterable[str], *, field: str | None = None, operations: Iterable[str] | None = None
 ) -> Schema | None:
-    """``schema`` with the ``allowed`` operations only: the same object when that is all of them, None when it is none.
+    """Reduce ``schema`` to the ``allowed`` operations: the same object for all of them, None for none.
 
-    ``field`` names the operation field (a dotted path); ``operations`` declares what a free text there may be, and is
-    shown as a closed list even when all are allowed. The input is never changed. Raises SchemaError when the schema
+    ``field`` names the operation field (a dotted path); ``operations`` declares what a free text there may be, and
+    appears as a closed list even when all are allowed. The input is never changed. Raises SchemaError when the schema
     offers no operations.
     """
     return filter_with_lints(schema, allowed, field=field, operations=operations).schema
@@ -197,9 +196,9 @@ def filter_with_lints(
     operations: Iterable[str] | None = None,
     found: OperationSet | None = None,
 ) -> FilterResult:
-    """As `filter_operations`, with lints and the names that other texts need to lose.
+    """Filter as `filter_operations` does, with lints and the names that other texts need to lose.
 
-    ``found``: what `discover_operations` read in the schema, where somebody asked before.
+    ``found``: the earlier result of `discover_operations`, if any.
     """
     declared = None if operations is None else tuple(dict.fromkeys(operations))
     source = schema
@@ -215,26 +214,26 @@ def filter_with_lints(
         FilterLint("unknown-operation", f"`{name}` is no operation of `{found.field}`")
         for name in sorted(given - wanted)
     )
-    undeclared = _undeclared(schema, field) - frozenset(declared) if declared is not None else frozenset[str]()
+    undeclared = _names_to_hide(schema, field) - frozenset(declared) if declared is not None else frozenset[str]()
     hidden = (frozenset(found.names) - wanted) | undeclared
     if not hidden:
         return FilterResult(schema if declared is None else source, lints, found)
     if not wanted:
         return FilterResult(None, lints, found, hidden)
-    shaped = reduced_schema(source, found, wanted)
+    shaped = reduce_schema(source, found, wanted)
     kept = bearing_names(shaped) | wanted
     cleaned = clean_wording(shaped, found, hidden, kept)
     notes = [*lints, *_lints(cleaned, found, hidden & kept)]
     return FilterResult(_without_draft_name(cleaned, hidden - kept), tuple(notes), found, hidden, kept)
 
 
-def reduced_schema(schema: Schema, found: OperationSet, wanted: frozenset[str]) -> Schema:
-    """``schema`` with some of its operations only, as `discover_operations` found them; its texts stay as they are."""
-    return without_unused_definitions(reduced(inline_references(schema), found, wanted))
+def reduce_schema(schema: Schema, found: OperationSet, wanted: frozenset[str]) -> Schema:
+    """Reduce ``schema`` to some operations, as `discover_operations` found them; its texts stay as they are."""
+    return without_unused_definitions(reduce(inline_references(schema), found, wanted))
 
 
-def _undeclared(schema: Schema, field: str | None) -> frozenset[str]:
-    """What the schema itself lists at the declared field; none of it may be named unless it is declared."""
+def _names_to_hide(schema: Schema, field: str | None) -> frozenset[str]:
+    """Return the names that the schema itself lists at the declared field; only declared ones may be named."""
     found = discover_operations(schema, field=field)
     return frozenset(found.names) if found else frozenset()
 
@@ -249,7 +248,7 @@ def _lints(schema: Schema, found: OperationSet, borne: frozenset[str]) -> list[F
 
 
 def without_unused_definitions(schema: Schema) -> Schema:
-    """``schema`` without the `$defs` that nothing refers to any more."""
+    """Drop the `$defs` that nothing refers to any more."""
     names = [keyword for keyword in ("$defs", "definitions") if keyword in schema]
     if not names:
         return schema
@@ -270,7 +269,7 @@ def without_unused_definitions(schema: Schema) -> Schema:
 
 
 def _definition(reference: object) -> tuple[str, str] | None:
-    """The keyword and name that a reference within the document leads to."""
+    """Return the keyword and name that a reference within the document leads to."""
     parts = reference.split("/") if isinstance(reference, str) else []
     if len(parts) < 3:
         return None
@@ -303,8 +302,8 @@ _NARROWING = frozenset(
 """Places where a part that says less lets the whole say more, or a name cannot be left out by itself."""
 
 
-def joined_outputs(schemas: Iterable[Schema]) -> Schema:
-    """The schema of a result that fits one of ``schemas`` at least."""
+def any_of_outputs(schemas: Iterable[Schema]) -> Schema:
+    """Return the schema of a result that fits at least one of ``schemas``."""
     different: list[Schema] = []
     for schema in schemas:
         if schema not in different:
@@ -315,11 +314,12 @@ def joined_outputs(schemas: Iterable[Schema]) -> Schema:
     return {**root, "anyOf": different}
 
 
-def told_output(schema: Schema, hidden: Collection[str]) -> Schema | None:
-    """The schema for a model that must not learn of the operations ``hidden``; what fits ``schema`` fits it too.
+def output_without(schema: Schema, hidden: Collection[str]) -> Schema | None:
+    """Return the schema for a model that must not learn of the operations ``hidden``; it takes all that ``schema``
+    takes.
 
-    It says less: no sentence, field, value or pattern that is, or holds as a word, the name of one. None where such a
-    name stands in a place that cannot be left out.
+    It leaves out every sentence, field, value or pattern that is, or holds as a word, a hidden name. None where such a
+    name stands in a place that cannot go.
     """
     names = [re.escape(name) for name in sorted(hidden) if name]
     if not names:
@@ -335,21 +335,21 @@ def told_output(schema: Schema, hidden: Collection[str]) -> Schema | None:
 
 
 def _saying_less(schema: Schema, is_named: re.Pattern[str]) -> Schema:
-    """The schema without the fields that name something; it takes more than before, never less."""
+    """Drop the fields that name something; the schema then takes more, never less."""
     made = map_children(schema, lambda child: _saying_less(child, is_named))
     fields = properties_of(made)
     kept = {name: field for name, field in fields.items() if is_named.search(name) is None}
     if len(kept) < len(fields):
         made = {key: value for key, value in made.items() if key != "additionalProperties"} | {"properties": kept}
     if "required" in made:
-        made = made | {"required": [name for name in required_of(made) if is_named.search(name) is None]}
+        made = made | {"required": [name for name in names_required(made) if is_named.search(name) is None]}
     if "oneOf" in made:
         made = {key: value for key, value in made.items() if key != "oneOf"} | {"anyOf": made["oneOf"]}
     return made
 
 
 def _without(schema: Schema, keywords: frozenset[str], is_named: re.Pattern[str]) -> Schema:
-    """The schema without those of the keywords that name something, wherever they stand."""
+    """Drop those of the keywords that name something, wherever they stand."""
     made = map_children(schema, lambda child: _without(child, keywords, is_named))
     return {key: held for key, held in made.items() if key not in keywords or not _names(held, is_named)}
 

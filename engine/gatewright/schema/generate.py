@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of a pydantic model or type, in the plain form that providers take."""
+"""The generator of JSON Schema 2020-12 for a pydantic model or type, in the plain form that providers take."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _PLATFORM_FORMATS = frozenset(
 
 
 def schema_of(model_or_type: Any, mode: JsonSchemaMode = "validation") -> Schema:
-    """The schema of ``model_or_type`` with references inlined. Raises SchemaError when there is none.
+    """Generate the schema of ``model_or_type`` with references inlined. Raises SchemaError when it has none.
 
-    ``mode``: `validation` of what is taken, `serialization` of what is given.
-
-    Titles that pydantic makes up from field names are left out, and so are number formats of one platform.
+    ``mode``: `validation` for input, `serialization` for output. Titles that pydantic makes up from field names go, and
+    so do number formats of one platform.
     """
     try:
         raw = cast("Schema", _raw(model_or_type, mode))

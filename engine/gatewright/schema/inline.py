@@ -1,4 +1,4 @@
-"""Inlining of `$ref`: what comes out can be read without looking elsewhere.
+"""The inliner of `$ref`: its output reads without a look elsewhere.
 
 Recursive definitions stay under `$defs`, since no finite schema can hold them; a reference that leaves the document is
 refused.
@@ -21,7 +21,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def inline_references(schema: Schema) -> Schema:
-    """``schema`` with every `$ref` replaced by what it names; the same object when there is none.
+    """Replace every `$ref` by its target; return the same object if ``schema`` has none.
 
     Raises SchemaError with the pointer for a remote or unresolvable reference, and for one that grows without bound.
     """
@@ -31,23 +31,23 @@ def inline_references(schema: Schema) -> Schema:
 
 
 def check_expansion(schema: Schema) -> None:
-    """Raises SchemaError for references that would expand to more than `MAX_NODES` schemas.
+    """Raise SchemaError for references that would expand to more than `MAX_NODES` schemas.
 
-    Checking a value may go through each of them. Takes time linear in the schema.
+    A check of a value may go through each of them. Takes time linear in the schema.
     """
     if any("$ref" in node for _, node in walk(schema)) and _Size(schema).of(schema) > MAX_NODES:
         raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas")
 
 
 class _Size:
-    """How many schemas there are once every reference is replaced; one that comes back to itself counts once."""
+    """The number of schemas after every reference is replaced; one that comes back to itself counts once."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._known: dict[int, int] = {}
 
     def of(self, schema: Schema) -> int:
-        """The number for one schema inside."""
+        """Count for one schema inside."""
         stack = [schema]
         while stack:
             current = stack[-1]
@@ -88,12 +88,12 @@ class _Inliner:
 
     def result(self) -> Schema:
         body = {key: value for key, value in self.root.items() if key not in ("$defs", "definitions")}
-        inlined = self._expand(self._opened(body), 0)
+        inlined = self._expand(self._open_root(body), 0)
         defs = {name: self._expand(self.targets[ref], 0) for ref, name in self.recursive.items() if ref != "#"}
         return {**inlined, "$defs": defs} if defs else inlined
 
-    def _opened(self, body: Schema) -> Schema:
-        """A root that is nothing but a recursive reference is replaced by its target, so that it says what it is."""
+    def _open_root(self, body: Schema) -> Schema:
+        """Replace a root that is only a recursive reference by its target, so that it says what it is."""
         reference = body.get("$ref")
         target = as_object(self.targets.get(reference)) if isinstance(reference, str) else None
         if reference == "#" or reference not in self.recursive or target is None:
@@ -102,7 +102,7 @@ class _Inliner:
         return {**target, **siblings}
 
     def _check_places(self) -> None:
-        """Resolve each reference once; say where the one that cannot be resolved stands."""
+        """Resolve each reference once; report the place of one that cannot be resolved."""
         for pointer, node in walk(self.root):
             for keyword in _REFERENCES[1:]:
                 if keyword in node:
@@ -164,8 +164,8 @@ class _Inliner:
         return {**siblings, "allOf": [inner, *(as_list(siblings.get("allOf")) or [])]}
 
 
-def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
-    """``home`` with the definitions that ``guest`` (inlined) still refers to, and ``guest`` referring to them there."""
+def rehome(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
+    """Move the definitions that ``guest`` (inlined) refers to into ``home``, and let ``guest`` refer to them there."""
     if not any("$ref" in node for _, node in walk(guest)):
         return home, guest
     taken = {
@@ -183,18 +183,18 @@ def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
         plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in wanted)
         names[reference] = _fresh(plain, {*taken, *names.values()})
 
-    def turned(node: Schema) -> Schema:
-        result = map_children(node, turned)
+    def turn(node: Schema) -> Schema:
+        result = map_children(node, turn)
         reference = node.get("$ref")
         return {**result, "$ref": f"#/$defs/{names[reference]}"} if reference in names else result
 
-    definitions = {names[reference]: turned(value) for reference, value in moved.items()}
+    definitions = {names[reference]: turn(value) for reference, value in moved.items()}
     held = as_object(home.get("$defs")) or {}
-    return {**home, "$defs": {**held, **definitions}}, turned(body)
+    return {**home, "$defs": {**held, **definitions}}, turn(body)
 
 
 def at_pointer(root: Schema, fragment: str) -> Any:
-    """What stands at an RFC 6901 pointer, or None."""
+    """Return the value at an RFC 6901 pointer, or None."""
     current: Any = root
     for raw in fragment.split("/")[1:]:
         step = raw.replace("~1", "/").replace("~0", "~")
@@ -209,7 +209,7 @@ def at_pointer(root: Schema, fragment: str) -> Any:
 
 
 def _references_in(target: Any) -> set[str]:
-    """References met while ``target`` is expanded; definitions that it only carries do not count."""
+    """Return the references on the way of expanding ``target``; definitions that it only carries do not count."""
     found: set[str] = set()
     stack = [as_object(target)]
     while stack:

@@ -1,8 +1,8 @@
-"""Why a value does not fit a schema: each fault with its place, searched for in steps that never outgrow the value.
+"""The search for the faults of a value: each with its place, in steps that never outgrow the value.
 
-Whether a value fits is told by the engine at once; listing why, it follows every branch of every union as deep as the
-value goes. Here a pair of schema and place is looked at once, a tag chooses its branch, and the number of steps is
-limited.
+The engine tells at once whether a value fits; to list the faults, it would follow every branch of every union as deep
+as the value goes. This search looks at each pair of schema and place once, lets a tag choose its branch, and limits the
+number of steps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from gatewright.base.late import once
-from gatewright.schema.engine import compiled
+from gatewright.schema.engine import compile_schema
 from gatewright.schema.inline import at_pointer
 from gatewright.schema.phrase import (
     MAX_HELD,
@@ -24,8 +24,8 @@ from gatewright.schema.phrase import (
     Tagged,
     alternatives,
     argument_error,
+    find_tag,
     missing_tag,
-    tagged_union,
     unknown_tag,
 )
 from gatewright.schema.walk import NEW_ONLY, Pointer, Schema, as_list, as_object, is_draft_7, properties_of, walk
@@ -33,7 +33,7 @@ from gatewright.schema.walk import NEW_ONLY, Pointer, Schema, as_list, as_object
 MAX_FAULTS = 20
 MAX_STEPS = 4_000
 _FAULT_STEPS = 3
-"""What writing down a fault costs beside looking."""
+"""The cost of writing down a fault, in steps."""
 
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
@@ -54,7 +54,7 @@ class Misfit:
         self.keywords = {key: part for key, part in _PARTS.items() if key not in unread}
 
     def errors(self, value: object) -> tuple[ArgumentError, ...]:
-        """What is wrong with a ``value`` that does not fit, shallow ones first; empty where it is not found."""
+        """Return the faults of a ``value`` that does not fit, shallow ones first; empty if the search finds none."""
         try:
             found = _Search(self).faults(self._root, value, ())
         except (_Unknown, RecursionError):
@@ -63,21 +63,21 @@ class Misfit:
         return tuple(dict.fromkeys(argument_error(fault.at, fault.message) for fault in ordered))
 
     def node(self, schema: Schema) -> _Node:
-        """What one schema inside asks by itself, read once."""
+        """Return one schema's own demands, read once."""
         node = self._nodes.get(id(schema))
         if node is None:
             node = self._nodes[id(schema)] = _Node(self, schema)
         return node
 
-    def tagged(self, branches: list[Any]) -> Tagged | None:
-        """How a tag tells ``branches`` apart, if one does."""
+    def tag_of(self, branches: list[Any]) -> Tagged | None:
+        """Return the tag that separates ``branches``, if one does."""
         key = id(branches)
         if key not in self._tags:
-            self._tags[key] = tagged_union([self._resolved(branch) for branch in branches])
+            self._tags[key] = find_tag([self._resolve(branch) for branch in branches])
         return self._tags[key]
 
     def target(self, reference: object) -> object:
-        """What a reference names in this document. Raises _Unknown."""
+        """Return the target of a reference in this document. Raises _Unknown."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise _Unknown
         fragment = unquote(reference[1:])
@@ -89,7 +89,7 @@ class Misfit:
             raise _Unknown
         return found
 
-    def _resolved(self, branch: object) -> Schema:
+    def _resolve(self, branch: object) -> Schema:
         schema = as_object(branch) or {}
         try:
             return (as_object(self.target(schema["$ref"])) or schema) if "$ref" in schema else schema
@@ -102,7 +102,7 @@ class _Unknown(Exception):
 
 
 class _Node:
-    """One schema: what it asks of a value itself, and the keywords that lead to other schemas."""
+    """One schema: its own demands on a value, and the keywords that lead to other schemas."""
 
     def __init__(self, misfit: Misfit, schema: Schema) -> None:
         is_reference = misfit.is_draft_7 and "$ref" in schema
@@ -115,8 +115,8 @@ class _Node:
 
     @once
     def whole(self) -> jsonschema_rs.Validator:
-        """The engine's own word on all of it. Raises ValueError where it cannot stand by itself."""
-        return compiled({**self._shared, **self.schema}, check_formats=self._check_formats)
+        """The engine's verdict on all of it. Raises ValueError where it cannot stand by itself."""
+        return compile_schema({**self._shared, **self.schema}, check_formats=self._check_formats)
 
 
 class _Search:
@@ -128,7 +128,7 @@ class _Search:
         self._known: dict[tuple[int, Pointer], tuple[Fault, ...] | None] = {}
 
     def faults(self, schema: object, value: object, at: Pointer) -> tuple[Fault, ...]:
-        """Some of what keeps ``value`` from fitting; empty exactly when it fits. Raises _Unknown."""
+        """Return some faults of ``value``; empty exactly when it fits. Raises _Unknown."""
         table = as_object(schema)
         if table is None:
             return (Fault(at, "must not be given"),) if schema is False else ()
@@ -176,22 +176,22 @@ class _Search:
         return found
 
     def fits(self, schema: object, value: object, at: Pointer) -> bool:
-        """Whether ``value`` fits ``schema``. Raises _Unknown."""
+        """Tell whether ``value`` fits ``schema``. Raises _Unknown."""
         return not self.faults(schema, value, at)
 
     def reference(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         return list(self.faults(self._misfit.target(node.schema["$ref"]), value, at))
 
-    def unsupported(self, node: _Node, value: object, at: Pointer) -> list[Fault]:  # noqa: ARG002
+    def give_up(self, node: _Node, value: object, at: Pointer) -> list[Fault]:  # noqa: ARG002
         raise _Unknown
 
     def members(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         table = as_object(value)
-        return [] if table is None else self._limited(table, self._all(_members(node, table, at)))
+        return [] if table is None else self._within_limit(table, self._all(_members(node, table, at)))
 
     def elements(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         array = as_list(value)
-        return [] if array is None else self._limited(array, self._all(self._items(node.schema, array, at)))
+        return [] if array is None else self._within_limit(array, self._all(self._items(node.schema, array, at)))
 
     def _items(self, schema: Schema, array: list[Any], at: Pointer) -> Iterable[tuple[object, object, Pointer]]:
         first, rest = as_list(schema.get("prefixItems")), schema.get("items", True)
@@ -206,7 +206,7 @@ class _Search:
                 yield rest, item, (*at, index)
 
     @staticmethod
-    def _limited(held: Schema | list[Any], found: list[Fault]) -> list[Fault]:
+    def _within_limit(held: Schema | list[Any], found: list[Fault]) -> list[Fault]:
         if not found and len(held) > MAX_HELD:
             raise _Unknown
         return found
@@ -215,13 +215,13 @@ class _Search:
         for key in list(as_object(value) or ())[:MAX_HELD]:
             if not self.fits(node.schema["propertyNames"], key, (*at, key, -1)):
                 return [Fault(at, "a key of this object is not allowed")]
-        return self._limited(as_object(value) or {}, [])
+        return self._within_limit(as_object(value) or {}, [])
 
     def some(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         array, schema = as_list(value), node.schema
         if array is None:
             return []
-        self._limited(array, [])
+        self._within_limit(array, [])
         count = sum(self.fits(schema["contains"], item, (*at, index)) for index, item in enumerate(array))
         is_new = not self._misfit.is_draft_7
         least, most = (schema.get("minContains", 1), schema.get("maxContains", count)) if is_new else (1, count)
@@ -230,7 +230,7 @@ class _Search:
     def each(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         return self._all((schema, value, at) for schema in as_list(node.schema["allOf"]) or ())
 
-    def excluded(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
+    def negation(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
         return [Fault(at, "is excluded by the schema")] if self.fits(node.schema["not"], value, at) else []
 
     def conditional(self, node: _Node, value: object, at: Pointer) -> list[Fault]:
@@ -250,12 +250,12 @@ class _Search:
         return self._union(as_list(node.schema["oneOf"]) or [], value, at, is_one=True)
 
     def _union(self, branches: list[Any], value: object, at: Pointer, *, is_one: bool) -> list[Fault]:
-        """The faults of the branch that was meant: by its tag, else by the kind of value sent, else all in one line."""
+        """Return the faults of the intended branch: by its tag, else by the kind of value, else all in one line."""
         table = as_object(value)
-        tagged = self._misfit.tagged(branches) if table is not None else None
+        tagged = self._misfit.tag_of(branches) if table is not None else None
         if tagged is not None and table is not None:
             given = table.get(tagged.field)
-            chosen = tagged.chosen(given)
+            chosen = tagged.index_of(given)
             if chosen is not None:
                 return list(self.faults(branches[chosen], value, at))
             if given is not None:
@@ -287,7 +287,7 @@ class _Search:
 
 
 def _late(node: _Node, value: object, at: Pointer) -> list[Fault]:
-    """What only the whole schema can say: a key or an item that none of its parts knows."""
+    """Return the faults that only the whole schema shows: a key or an item unknown to all of its parts."""
     try:
         is_valid = node.whole.is_valid(value)
     except ValueError:
@@ -323,8 +323,8 @@ def _meant(found: list[tuple[Fault, ...]], at: Pointer) -> list[Fault]:
 
 _PARTS: dict[str, Callable[[_Search, _Node, object, Pointer], list[Fault]]] = {
     "$ref": _Search.reference,
-    "$dynamicRef": _Search.unsupported,
-    "$recursiveRef": _Search.unsupported,
+    "$dynamicRef": _Search.give_up,
+    "$recursiveRef": _Search.give_up,
     "properties": _Search.members,
     "patternProperties": _Search.members,
     "additionalProperties": _Search.members,
@@ -335,7 +335,7 @@ _PARTS: dict[str, Callable[[_Search, _Node, object, Pointer], list[Fault]]] = {
     "allOf": _Search.each,
     "anyOf": _Search.any,
     "oneOf": _Search.one,
-    "not": _Search.excluded,
+    "not": _Search.negation,
     "if": _Search.conditional,
     "dependentSchemas": _Search.dependent,
     "dependencies": _Search.dependent,

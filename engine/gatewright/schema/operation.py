@@ -1,7 +1,7 @@
-"""A tool as values: what an agent sees of it, which operations its schema offers, and where in a call they stand.
+"""A tool as values: an agent's view of it, the operations that its schema offers, and their places in a call.
 
-A place in a call is written `op`, `request.operation`, `steps[].op`, `commands{}.op`. There a schema offers
-operations as a closed list of texts: `enum`, `const`, a pattern of alternatives, or a union of those.
+A place in a call is written `op`, `request.operation`, `steps[].op`, `commands{}.op`. There a schema offers operations
+as a closed list of texts: `enum`, `const`, a pattern of alternatives, or a union of those.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Level = Literal["refused", "looser", "narrower", "note"]
 class ToolListing:
     """A tool as an agent sees it, before any provider's spelling.
 
-    ``output``: what its results are, as the model may be told. ``made``: what formats and token counts made of it,
-    which lasts as long as it does.
+    ``output``: the result schema for the model. ``made``: the results of formats and token counts, which last as long
+    as the listing.
     """
 
     name: str
@@ -39,15 +39,15 @@ EACH: Final = "[]"
 EACH_MEMBER: Final = "{}"
 """The step into every member of a map, whatever its key."""
 ANY_KEY: Final = "a"
-"""The key of such a member in a call that somebody makes up."""
+"""The key of such a member in an invented call."""
 
 
 class Missing:
-    """What `values_at` gives where nothing is: `MISSING` for the field, `ABSENT` for what would hold it."""
+    """The answer of `values_at` for a missing value: `MISSING` for the field, `ABSENT` for its holder."""
 
 
 class Unreadable:
-    """What `values_at` gives where something stands that cannot name an operation."""
+    """The answer of `values_at` for a value that cannot name an operation."""
 
 
 MISSING: Final = Missing()
@@ -56,24 +56,24 @@ UNREADABLE: Final = Unreadable()
 
 
 def path_text(steps: Steps) -> str:
-    """The steps as one dotted text."""
+    """Write the steps as one dotted text."""
     return ".".join(steps).replace(f".{EACH}", EACH).replace(f".{EACH_MEMBER}", EACH_MEMBER)
 
 
 def steps_of(text: str) -> Steps:
-    """The steps that a dotted text names; a name with dots of its own cannot be written so."""
+    """Read the steps from a dotted text; it cannot express a name with dots of its own."""
     return tuple(step for part in text.split(".") for step in re.findall(r"\[\]|\{\}|.+?(?=\[\]|\{\}|$)", part))
 
 
 def holds_batch(steps: Steps) -> bool:
-    """Whether an array or a map comes on the way, so that there may be no operation at all."""
+    """Tell whether an array or a map comes on the way, so that a call may name no operation at all."""
     return EACH in steps or EACH_MEMBER in steps
 
 
 def values_at(value: object, steps: Steps) -> Iterator[str | Missing | Unreadable]:
-    """What the arguments say there: every text, a mark for what is left out or null, one for what is no text.
+    """Yield the arguments' values there: every text, a mark for a missing or null one, and one for anything else.
 
-    Something else where a container is expected is another way to use the tool and says nothing; but an element of a
+    Another value in the place of a container is another way to use the tool and yields nothing; but an element of a
     batch must be what the batch holds.
     """
     if not steps:
@@ -104,10 +104,10 @@ def _each(items: list[object], rest: Steps) -> Iterator[str | Missing | Unreadab
 
 
 Confidence = Literal["declared", "high", "medium", "low"]
-"""How sure the reading is.
+"""The certainty of a reading.
 
-declared: the field was named by the caller; high: name, shape and place agree; medium: two of them do, worth a look;
-low: off unless somebody says so.
+declared: the caller named the field; high: name, shape and place agree; medium: two of them do, worth a look; low: off
+unless somebody says so.
 """
 
 
@@ -117,7 +117,7 @@ KEYED = "keyed-union"
 
 @frozen
 class Operation:
-    """One operation and the parameters that the schema ties to it, the operation field left out.
+    """One operation and the parameters that the schema ties to it, without the operation field.
 
     ``required`` and ``optional`` are parameters of the call itself; the ``inner`` ones stand beside an operation field
     below the root and are dotted paths.
@@ -130,27 +130,27 @@ class Operation:
     inner_optional: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
     def to_json(self) -> dict[str, object]:
-        """Shape: name, required, optional; inner_required and inner_optional, where there are any."""
+        """Return name, required, optional; inner_required and inner_optional, if it has any."""
         inner = {"inner_required": list(self.inner_required), "inner_optional": list(self.inner_optional)}
         shown = {key: names for key, names in inner.items() if names}
         return {"name": self.name, "required": list(self.required), "optional": list(self.optional), **shown}
 
 
 class Repeated(Protocol):
-    """Places further inside that name operations as well, however deep."""
+    """Places further inside that name operations as well, at any depth."""
 
-    def called(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
-        """Every operation that ``arguments`` call there; ``left_out`` False: that they write there."""
+    def calls(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
+        """Yield every operation that ``arguments`` call there; ``left_out`` False: only written ones."""
         ...
 
 
 @frozen
 class OperationSet:
-    """The operations of one schema, in its order. ``default`` is the one that leaving the field out calls.
+    """The operations of one schema, in its order. ``default``: the one that a call without the field means.
 
     ``field`` is a dotted path, with `[]` for the elements of an array; ``also`` are further places that hold the same
     operations. ``paths`` are all of them in steps, since a name may hold dots; empty stands for the flat ``field``.
-    ``repeats`` finds the field further inside, where it says nothing as long as it is not reached.
+    ``repeats`` finds the field further inside, at places that a call need not reach.
     """
 
     field: str
@@ -180,22 +180,22 @@ class OperationSet:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the field is one of the root's own."""
+        """True if the field is one of the root's own."""
         return all(len(steps) == 1 for steps in self.places) and not self.is_keyed
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the operation is the only key of the arguments rather than a value."""
+        """True if the operation is the only key of the arguments rather than a value."""
         return self.shape == KEYED
 
     def of(
         self, arguments: Mapping[str, object], *, left_out: bool = True, unreadable: bool = False
     ) -> tuple[str, ...] | None:
-        """Every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
+        """Return every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
 
-        Empty: the call names none and calls none (an empty batch). What is left out, or null, calls the default; where
-        the schema states none, it could be any of them, and all are given; ``left_out`` False: it counts as nothing.
-        None: nobody can tell. With ``unreadable`` what nobody can tell could be any of them as well.
+        Empty: the call names none and calls none (an empty batch). A missing or null value calls the default; if the
+        schema states none, it could be any of them, and all count; ``left_out`` False: it counts as nothing. None:
+        nobody can tell; with ``unreadable`` such a value could be any of them as well.
         """
         if self.is_keyed:
             return tuple(arguments) or None
@@ -209,16 +209,16 @@ class OperationSet:
                 elif not isinstance(value, Missing):
                     called.append(value)
                 elif left_out:
-                    called += self._left_out(value)
+                    called += self._default_names(value)
         if self.repeats is not None:
-            called += self.repeats.called(arguments, left_out=left_out)
+            called += self.repeats.calls(arguments, left_out=left_out)
         return tuple(called)
 
-    def _left_out(self, what: Missing) -> tuple[str, ...]:
+    def _default_names(self, what: Missing) -> tuple[str, ...]:
         return (self.default,) if what is MISSING and self.default is not None else self.names
 
     def to_json(self) -> dict[str, object]:
-        """Shape: field, shape, confidence, default, operations, suggested; also, where there are further places."""
+        """Return field, shape, confidence, default, operations, suggested; also, if it has further places."""
         shown: dict[str, object] = {
             "field": self.field,
             "shape": self.shape,
@@ -246,9 +246,9 @@ _ALTERNATIVES = re.compile(rf"\^\((?:\?:)?{_LITERAL}(?:\|{_LITERAL})*\)\$|\^{_LI
 
 @frozen
 class Choice:
-    """The texts in order, the keyword that held them, and whether null, or something that is no text, is a value too.
+    """The texts in order, their keyword, and True for null, or something else than a text, among the values.
 
-    A value that is no text names no operation: it goes with the first operation that is hidden.
+    A value that is not a text names no operation: it goes with the first operation that is hidden.
     """
 
     names: tuple[str, ...]
@@ -258,7 +258,7 @@ class Choice:
 
 
 def choice_of(value: object) -> Choice | None:
-    """The closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
+    """Return the closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
     schema = as_object(value)
     if schema is None:
         return None
@@ -281,8 +281,8 @@ def choice_of(value: object) -> Choice | None:
     return Choice(names, found[0].keyword, nullable, others) if names else None
 
 
-def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> Schema:
-    """A copy of a property's schema that accepts the ``allowed`` texts only, and null when ``keep_null``."""
+def restrict(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> Schema:
+    """Copy a property's schema so that it accepts only the ``allowed`` texts, and null when ``keep_null``."""
     result = {key: value for key, value in schema.items() if not _is_lost(key, value, allowed, keep_null=keep_null)}
     values = as_list(schema.get("enum"))
     pattern = _pattern(schema)
@@ -297,7 +297,7 @@ def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> S
         branches = as_list(schema.get(keyword))
         if branches is not None:
             kept = [branch for branch in branches if keyword == "allOf" or not is_other(branch)]
-            rest = _restricted_branches(kept, allowed, keep_null=keep_null)
+            rest = _restrict_branches(kept, allowed, keep_null=keep_null)
             only = as_object(rest[0]) if len(rest) == 1 else None
             if only is not None and not any(key in result for key in only if key not in _WORDS):
                 del result[keyword]
@@ -336,13 +336,13 @@ def _restrict_enum(result: Schema, values: list[Any], allowed: frozenset[str], *
             result[keyword] = {name: text for name, text in table.items() if name in allowed}
 
 
-def _restricted_branches(branches: list[Any], allowed: frozenset[str], *, keep_null: bool) -> list[Any]:
+def _restrict_branches(branches: list[Any], allowed: frozenset[str], *, keep_null: bool) -> list[Any]:
     result: list[Any] = []
     for branch in branches:
         choice, schema = choice_of(branch), as_object(branch)
         if schema is not None and choice is not None:
             if any(name in allowed for name in choice.names):
-                result.append(restricted(schema, allowed, keep_null=keep_null))
+                result.append(restrict(schema, allowed, keep_null=keep_null))
         elif keep_null or not _is_null(branch):
             result.append(branch)
     return result
@@ -376,7 +376,7 @@ def _union(schema: Schema, keyword: str) -> Choice | None:
 
 
 def _pattern(schema: Schema) -> Choice | None:
-    """The alternatives of a pattern that takes nothing else (`^(read|write)$`), where nothing but texts fits."""
+    """Return the alternatives of a pattern that takes nothing else (`^(read|write)$`), if only texts fit."""
     pattern = schema.get("pattern")
     if not isinstance(pattern, str) or not _ALTERNATIVES.fullmatch(pattern):
         return None
@@ -388,7 +388,7 @@ def _pattern(schema: Schema) -> Choice | None:
 
 
 def is_other(branch: object) -> bool:
-    """Tell whether a schema lists values of which none is a text, and not null alone."""
+    """Tell whether a schema lists values, none of them a text, and not null alone."""
     schema = as_object(branch)
     if schema is None or _is_null(branch):
         return False

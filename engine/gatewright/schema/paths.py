@@ -1,7 +1,7 @@
-"""Which arguments of a stranger's tool are paths on disk, and what a call does there.
+"""The arguments of a stranger's tool that are paths on disk, and the use of each in a call.
 
-A name alone says little, so name, `format`, description and what stands beside it count together. What is likely a path
-somewhere else (in a repository on a server, in a bucket, in a JSON document) is told with low confidence.
+A name alone says little, so name, `format`, description and neighbours count together. A likely path elsewhere (in a
+repository on a server, in a bucket, in a JSON document) gets low confidence.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _COPIES = frozenset({"copy", "cp", "duplicate"})
 _TO = frozenset({"output", "out", "destination", "dest", "dst", "save", "target", "to", "new"})
 _FROM = frozenset({"source", "src", "from", "old", "input", "template", "config"})
 _SPELLS = late_regex(r"[/\\~$%:]")
-"""Signs without one of which a text is no absolute path."""
+"""An absolute path holds at least one of these signs."""
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _SAVES = late_regex(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
 
@@ -97,7 +97,7 @@ _SAVES = late_regex(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\
 class PathCandidate:
     """An argument that looks like a path: its place (``edits[].path``), as a text or a list of texts.
 
-    ``saves``: its description says that something is written there. ``tool`` is the name of its tool.
+    ``saves``: its description says that the tool writes there. ``tool`` is the name of its tool.
     """
 
     argument: str
@@ -106,16 +106,18 @@ class PathCandidate:
     saves: bool = False
 
     def use(self, operation: str = "") -> PathUseName | None:
-        """What a call of ``operation`` (empty: of a tool without any) does there, by the words; None: nothing says."""
+        """Guess the use of the path in a call of ``operation`` (empty: a tool without any) by its words; None: nothing
+        says.
+        """
         names = [step for step in steps_of(self.argument) if step not in {EACH, EACH_MEMBER}]
         own = _words(self.tool.rpartition(".")[2])  # what comes before a dot may be the name of its catalog
         return _use(_words(names[-1]), (*_words(operation), *own, *_words(self.tool)), saves=self.saves)
 
 
 def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> tuple[PathCandidate, ...]:
-    """The arguments of ``schema`` that look like paths on disk, in the schema's order.
+    """Find the arguments of ``schema`` that look like paths on disk, in the schema's order.
 
-    ``tool`` and ``description`` are the tool's own. Raises SchemaError for references that cannot be resolved.
+    ``tool`` and ``description`` are the tool's own. Raises SchemaError for unresolvable references.
     """
     inlined = inline_references(schema)
     beside = {snake(name) for name in properties_of(inlined)}
@@ -129,14 +131,14 @@ def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> 
         sure = _confidence(name, node, about=about, away=away) if _takes_text(node) else None
         if sure is not None:
             argument = path_text(steps)
-            found.setdefault(argument, PathCandidate(argument, sure, tool, bool(_SAVES.search(_said(node)))))
+            found.setdefault(argument, PathCandidate(argument, sure, tool, bool(_SAVES.search(_prose(node)))))
     if any(one.confidence == "high" for one in found.values()):
         return tuple(replace(one, confidence="high") if one.confidence == "medium" else one for one in found.values())
     return tuple(found.values())
 
 
 def deed_of(name: str) -> PathUseName | None:
-    """What the first known verb in the name of an operation or tool says that is done; None: no word is known."""
+    """Return the use that the first known verb in the name of an operation or tool means; None without a known word."""
     for word in _words(name.rpartition(".")[2]):
         if word in _TAKES_AWAY:
             return "delete"
@@ -148,15 +150,15 @@ def deed_of(name: str) -> PathUseName | None:
 
 
 def text_places(schema: Schema) -> tuple[str, ...]:
-    """Every place of a text or of a list of texts in ``schema``, as `edits[].path`. Raises SchemaError."""
+    """Return every place of a text or of a list of texts in ``schema``, as `edits[].path`. Raises SchemaError."""
     found = (path_text(steps) for steps, node in _places(inline_references(schema)) if _takes_text(node))
     return tuple(dict.fromkeys(found))
 
 
 def holds_text(schema: Schema, skipped: Collection[str] = ()) -> bool:
-    """Whether arguments that fit ``schema`` may hold a text that could be a path, names of members included.
+    """Tell whether arguments that fit ``schema`` may hold a text that could be a path, names of members included.
 
-    Arguments in ``skipped``, and those that the schema does not name, are left out of account. What cannot be told may.
+    Arguments in ``skipped``, and those that the schema does not name, do not count. In doubt they may.
     """
     try:
         return _holds_text(inline_references(schema), skipped)
@@ -165,7 +167,7 @@ def holds_text(schema: Schema, skipped: Collection[str] = ()) -> bool:
 
 
 def _holds_text(node: object, skipped: Collection[str] | None = None) -> bool:
-    """Of a value; ``skipped`` None: of any but the arguments as a whole."""
+    """Tell the same of a value; ``skipped`` None: of any but the arguments as a whole."""
     held = as_object(node)
     if held is None or "$ref" in held:
         return node is not False
@@ -206,7 +208,9 @@ def _members_hold_text(held: Schema, skipped: Collection[str] | None) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:
-    """Every place of a value that has a name, the outermost first; the items of a list of texts are the list's."""
+    """Yield every place of a value that has a name, the outermost first; the items of a list of texts are the
+    list's.
+    """
     find = finder(schema)
     stack: list[tuple[Steps, Schema]] = [((), schema)]
     for _ in range(MAX_PLACES):
@@ -227,7 +231,7 @@ def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:
 
 
 def _takes_text(node: Schema) -> bool:
-    """Whether a text, or a list of texts, may stand there that is not one of a few."""
+    """Tell whether any text, or a list of texts, may stand there, rather than one of a few."""
     if any(_takes_text(branch) for keyword in ("anyOf", "oneOf") for branch in objects(node.get(keyword))):
         return True
     return _is_text(node) or any(map(_is_text, items_of(node)))
@@ -242,7 +246,7 @@ def _is_text(node: Schema) -> bool:
 def _confidence(name: str, node: Schema, *, about: bool, away: bool) -> Confidence | None:
     if node.get("format") in _FORMATS:
         return "high"
-    words, said = _words(name), _said(node)
+    words, said = _words(name), _prose(node)
     last = words[-1]
     if last in _NEVER:
         return None
@@ -262,7 +266,7 @@ def _confidence(name: str, node: Schema, *, about: bool, away: bool) -> Confiden
     return "medium" if is_file else "low"
 
 
-def _said(node: Schema) -> str:
+def _prose(node: Schema) -> str:
     texts = [node.get("description"), node.get("title")]
     texts += [item.get("description") for item in items_of(node)]
     return " ".join(text for text in texts if isinstance(text, str))
@@ -273,7 +277,7 @@ def _words(name: str) -> list[str]:
 
 
 def _use(name: list[str], verbs: tuple[str, ...], *, saves: bool) -> PathUseName | None:
-    """What is done at a path: by the first word of doing, and by which end the argument is."""
+    """Guess the use of a path: by the first verb, and by the argument's role in it."""
     to, source = bool(_TO.intersection(name)), bool(_FROM.intersection(name))
     for verb in verbs:
         if verb in _MOVES:

@@ -1,6 +1,6 @@
-"""Tests a value against what one schema asks of it itself, and names each fault in words that a model can act on.
+"""The test of a value against one schema's own demands, with each fault in words that a model can act on.
 
-What was sent is never repeated.
+The words never repeat the input.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from jsonschema_rs import ValidationErrorKind as Kind
 from gatewright.base.folder import folder_of, folder_words
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
-from gatewright.schema.engine import compiled
+from gatewright.schema.engine import compile_schema
 from gatewright.schema.operation import choice_of
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of
 
 
 @frozen
 class Tagged:
-    """A union: the property that tells its branches apart, and the values each branch stands for."""
+    """A union: the property that separates its branches, and the values of each branch."""
 
     field: str
     values: tuple[tuple[str, ...], ...]
 
     @property
     def names(self) -> list[str]:
-        """Every value in order."""
+        """Return every value in order."""
         return [name for names in self.values for name in names]
 
-    def chosen(self, given: object) -> int | None:
-        """The index of the branch that ``given`` selects."""
+    def index_of(self, given: object) -> int | None:
+        """Return the index of the branch that ``given`` selects."""
         return next((index for index, names in enumerate(self.values) if given in names), None)
 
 
-def tagged_union(branches: list[Schema]) -> Tagged | None:
-    """By a property that every branch for an object fixes; a branch that takes none is never the one that is meant."""
+def find_tag(branches: list[Schema]) -> Tagged | None:
+    """Find a property that every branch for an object fixes; a branch without one is never the intended one."""
     objects = [branch for branch in branches if _takes_objects(branch)]
     for field in properties_of(objects[0]) if objects else ():
         choices = [choice_of(properties_of(branch).get(field)) for branch in objects]
@@ -73,7 +73,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_$@][\w.$@-]{0,63}")
 
 @frozen
 class ArgumentError:
-    """One thing to mend: the RFC 6901 pointer into the arguments and what is expected there."""
+    """One argument to mend: the RFC 6901 pointer into the arguments and the expected value."""
 
     pointer: str
     message: str
@@ -83,7 +83,7 @@ class ArgumentError:
 
 
 def argument_error(place: Pointer, message: str) -> ArgumentError:
-    """The error at ``place``; a key that is no plain word is the model's own text and becomes `*`."""
+    """Return the error at ``place``; a key that is not a plain word is the model's own text and becomes `*`."""
     steps = [step if isinstance(step, int) or _PLAIN_KEY.fullmatch(step) else "*" for step in place[:_MAX_PLACE]]
     steps += ["…"] if len(place) > _MAX_PLACE else []
     said = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
@@ -91,14 +91,14 @@ def argument_error(place: Pointer, message: str) -> ArgumentError:
 
 
 def message(kind: Kind) -> str:
-    """What the engine found wrong with a value itself."""
+    """Say what the engine found wrong with a value itself."""
     match kind:
         case Kind.Required(property=name):
             return f"the required key `{name}` is missing"
         case Kind.Enum(options=options):
-            return f"must be one of {_listed(options)}"
+            return f"must be one of {_list_words(options)}"
         case Kind.Constant(expected_value=expected):
-            return f"must be {_shown(expected)}"
+            return f"must be {_quote(expected)}"
         case Kind.Type(types=types):
             return f"must be {_article(list(types))}"
         case Kind.OneOfMultipleValid():
@@ -142,7 +142,7 @@ def _bound(kind: Kind) -> str:
 
 
 def unknown_keys(count: int, accepted: list[str]) -> str:
-    """How many keys do not exist here, and which do; the keys that were sent are not repeated."""
+    """Count the unknown keys, and name the known ones, without repeating the input."""
     said = "a key that was sent does not exist here" if count == 1 else f"{count} keys that were sent do not exist here"
     if not accepted:
         return said
@@ -151,12 +151,12 @@ def unknown_keys(count: int, accepted: list[str]) -> str:
     return f"{said}; the keys are {named}{more}"
 
 
-def _listed(options: list[Any]) -> str:
-    shown = ", ".join(_shown(option) for option in options[:MAX_NAMED])
+def _list_words(options: list[Any]) -> str:
+    shown = ", ".join(_quote(option) for option in options[:MAX_NAMED])
     return shown if len(options) <= MAX_NAMED else f"{shown} and {len(options) - MAX_NAMED} more"
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     return f"`{json.dumps(value, ensure_ascii=False, default=str)[:80]}`"
 
 
@@ -172,7 +172,7 @@ def _article(types: list[str]) -> str:
 
 
 def alternatives(said: list[str]) -> str:
-    """What each of several kinds of value must be, in one line."""
+    """List the demands of several kinds of value in one line."""
     texts = list(dict.fromkeys(said))
     prefix = "must be "
     if not texts:
@@ -183,17 +183,17 @@ def alternatives(said: list[str]) -> str:
 
 
 def missing_tag(tagged: Tagged) -> str:
-    """That the key is missing which tells the branches of a union apart."""
-    return f"the required key `{tagged.field}` is missing; it is one of {_listed(tagged.names)}"
+    """Say that the key is missing which separates the branches of a union."""
+    return f"the required key `{tagged.field}` is missing; it is one of {_list_words(tagged.names)}"
 
 
 def unknown_tag(tagged: Tagged) -> str:
-    """That the value which tells the branches of a union apart names none of them."""
-    return f"must be one of {_listed(tagged.names)}"
+    """Say that the value which separates the branches of a union names none of them."""
+    return f"must be one of {_list_words(tagged.names)}"
 
 
 MAX_HELD = 500
-"""Items of a list, or keys of an object, that are looked at."""
+"""The most items of a list, or keys of an object, to look at."""
 
 _OWN = (
     *("type", "enum", "const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
@@ -206,7 +206,7 @@ _TOO_FEW = ("minItems", "minProperties", "required", "dependentRequired", "depen
 
 @frozen
 class Fault:
-    """What is wrong at a place; ``is_kind``: the value is of another type than asked for."""
+    """A fault at a place; ``is_kind``: the value has the wrong type."""
 
     at: Pointer
     message: str
@@ -222,25 +222,25 @@ class Assertion:
         """``dialect``: what says the draft. ``check_formats``: `format` is one of the keywords. Raises ValueError."""
         own = {key: schema[key] for key in (*_OWN, *(("format",) if check_formats else ())) if key in schema}
         lists = {key: value for key, value in (as_object(schema.get("dependencies")) or {}).items() if as_list(value)}
-        own |= ({"dependencies": lists} if lists else {}) | _closed(schema)
+        own |= ({"dependencies": lists} if lists else {}) | _closing_words(schema)
         self._schema = schema
-        self._validator = compiled({**dialect, **own}, check_formats=check_formats) if own else None
+        self._validator = compile_schema({**dialect, **own}, check_formats=check_formats) if own else None
         self._is_deep = any(key in own for key in _DEEP)
         self._is_closed = schema.get("additionalProperties") is False
 
     @once
     def patterns(self) -> list[tuple[jsonschema_rs.Validator, object]]:
-        """The schemas for keys by what the key looks like."""
+        """Return the schemas for keys by the form of the key."""
         patterns = as_object(self._schema.get("patternProperties")) or {}
-        return [(compiled({"pattern": pattern}), held) for pattern, held in patterns.items()]
+        return [(compile_schema({"pattern": pattern}), held) for pattern, held in patterns.items()]
 
     def faults(self, value: object, at: Pointer) -> tuple[list[Fault], bool]:
-        """What is wrong with ``value`` itself, and whether there is more that could not be told."""
+        """Return the faults of ``value`` itself, and True if it may have more."""
         found: list[Fault] = []
         is_unknown = False
         seen = value if self._is_deep else _hollow(value)
         if self._validator is not None and not self._validator.is_valid(seen):
-            found = self._told(self._validator, seen, at)
+            found = self._errors_of(self._validator, seen, at)
             is_unknown = not found
         if self._is_closed and isinstance(value, dict):
             keys = properties_of(self._schema)
@@ -250,8 +250,8 @@ class Assertion:
         return found, is_unknown
 
     @staticmethod
-    def _told(validator: jsonschema_rs.Validator, value: object, at: Pointer) -> list[Fault]:
-        """The engine's errors for the first part of a long value, without those that only the part has."""
+    def _errors_of(validator: jsonschema_rs.Validator, value: object, at: Pointer) -> list[Fault]:
+        """Return the engine's errors for the first part of a long value, without those that only the part has."""
         part = _part(value)
         kinds = [error.kind for error in validator.iter_errors(part)]
         if part is not value:
@@ -266,8 +266,8 @@ class Assertion:
         ]
 
 
-def _closed(schema: Schema) -> Schema:
-    """What forbids further items, with what it counts from."""
+def _closing_words(schema: Schema) -> Schema:
+    """Return the keyword that forbids further items, with those that it counts from."""
     result: Schema = {}
     for keyword, rest in (("prefixItems", "items"), ("items", "additionalItems")):
         array = as_list(schema.get(keyword))

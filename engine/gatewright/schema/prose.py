@@ -1,4 +1,4 @@
-"""Cleans texts of a tool and its schema: a sentence, row or section that names a hidden operation goes whole."""
+"""The cleaner of a tool's texts: a sentence, row or section that names a hidden operation goes whole."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PARTICLE = late_regex(r"\s+(?:on|to|from|with|by|in|at|of|into|up|out|off|as|vi
 
 
 class Words:
-    """The hidden names, and the names that something allowed bears and that may therefore stay.
+    """The hidden names, and the names that may stay because something allowed bears them.
 
     A token is compared without regard to case, since prose writes `Delete` and `DELETE` for `delete`; a kept name is
-    compared exactly. Letters, digits and underscores belong to a token, so `list` does not occur in `list_items`.
-    A name of several words is also found spelled out: `delete all` for `delete_all`.
+    compared exactly. Letters, digits and underscores belong to a token, so `list` does not occur in `list_items`. A
+    name of several words also counts when written apart: `delete all` for `delete_all`.
     """
 
     def __init__(self, hidden: Iterable[str], kept: Iterable[str], operations: Iterable[str] | None = None) -> None:
@@ -45,34 +45,34 @@ class Words:
         self.hidden = frozenset(name for name in hidden if name.strip())
         self.operations = self.kept if operations is None else frozenset(operations)
         self._strict = frozenset(name.casefold() for name in self.hidden - self.kept)
-        spelled_kept = frozenset(map(_spelled, self.kept))
-        self._spelled_hidden = frozenset(map(_spelled, self.hidden - self.kept)) - spelled_kept - {""}
-        self._spelled = self._spelled_hidden | (spelled_kept - {""})
+        spelled_kept = frozenset(map(_words_apart, self.kept))
+        self._spelled_hidden = frozenset(map(_words_apart, self.hidden - self.kept)) - spelled_kept - {""}
+        self._words_apart = self._spelled_hidden | (spelled_kept - {""})
         self._pieces = {name.casefold() for name in self.hidden} | {name.split()[0] for name in self._spelled_hidden}
 
     def may_stand_in(self, text: str) -> bool:
-        """Whether the letters of a hidden name, or of its first word, occur at all; mostly they do not."""
+        """Tell whether the letters of a hidden name, or of its first word, occur at all; mostly they do not."""
         folded = text.casefold()
         return any(map(folded.__contains__, self._pieces))
 
     def hits(self, text: str) -> bool:
-        """Whether a hidden name that nothing allowed bears stands in ``text``."""
+        """Tell whether a hidden name that nothing allowed bears stands in ``text``."""
         return any(self.is_strict(match.group()) for match in self._tokens.finditer(text)) or any(
             " ".join(match.group().casefold().split()) in self._spelled_hidden for match in self._phrases.finditer(text)
         )
 
     def is_strict(self, word: str) -> bool:
-        """Whether ``word`` itself is such a name."""
+        """Tell whether ``word`` itself is such a name."""
         return word not in self.kept and word.casefold() in self._strict
 
     def cut_enumerations(self, text: str) -> str:
-        """``text`` whose plain enumerations of operations (`list, get or drop`) have lost the hidden ones.
+        """Cut the hidden ones from plain enumerations of operations (`list, get or drop`).
 
         One that would not read well without them, or that holds hidden ones only, stays as it is.
         """
-        return text if self._enumerations is None else self._enumerations.sub(self._shortened, text)
+        return text if self._enumerations is None else self._enumerations.sub(self._shorten, text)
 
-    def _shortened(self, match: re.Match[str]) -> str:
+    def _shorten(self, match: re.Match[str]) -> str:
         pieces = _JOINTS.split(match.group())
         items, joints = pieces[::2], pieces[1::2]
         kept = [item for item in items if not self._is_hidden(item.strip(_QUOTES))]
@@ -99,7 +99,7 @@ class Words:
 
     @once
     def _phrases(self) -> re.Pattern[str]:
-        return _any_of(self._spelled if self._spelled_hidden else (), blank=r"\s+")
+        return _any_of(self._words_apart if self._spelled_hidden else (), blank=r"\s+")
 
     @once
     def _enumerations(self) -> re.Pattern[str] | None:
@@ -115,8 +115,8 @@ def _any_of(names: Iterable[str], blank: str = r"\ ") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(listed)})(?!\w)", re.IGNORECASE) if listed else _NEVER
 
 
-def _spelled(name: str) -> str:
-    """`deleteAll`, `delete-all` and `delete_all` as `delete all`; empty for a name of one word."""
+def _words_apart(name: str) -> str:
+    """Write `deleteAll`, `delete-all` and `delete_all` as `delete all`; empty for a name of one word."""
     parts = snake(name).split("_")
     return " ".join(parts) if len(parts) > 1 and all(map(str.isalnum, parts)) else ""
 
@@ -147,13 +147,13 @@ class _Row:
     level: int
 
     def holds(self, other: _Row) -> bool:
-        """Whether ``other``, further down, belongs to the section, item or introduction that this row begins."""
+        """Tell whether ``other``, further down, belongs to the section, item or introduction that this row begins."""
         if self.kind == "heading":
             return other.kind != "heading" or other.level > self.level
         return other.kind not in ("heading", "blank") and other.level > self.level
 
     def introduces(self, other: _Row) -> bool:
-        """Whether this row only announces ``other``, the next one that is not blank."""
+        """Tell whether this row only announces ``other``, the next one that is not blank."""
         if self.kind == "heading":
             return self.holds(other)
         listed = self.kind == "text" and other.kind in ("item", "fence")
@@ -163,15 +163,14 @@ class _Row:
 def clean_text(
     text: str, hidden: Iterable[str], kept: Iterable[str] = (), *, operations: Iterable[str] | None = None
 ) -> str:
-    """``text`` without what speaks of ``hidden`` operations.
+    """Remove the passages about ``hidden`` operations from ``text``.
 
     ``kept`` are the names that may stay although they are hidden too, since a parameter or a legal value bears them;
-    ``operations`` the allowed operations among them, all of them when not given.
-
-    A plain enumeration of operations loses the hidden ones; otherwise the sentence, the remark in brackets, the list
-    row or the section that names one goes whole. Afterwards no hidden name that is not kept stands in the text. The
-    text comes back as it was when it names none; when it spoke of nothing else, what announces it stays (`Manage
-    tags` of `Manage tags: list them`), or nothing.
+    ``operations`` the allowed operations among them, all of them when not given. A plain enumeration of operations
+    loses the hidden ones; otherwise the sentence, the remark in brackets, the list row or the section that names one
+    goes whole. Afterwards no hidden name that is not kept stands in the text. A text that names none comes back
+    unchanged; of one about nothing else only its announcement stays (`Manage tags` of `Manage tags: list them`), or
+    nothing.
     """
     return text_cleaner(hidden, kept, operations=operations)(text)
 
@@ -179,7 +178,7 @@ def clean_text(
 def text_cleaner(
     hidden: Iterable[str], kept: Iterable[str] = (), *, operations: Iterable[str] | None = None
 ) -> Callable[[str], str]:
-    """What `clean_text` does with the same names, for many texts."""
+    """Return a function that cleans many texts of the same names as `clean_text`."""
     words = _words(frozenset(hidden), frozenset(kept), None if operations is None else frozenset(operations))
     return lambda text: _without_hidden_names(text, words) if words.may_stand_in(text) else text
 
@@ -188,7 +187,7 @@ def _without_hidden_names(text: str, words: Words) -> str:
     shorter = words.cut_enumerations(text)
     if not words.hits(shorter):
         return shorter
-    result = "\n".join(row.lead + row.body for row in _cleaned(_rows(shorter), words))
+    result = "\n".join(row.lead + row.body for row in _clean_rows(_rows(shorter), words))
     result = re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", result).rstrip()
     if text[:1].strip():
         result = result.lstrip()
@@ -200,7 +199,7 @@ def _without_hidden_names(text: str, words: Words) -> str:
 
 @lru_cache(maxsize=256)
 def _words(hidden: frozenset[str], kept: frozenset[str], operations: frozenset[str] | None) -> Words:
-    """One set of patterns for all the texts of a tool."""
+    """Build one set of patterns for all the texts of a tool."""
     return Words(hidden, kept, operations)
 
 
@@ -238,8 +237,8 @@ def _continues(previous: _Row, line: str, indent: int) -> bool:
     )
 
 
-def _cleaned(rows: list[_Row], words: Words) -> list[_Row]:
-    """The rows that stay; what introduced only rows that go, goes as well."""
+def _clean_rows(rows: list[_Row], words: Words) -> list[_Row]:
+    """Return the rows that stay; a row that introduced only removed rows goes as well."""
     kept: list[tuple[_Row, _Row | None]] = []
     dropped: _Row | None = None
     for index, row in enumerate(rows):
@@ -263,7 +262,7 @@ def _cleaned(rows: list[_Row], words: Words) -> list[_Row]:
 
 
 def _without_hidden(row: _Row, words: Words) -> str:
-    """What stays of a row; empty for one that goes whole."""
+    """Return the rest of a row; empty for one that goes whole."""
     if not words.hits(row.body):
         return row.body
     defined = _DEFINED.match(row.body)
@@ -278,7 +277,7 @@ def _without_hidden(row: _Row, words: Words) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of ``text``, each with the white space after it."""
+    """Split ``text`` into sentences, each with the white space after it."""
     depths = _depths(text)
     result, start = list[str](), 0
     for match in _END.finditer(text):
@@ -291,7 +290,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _depths(text: str) -> list[int]:
-    """How deep in brackets each character stands; all zero when the brackets do not match."""
+    """Return the depth in brackets of each character; all zero when the brackets do not match."""
     depth, result = 0, list[int]()
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -309,7 +308,9 @@ _SAMPLES = frozenset({"examples", "example"})
 
 
 def bearing_names(schema: Schema) -> frozenset[str]:
-    """What a filtered schema itself needs: names of its parameters and their legal values, operations included."""
+    """Return the names that a filtered schema itself needs: its parameters and their legal values, operations
+    included.
+    """
     names: set[str] = set()
     for _, node in walk(schema):
         names |= properties_of(node).keys()
@@ -319,7 +320,7 @@ def bearing_names(schema: Schema) -> frozenset[str]:
 
 
 def clean_wording(schema: Schema, found: OperationSet, hidden: frozenset[str], kept: frozenset[str]) -> Schema:
-    """``schema`` with cleaned texts."""
+    """Clean the texts of ``schema``."""
     cleaner = _Cleaner(hidden, kept, frozenset(found.names) - hidden)
     return cleaner.schema(_without_hidden_samples(schema, found, hidden))
 
@@ -348,7 +349,7 @@ class _Cleaner:
         return result
 
     def _value(self, value: Any) -> Any:
-        """Any value under a keyword that is not a schema keyword: texts are cleaned, what is left empty goes."""
+        """Clean any value under a keyword outside the schema's own: texts are cleaned, and empty ones go."""
         if isinstance(value, str):
             return clean_text(value, self.hidden, self.kept, operations=self.operations)
         if (array := as_list(value)) is not None:
@@ -370,7 +371,7 @@ class _Cleaner:
 
 
 def _without_hidden_samples(schema: Schema, found: OperationSet, hidden: frozenset[str]) -> Schema:
-    """Whole-call examples and defaults at the root that call a hidden operation, by name or by leaving it out, go."""
+    """Drop whole-call examples and defaults at the root that call a hidden operation, by name or by omission."""
 
     def is_hidden(sample: Any) -> bool:
         table = as_object(sample)

@@ -1,7 +1,4 @@
-"""Where the arguments of a call select its operation: a call that names one there, and what a schema says of it there.
-
-What the schema says of everything else is left aside.
-"""
+"""The place in the arguments of a call that selects its operation: calls that name one there, and the schema there."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.constraint import closed_constraint
-from gatewright.schema.inline import inline_references, rehomed
+from gatewright.schema.constraint import close_constraint
+from gatewright.schema.inline import inline_references, rehome
 from gatewright.schema.operation import ANY_KEY, EACH, EACH_MEMBER, OperationSet, Steps, steps_of, values_at
 from gatewright.schema.walk import as_list, as_object, in_place, properties_of
 
@@ -26,14 +23,14 @@ _UNIONS = ("oneOf", "anyOf")
 
 
 def places_of(field: str, found: OperationSet | None) -> tuple[Steps, ...]:
-    """The places of the operation field; empty where the operation is the only key."""
+    """Return the places of the operation field; empty where the operation is the only key."""
     if found is None:
         return () if field == KEYED_FIELD else (steps_of(field),)
     return () if found.is_keyed else found.places
 
 
 def naming(operation: str, places: Iterable[Steps]) -> dict[str, JsonValue]:
-    """Arguments that name the operation at all of the places, and hold nothing else."""
+    """Build arguments that name the operation at all of the places, and hold nothing else."""
     call: dict[str, JsonValue] = {}
     for steps in places:
         call = cast("dict[str, JsonValue]", _put(call, steps, operation))
@@ -41,7 +38,7 @@ def naming(operation: str, places: Iterable[Steps]) -> dict[str, JsonValue]:
 
 
 def over(given: JsonValue, other: JsonValue) -> JsonValue:
-    """``given`` with what ``other`` holds put over it; in lists, into every element."""
+    """Put the values of ``other`` over ``given``; in lists, into every element."""
     if isinstance(given, dict) and isinstance(other, dict):
         return {**given, **{name: over(given.get(name), value) for name, value in other.items()}}
     if isinstance(given, list) and isinstance(other, list) and given and other:
@@ -51,9 +48,9 @@ def over(given: JsonValue, other: JsonValue) -> JsonValue:
 
 @frozen
 class Selector:
-    """The operations that arguments can name, and where; ``places`` empty: the operation is the only key.
+    """The operations that arguments can name, and their places; ``places`` empty: the operation is the only key.
 
-    ``repeats``: it may be named further inside as well, at places that nobody lists.
+    ``repeats``: a call may name it further inside as well, at places that nobody lists.
     """
 
     names: tuple[str, ...]
@@ -67,28 +64,28 @@ class Selector:
         return frozenset(steps[0] for steps in self.places) if self.places else frozenset(self.names)
 
     def declared(self, field: str) -> JsonValue:
-        """What the tool's own schema says of the field; True where it says nothing at its root."""
+        """Return the field's schema in the tool's own schema; True if its root declares nothing."""
         return properties_of(inline_references(self.schema)).get(field, True)
 
     def defaults(self, field: str) -> list[JsonValue]:
-        """What stands for the field where a call leaves it out, as the schema or one of its branches says."""
+        """Return the values of the field in a call without it, by the schema or one of its branches."""
         held = [properties_of(part).get(field) for part in in_place(inline_references(self.schema), tests=False)]
         return [own["default"] for one in held if (own := as_object(one)) is not None and "default" in own]
 
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
-        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema.
+        """Return the operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema.
 
-        All of them where it is no schema that can be read.
+        All of them for an unreadable schema.
         """
         if field not in self.fields:
             return frozenset()
         try:
-            return _refused(self, field, canonical_json(constraint))
+            return _find_refused(self, field, canonical_json(constraint))
         except (SchemaError, ValueError, TypeError, LookupError, RecursionError):
             return frozenset(self.names)
 
     def rewritten(self, field: str, constraint: Schema, shown: frozenset[str]) -> Schema:
-        """``constraint`` (inlined) on ``field`` in words that name none but the ``shown`` operations.
+        """Rewrite ``constraint`` (inlined) on ``field`` so that it names only ``shown`` operations.
 
         It says the same of every call that names no other.
         """
@@ -100,14 +97,16 @@ class Selector:
 
 
 def selector_of(field: str, names: Iterable[str], found: OperationSet | None, schema: Schema) -> Selector:
-    """Where ``names`` are selected in calls that fit ``schema``: in ``found``, or else in the declared ``field``."""
+    """Return the selector of ``names`` in calls that fit ``schema``: in ``found``, or else in the declared
+    ``field``.
+    """
     repeats = found is not None and found.repeats is not None
     return Selector(tuple(names), places_of(field, found), repeats, schema)
 
 
 @lru_cache(maxsize=4096)
-def _refused(selector: Selector, field: str, canonical: bytes) -> frozenset[str]:
-    constraint = closed_constraint(json.loads(canonical))
+def _find_refused(selector: Selector, field: str, canonical: bytes) -> frozenset[str]:
+    constraint = close_constraint(json.loads(canonical))
     if not selector.places:
         return frozenset({field}) if constraint == {"not": {}} else frozenset()
     if selector.repeats or any(steps[0] != field for steps in selector.places):
@@ -120,8 +119,8 @@ def _refused(selector: Selector, field: str, canonical: bytes) -> frozenset[str]
 
 
 def _over(field: str, constraint: Schema) -> Schema:
-    """A schema of arguments whose ``field`` must satisfy the constraint, with what that refers to."""
-    home, guest = rehomed({key: constraint[key] for key in ("$schema",) if key in constraint}, constraint)
+    """Return a schema of arguments whose ``field`` must satisfy the constraint, with its definitions."""
+    home, guest = rehome({key: constraint[key] for key in ("$schema",) if key in constraint}, constraint)
     return {**home, "properties": {field: {key: value for key, value in guest.items() if key != "$schema"}}}
 
 
@@ -160,7 +159,7 @@ def _below(value: object, steps: Steps, shown: frozenset[str]) -> object:
 
 
 def _choice(node: Schema, shown: frozenset[str]) -> Schema:
-    """What a schema for the operation itself says of the shown ones and of null."""
+    """Reduce a schema for the operation itself to the shown ones and null."""
     if not node:
         return node
     checker = SchemaChecker(node)
@@ -173,7 +172,7 @@ def _choice(node: Schema, shown: frozenset[str]) -> Schema:
 
 
 def _with_shown_values(node: Schema, steps: Steps, shown: frozenset[str]) -> Schema:
-    """Without the whole values, among those that it lists, that name what is not shown."""
+    """Drop listed whole values that name hidden operations."""
     values = [node["const"]] if "const" in node else as_list(node.get("enum"))
     if values is None:
         return node
@@ -185,16 +184,16 @@ def _with_shown_values(node: Schema, steps: Steps, shown: frozenset[str]) -> Sch
 
 
 class FieldRules:
-    """What a schema accepts at the operation field. Raises SchemaError for one that cannot be compiled."""
+    """The schema's rules for the operation field. Raises SchemaError for one that cannot be compiled."""
 
     def __init__(self, schema: Schema, places: tuple[Steps, ...]) -> None:
         inlined = inline_references(schema)
-        kept = _projected(inlined, places) if places else _keys(inlined)
+        kept = _project(inlined, places) if places else _keys(inlined)
         whole = {key: inlined[key] for key in ("$schema", "$defs") if key in inlined}
         self._checker = SchemaChecker({**cast("Schema", kept), **whole})
 
     def accept(self, call: dict[str, JsonValue]) -> bool:
-        """Whether the operation that the call names there is one of those."""
+        """Tell whether the rules allow the operation that the call names there."""
         return self._checker.is_valid(call)
 
 
@@ -209,8 +208,10 @@ def _put(value: JsonValue, steps: Steps, operation: str) -> JsonValue:
     return {**table, step: _put(table.get(step), rest, operation)}
 
 
-def _projected(schema: object, places: tuple[Steps, ...]) -> object:
-    """The schema with what bears on these places only; other variants of a union stay as far as they do."""
+def _project(schema: object, places: tuple[Steps, ...]) -> object:
+    """Reduce the schema to the parts about these places; other variants of a union stay as far as they have such
+    parts.
+    """
     if not isinstance(schema, dict):
         return schema
     table = cast("Schema", schema)
@@ -218,11 +219,11 @@ def _projected(schema: object, places: tuple[Steps, ...]) -> object:
         return table
     kept: Schema = {"type": table["type"]} if "type" in table else {}
     values = [table["const"]] if "const" in table else as_list(table.get("enum"))
-    listed = [] if values is None else [{"anyOf": [_shaped(value, places) for value in values]}]
+    listed = [] if values is None else [{"anyOf": [_shape(value, places) for value in values]}]
     both = listed
-    both += [_projected(branch, places) for branch in cast("list[object]", table.get("allOf", []))]
+    both += [_project(branch, places) for branch in cast("list[object]", table.get("allOf", []))]
     both += [
-        {"anyOf": [_projected(branch, places) for branch in cast("list[object]", table[keyword])]}
+        {"anyOf": [_project(branch, places) for branch in cast("list[object]", table[keyword])]}
         for keyword in _UNIONS
         if keyword in table
     ]
@@ -232,39 +233,37 @@ def _projected(schema: object, places: tuple[Steps, ...]) -> object:
     for step in dict.fromkeys(steps[0] for steps in places):
         below = tuple(steps[1:] for steps in places if steps[0] == step)
         if step == EACH:
-            kept["items"] = _projected(table.get("items", True), below)
+            kept["items"] = _project(table.get("items", True), below)
         elif step == EACH_MEMBER:  # the member may have any key that is there
             named = [*properties.values(), *cast("Schema", table.get("patternProperties", {})).values()]
             held = [*named, table.get("additionalProperties", True)]
-            kept["additionalProperties"] = {"anyOf": [_projected(one, below) for one in held]}
+            kept["additionalProperties"] = {"anyOf": [_project(one, below) for one in held]}
         elif step in properties:
-            kept.setdefault("properties", {})[step] = _projected(properties[step], below)
+            kept.setdefault("properties", {})[step] = _project(properties[step], below)
         elif table.get("additionalProperties") is False:
             kept.setdefault("properties", {})[step] = False
     return kept
 
 
-def _shaped(value: object, places: tuple[Steps, ...]) -> object:
-    """What a value that is listed whole says of these places."""
+def _shape(value: object, places: tuple[Steps, ...]) -> object:
+    """Return the shape of a listed whole value at these places."""
     if () in places:
         return {"const": value}
     table, array = as_object(value), as_list(value)
     if array is not None:
         below = tuple(steps[1:] for steps in places if steps[0] == EACH)
-        return {"items": {"anyOf": [_shaped(item, below) for item in array]} if array else False} if below else True
+        return {"items": {"anyOf": [_shape(item, below) for item in array]} if array else False} if below else True
     if table is None:
         return True
     members = tuple(steps[1:] for steps in places if steps[0] == EACH_MEMBER)
     if members:
-        return {
-            "additionalProperties": {"anyOf": [_shaped(one, members) for one in table.values()]} if table else False
-        }
+        return {"additionalProperties": {"anyOf": [_shape(one, members) for one in table.values()]} if table else False}
     rows = {step: tuple(steps[1:] for steps in places if steps[0] == step) for step in (one[0] for one in places)}
-    return {"properties": {step: _shaped(table[step], own) for step, own in rows.items() if step in table}}
+    return {"properties": {step: _shape(table[step], own) for step, own in rows.items() if step in table}}
 
 
 def _keys(schema: object) -> object:
-    """The schema with what it says of names only."""
+    """Reduce the schema to its rules on names."""
     if not isinstance(schema, dict):
         return schema
     table = cast("Schema", schema)

@@ -1,7 +1,7 @@
-"""Surveys a schema for the operator who declares operations: readings, suggestions, fields that take anything.
+"""The survey of a schema for the operator who declares operations: readings, suggestions, fields that take anything.
 
 Suggestions are names that a text lists (`a, b, or c`, `a | b`, bulleted lists, quoted names), for a field that takes
-any text; they are never enforced.
+any text; nothing enforces them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gatewright.schema.filter import readings_of
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet, choice_of
 from gatewright.schema.shapes.flat import is_operation_name, is_verb, snake
-from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
+from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of
 
 MAX_NAMES = 60
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:[-:./][A-Za-z0-9_]+)*"
@@ -34,10 +34,10 @@ _QUOTED = late_regex(rf"[`'\"]({_NAME})[`'\"]")
 _SLASHES = late_regex(rf"(?<![\w/:])({_NAME}(?:\s+/\s+{_NAME})+)")
 
 
-def suggested_names(*texts: str) -> tuple[str, ...]:
-    """The names that the first of ``texts`` lists as what may be said; empty when none lists any."""
+def suggest_names(*texts: str) -> tuple[str, ...]:
+    """Return the names that the first telling one of ``texts`` lists as possible values; empty when none lists any."""
     for text in texts:
-        for reading in (_bullets, _piped, _in_brackets, _enumerated, _slashed, _quoted):
+        for reading in (_bullets, _from_pipes, _from_brackets, _from_sentence, _from_slashes, _from_quotes):
             names = tuple(dict.fromkeys(reading(text)))
             if 2 <= len(names) <= MAX_NAMES and any(map(is_verb, names)):
                 return names
@@ -48,41 +48,41 @@ def _bullets(text: str) -> list[str]:
     return _BULLET.findall(text) or _BARE_BULLET.findall(text)
 
 
-def _piped(text: str) -> list[str]:
+def _from_pipes(text: str) -> list[str]:
     match = _PIPES.search(text)
     return _items(match.group(), r"\|") if match else []
 
 
-def _in_brackets(text: str) -> list[str]:
-    """`Operation to perform (query, create, delete)`."""
+def _from_brackets(text: str) -> list[str]:
+    """Read `Operation to perform (query, create, delete)`."""
     for inner in re.findall(r"\(([^()]*)\)", text):
         body = re.sub(r"^\s*(?:e\.g\.,?|i\.e\.,?|one of:?|either)\s+", "", inner)
         if _COMMAS.fullmatch(body.strip(" .:")):
-            return _listed(body)
+            return _from_list(body)
     return []
 
 
-def _enumerated(text: str) -> list[str]:
-    """`Operation to perform: create, delete, or list.`"""
+def _from_sentence(text: str) -> list[str]:
+    """Read `Operation to perform: create, delete, or list.`"""
     for lead in _LED.finditer(text):
         start = re.search(rf"{_ITEM}$", lead.group())
         match = _COMMAS.match(text, lead.start() + start.start()) if start else None
         # an enumeration ends where a sentence or a clause does
         if match and re.match(r"\s*(?:[.;)\n(—–]|$|-\s)", text[match.end() :]) is not None:
-            return _listed(match.group())
+            return _from_list(match.group())
     return []
 
 
-def _slashed(text: str) -> list[str]:
+def _from_slashes(text: str) -> list[str]:
     match = _SLASHES.search(text)
     return _items(match.group(1), "/") if match else []
 
 
-def _quoted(text: str) -> list[str]:
+def _from_quotes(text: str) -> list[str]:
     return _QUOTED.findall(text)
 
 
-def _listed(text: str) -> list[str]:
+def _from_list(text: str) -> list[str]:
     return _items(text, r",|\s+(?:or|and)\s+")
 
 
@@ -115,14 +115,14 @@ class OpenEnd:
 
     @property
     def reason(self) -> str:
-        """In a sentence for the operator."""
+        """A sentence for the operator."""
         what = {"command": "a raw command", "code": "program code", "query": "a query language"}[self.kind]
         return f"`{self.field}` takes {what}: no list of operations can gate it; constraints, rules and approvals can"
 
 
 @frozen
 class Survey:
-    """``found``: what would be enforced; ``readings``: all closed lists, the likeliest first.
+    """``found``: the operations to enforce; ``readings``: all closed lists, the likeliest first.
 
     ``free``: fields named like operations that take any text, with the names that their description lists.
     """
@@ -145,20 +145,20 @@ def survey(schema: Schema, description: str = "") -> Survey:
 
 
 def _free_texts(schema: Schema, description: str) -> Iterator[OperationSet]:
-    required = required_of(schema)
+    required = names_required(schema)
     for name, value in properties_of(schema).items():
         own = as_object(value)
         if own is None or choice_of(own) or not is_operation_name(name) or not _is_text(own):
             continue
         said = own.get("description")
-        names = _conditions(schema, name) or suggested_names(said if isinstance(said, str) else "", description)
+        names = _conditions(schema, name) or suggest_names(said if isinstance(said, str) else "", description)
         default = own.get("default")
         stated = default if name not in required and isinstance(default, str) and default else None
         yield OperationSet(name, (), "free-string", "low", stated, names, field_required=name in required)
 
 
 def _conditions(schema: Schema, name: str) -> tuple[str, ...]:
-    """What `if` asks of the field, in a schema that leaves the field itself open."""
+    """Return the values that `if` demands of the field, in a schema that leaves the field itself open."""
     asked = [as_object(node.get("if")) for node in [schema, *objects(schema.get("allOf"))]]
     choices = [choice_of(properties_of(condition).get(name)) for condition in asked if condition]
     return tuple(dict.fromkeys(text for choice in choices if choice for text in choice.names))
@@ -177,7 +177,7 @@ def _open_ends(schema: Schema, description: str) -> Iterator[OpenEnd]:
 
 def _open_kind(name: str, said: str, description: str) -> OpenKind | None:
     runs = _RUNS.search(f"{said} {description}")
-    if name in _COMMANDS and not suggested_names(said) and (runs or _WORDY.search(said)):
+    if name in _COMMANDS and not suggest_names(said) and (runs or _WORDY.search(said)):
         return "command"
     if name in _CODE and runs and _PROGRAM.search(f"{said} {description}"):
         return "code"

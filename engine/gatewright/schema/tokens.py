@@ -1,9 +1,9 @@
-"""How many tokens the tools of an agent cost a model, per tool and in all, and what filtering saves.
+"""The number of tokens that an agent's tools cost a model, per tool and in all, and the savings by filtering.
 
-The rule: a tool costs the tokens of its JSON as it is sent, without blanks between values; a list costs the sum of its
-tools. For OpenAI that is exact in its encoding `o200k_base` (what the service makes of the JSON before the model reads
-it is not published, so a bill may differ). Other providers do not publish a tokenizer: the same count stands as an
-estimate, marked as one. Without the tokenizer's package every four bytes of UTF-8 count as one token, an estimate too.
+The rule: a tool costs the tokens of its JSON as sent, without blanks between values; a list costs the sum of its tools.
+For OpenAI that is exact in its encoding `o200k_base` (the service does not publish how it rewrites the JSON before the
+model reads it, so a bill may differ). Other providers do not publish a tokenizer: the same count is an estimate, marked
+as one. Without the tokenizer's package every four bytes of UTF-8 count as one token, an estimate too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_KEPT = 65_536
 class TokenCount:
     """Tokens by tool and in all; ``exact`` in ``encoding``, else an estimate made with it.
 
-    ``unrestricted`` is what the list would cost if nothing were limited; None when that was not asked.
+    ``unrestricted`` is the cost of the list without any limits; None when nobody asked.
     """
 
     total: int
@@ -45,15 +45,16 @@ class TokenCount:
 
     @property
     def saving(self) -> float | None:
-        """The share of the unrestricted list that is saved, 0 to 1."""
+        """The share of the unrestricted list that filtering saves, 0 to 1."""
         if self.unrestricted is None:
             return None
         return (self.unrestricted - self.total) / self.unrestricted if self.unrestricted else 0.0
 
 
 class TokenCounter:
-    """Counts with one tokenizer, or by bytes without one, and remembers: by listing for the same agent again, by text
-    for other agents that see the same.
+    """Counts with one tokenizer, or by bytes without one, and remembers the counts.
+
+    It remembers by listing, for the same agent, and by text, for other agents with the same view.
     """
 
     def __init__(self, tokenize: Tokenize | None) -> None:
@@ -64,7 +65,7 @@ class TokenCounter:
     def count(
         self, listings: Sequence[ToolListing], form: Format, unrestricted: Sequence[ToolListing] | None = None
     ) -> TokenCount:
-        """The tokens of ``listings`` in a format, and of ``unrestricted`` to compare with."""
+        """Count the tokens of ``listings`` in a format, and of ``unrestricted`` to compare with."""
         counts = self._counts(listings, form)
         per_tool = {listing.name: count for listing, count in zip(listings, counts, strict=True)}
         before = None if unrestricted is None else sum(self._counts(unrestricted, form))
@@ -77,11 +78,11 @@ class TokenCounter:
         found: list[int | None] = [listing.made.get(key) for listing, key in zip(listings, keys, strict=True)]
         missing = [index for index, count in enumerate(found) if count is None]
         texts = [_text(form, listings[index], names[listings[index].name]) for index in missing]
-        for index, count in zip(missing, self._counted(texts), strict=True):
+        for index, count in zip(missing, self._count_texts(texts), strict=True):
             listings[index].made[keys[index]] = found[index] = count
         return [count or 0 for count in found]
 
-    def _counted(self, texts: list[str]) -> list[int]:
+    def _count_texts(self, texts: list[str]) -> list[int]:
         keys = [hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest() for text in texts]
         known = {key: self._by_text[key] for key in keys if key in self._by_text}
         fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
@@ -95,31 +96,31 @@ class TokenCounter:
 def count_tokens(
     listings: Sequence[ToolListing], form: Format | str, unrestricted: Sequence[ToolListing] | None = None
 ) -> TokenCount:
-    """The tokens of ``listings`` in a format, and of ``unrestricted`` to compare with. Raises NotSupported.
+    """Count the tokens of ``listings`` in a format, and of ``unrestricted`` to compare with. Raises NotSupported.
 
-    The first count in a process loads the encoding, about a second; what was counted once is remembered.
+    The first count in a process loads the encoding, about a second; later ones remember.
     """
-    return _shared().count(listings, format_named(form) if isinstance(form, str) else form, unrestricted)
+    return _common_counter().count(listings, format_named(form) if isinstance(form, str) else form, unrestricted)
 
 
 def count_text(text: str) -> int:
-    """The tokens of a text: exact for OpenAI where the tokenizer is there, else an estimate."""
+    """Count the tokens of a text: exact for OpenAI with the tokenizer, else an estimate."""
     return (_by_bytes if find_spec("toktok") is None else count_texts)([text])[0]
 
 
 def _text(form: Format, listing: ToolListing, name: str) -> str:
-    """The JSON that is sent; half of a surrogate pair, which nothing can send, counts as a question mark."""
-    text = json.dumps(form.fitted(listing).body(name), ensure_ascii=False, separators=(",", ":"))
+    """Return the JSON to send; half of a surrogate pair, which nothing can send, becomes a question mark."""
+    text = json.dumps(form.fit(listing).body(name), ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(maxsize=1)
-def _shared() -> TokenCounter:
+def _common_counter() -> TokenCounter:
     return TokenCounter(None if find_spec("toktok") is None else count_texts)
 
 
 def count_texts(texts: list[str]) -> list[int]:
-    """The tokens of each text in `ENCODING`; raises ImportError where the tokenizer's package is missing."""
+    """Count the tokens of each text in `ENCODING`; raises ImportError without the tokenizer's package."""
     import toktok
 
     return toktok.batch_count(texts, ENCODING)

@@ -1,8 +1,8 @@
-"""A JSON Schema as a tree: where it holds other schemas, which of them apply to one value, which draft it is in.
+"""A JSON Schema as a tree: the schemas inside it, those that apply to one value, and its draft.
 
-The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section
-10 and https://json-schema.org/draft-07/json-schema-validation. Data (`enum`, `const`, `default`, `examples`) is never
-entered.
+The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section 10
+and https://json-schema.org/draft-07/json-schema-validation. The walk never enters data (`enum`, `const`, `default`,
+`examples`).
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ _HOLDERS = MAPS | LISTS | SINGLES
 
 
 def as_object(value: object) -> Schema | None:
-    """``value`` when it is a JSON object, else None."""
+    """Return ``value`` when it is a JSON object, else None."""
     return cast("Schema", value) if isinstance(value, dict) else None
 
 
 def as_list(value: object) -> list[Any] | None:
-    """``value`` when it is a JSON array, else None."""
+    """Return ``value`` when it is a JSON array, else None."""
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 def objects(value: object) -> list[Schema]:
-    """The JSON objects in a JSON array; empty for anything else."""
+    """Return the JSON objects in a JSON array; empty for anything else."""
     return [item for item in map(as_object, as_list(value) or []) if item is not None]
 
 
 def properties_of(schema: Schema) -> Schema:
-    """The ``properties`` map, empty when there is none."""
+    """Return the ``properties`` map, empty without one."""
     return as_object(schema.get("properties")) or {}
 
 
-def required_of(schema: Schema) -> tuple[str, ...]:
-    """The names under ``required``."""
+def names_required(schema: Schema) -> tuple[str, ...]:
+    """Return the names under ``required``."""
     return tuple(name for name in as_list(schema.get("required")) or [] if isinstance(name, str))
 
 
 def children(schema: Schema) -> Iterator[tuple[Pointer, Schema]]:
-    """Each schema directly inside ``schema`` with its pointer relative to it."""
+    """Yield each schema directly inside ``schema`` with its pointer relative to it."""
     for keyword, value in schema.items():
         if keyword in _HOLDERS:
-            yield from _held(keyword, value)
+            yield from _inner(keyword, value)
 
 
-def _held(keyword: str, value: object) -> list[tuple[Pointer, Schema]]:
+def _inner(keyword: str, value: object) -> list[tuple[Pointer, Schema]]:
     if isinstance(value, dict):
         if keyword in MAPS:
             table = cast("Schema", value)
@@ -81,20 +81,20 @@ def _held(keyword: str, value: object) -> list[tuple[Pointer, Schema]]:
 
 
 def walk(schema: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Schema]]:
-    """``schema`` and every schema inside it, outermost first, without recursion."""
+    """Yield ``schema`` and every schema inside it, outermost first, without recursion."""
     stack = [(pointer, schema)]
     while stack:
         place, current = stack.pop()
         yield place, current
         for keyword, value in current.items():
             if keyword in _HOLDERS:
-                stack += [(place + step, child) for step, child in _held(keyword, value)]
+                stack += [(place + step, child) for step, child in _inner(keyword, value)]
 
 
 def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
-    """A copy of ``schema`` whose direct sub-schemas went through ``change``; the rest is shared."""
+    """Copy ``schema`` with its direct sub-schemas sent through ``change``; the rest is shared."""
 
-    def changed(item: Any) -> Any:
+    def change_item(item: Any) -> Any:
         child = as_object(item)
         return item if child is None else change(child)
 
@@ -105,9 +105,9 @@ def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
             continue
         as_map, as_array = as_object(value), as_list(value)
         if keyword in MAPS and as_map is not None:
-            result[keyword] = {name: changed(item) for name, item in as_map.items()}
+            result[keyword] = {name: change_item(item) for name, item in as_map.items()}
         elif keyword in LISTS and as_array is not None:
-            result[keyword] = [changed(item) for item in as_array]
+            result[keyword] = [change_item(item) for item in as_array]
         elif keyword in SINGLES and as_map is not None:
             result[keyword] = change(as_map)
         else:
@@ -116,12 +116,12 @@ def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
 
 
 def definition(name: str) -> str:
-    """The reference to a definition of that name."""
+    """Return the reference to a definition of that name."""
     return "#/$defs/" + name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
 
 
 def pointer_text(pointer: Pointer) -> str:
-    """RFC 6901 text of a pointer; the empty text is the whole value."""
+    """Write a pointer as RFC 6901 text; the empty text is the whole value."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in pointer)
 
 
@@ -134,14 +134,14 @@ NEW_ONLY = frozenset(
 
 
 def is_draft_7(schema: Schema) -> bool:
-    """Whether ``schema`` says that it is written in draft 7."""
+    """Tell whether ``schema`` names draft 7."""
     return "draft-07" in str(schema.get("$schema", ""))
 
 
 def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
-    """Both in one draft, the one of ``schema`` where it can stay, without the name of the draft in ``added``.
+    """Bring both to one draft, that of ``schema`` if it can stay, without the name of the draft in ``added``.
 
-    Raises SchemaError where each says something that the other's draft does not know.
+    Raises SchemaError where each uses words unknown to the other's draft.
     """
     bare = {key: value for key, value in added.items() if key != "$schema"}
     if is_draft_7(schema) == is_draft_7(added) or _means_the_same(bare):
@@ -153,7 +153,7 @@ def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
 
 
 def _means_the_same(schema: Schema) -> bool:
-    """Whether ``schema`` may be read in either draft alike."""
+    """Tell whether ``schema`` means the same in either draft."""
     for _, node in walk(schema):
         if (NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
             return False
@@ -163,7 +163,7 @@ def _means_the_same(schema: Schema) -> bool:
 
 
 Find = Callable[[str], Schema | None]
-"""What a reference names, or None."""
+"""Returns the target of a reference, or None."""
 
 UNIONS = ("anyOf", "oneOf")
 _BRANCHING = frozenset({"$ref", "allOf", *UNIONS, "if", "then", "else", "dependentSchemas"})
@@ -171,7 +171,7 @@ _HOLDING_ITEMS = frozenset({"items", "prefixItems", "additionalItems"})
 
 
 def finder(root: Schema) -> Find:
-    """How references are read in an inlined schema: `#` and its definitions."""
+    """Return the function that reads references in an inlined schema: `#` and its definitions."""
 
     def find(reference: str) -> Schema | None:
         if reference == "#":
@@ -183,15 +183,15 @@ def finder(root: Schema) -> Find:
 
 
 def target_of(node: Schema, find: Find | None) -> Schema | None:
-    """What the reference of ``node`` names, when it has one."""
+    """Return the target of the reference of ``node``, when it has one."""
     reference = node.get("$ref")
     return find(reference) if find and isinstance(reference, str) else None
 
 
 def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) -> list[Schema]:
-    """``schema`` first, then every schema that applies to the same value, references followed once each.
+    """Return ``schema``, then every schema that applies to the same value, references followed once each.
 
-    ``tests``: what an `if` asks as well, which the value need not fit.
+    ``tests``: also the schema of an `if`, which the value need not fit.
     """
     conditional = ("if", "then", "else") if tests else ("then", "else")
     found: list[Schema] = []
@@ -215,7 +215,7 @@ def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) ->
 
 
 def items_of(schema: Schema) -> list[Schema]:
-    """The schemas for the elements of an array."""
+    """Return the schemas for the elements of an array."""
     if _HOLDING_ITEMS.isdisjoint(schema):
         return []
     own = as_object(schema.get("items"))

@@ -1,8 +1,8 @@
-"""The folder that a source or root was opened on, held open, so that no other folder is ever taken for it.
+"""The folder that a source or root opened, held open, so that no other folder ever passes for it.
 
-A path alone says little: a folder above may become a link, the folder itself may be renamed, made anew or mounted over.
-So the folder is remembered by device and inode, and kept open as long as somebody uses it, since only then the file
-system gives its inode to no other one.
+A path alone says little: a folder above may become a link; the folder itself may be renamed, made anew or mounted over.
+So this module remembers the folder by device and inode, and keeps it open as long as somebody uses it, since only then
+the file system gives its inode to no other one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from gatewright.sources.spelling import as_on_disk
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 PASS_THROUGH = FOLDER | getattr(os, "O_PATH", 0)
 REPLACED, UNTRUSTED = "source-replaced", "not-trusted"
-"""Codes of what is said where another folder stands in the place of this one, and where it may not be used."""
-READ_AGAIN = "reading the policy again attaches what stands there now"
+"""Codes of failures: another folder stands in the place of this one; nobody may use this one."""
+READ_AGAIN = "reading the policy again attaches the folder that is there now"
 
 
 class BaseFolder:
-    """The folder called ``path`` (absolute, without links). ``refused``: why nothing in it may be used; empty: it may.
+    """The folder called ``path`` (absolute, without links).
 
-    ``place``: where it stands on disk, in a disposable copy; None: where its name says. ``known_identity``: device and
-    inode once it was there and may be used.
-
-    One that is missing is taken when it first stands there, if no link leads to it. Callable from any thread.
+    ``refused``: the reason why nothing in it may be used; empty: it may. ``place``: its path on disk, in a disposable
+    copy; None: its own. A missing folder counts once it first stands there, if no link leads to it. Callable from any
+    thread.
     """
 
     def __init__(self, path: str, refused: str = "", *, place: str | None = None) -> None:
@@ -44,7 +43,7 @@ class BaseFolder:
             self.identity()
 
     def identity(self) -> tuple[int, int]:
-        """Device and inode. Raises ToolFailure where it may not be used, and where it was never there."""
+        """Return device and inode. Raises ToolFailure where the folder may not be used or was never there."""
         if self.refused:
             raise ToolFailure(self.refused, code=UNTRUSTED)
         with self._taking:
@@ -53,12 +52,12 @@ class BaseFolder:
             return self.known_identity
 
     def check(self, status: os.stat_result) -> None:
-        """Raises ToolFailure where that is the metadata of another folder."""
+        """Refuse the metadata of another folder with a ToolFailure."""
         if (status.st_dev, status.st_ino) != self.identity():
-            raise _replaced()
+            raise _replacement_failure()
 
     def open(self) -> int:
-        """A new descriptor of the folder, while its path leads there. Raises ToolFailure."""
+        """Open a new descriptor of the folder, while its path leads there. Raises ToolFailure."""
         self.identity()
         try:
             descriptor = os.open(self.place, PASS_THROUGH)
@@ -72,7 +71,7 @@ class BaseFolder:
         return descriptor
 
     def fault(self) -> ToolFailure | None:
-        """Why it cannot be used now, or None."""
+        """Return the reason why the folder cannot be used now, or None."""
         try:
             os.close(self.open())
         except ToolFailure as failure:
@@ -81,20 +80,20 @@ class BaseFolder:
 
     @property
     def stands(self) -> bool:
-        """Whether nothing else stands at its path: it may be used, is refused as it was, or was never there."""
+        """True while nothing else stands at its path: it may be used, is refused as it was, or was never there."""
         return self.known_identity is None or self.fault() is None
 
     def place_of(self, path: str) -> str:
-        """Where the path of this folder, or of something below it, stands on disk."""
+        """Return the path on disk of this folder, or of something below it."""
         return path if self.place is self.path else f"{self.place}{path[len(self.path) :]}"
 
     def failure(self, error: OSError) -> ToolFailure:
-        """The refusal for what the file system said of the path."""
+        """Return the refusal for an error of the file system."""
         match error:
             case FileNotFoundError():
                 return ToolFailure("the folder of this source is missing", code="source-missing")
             case NotADirectoryError() if self.known_identity is not None:
-                return _replaced()
+                return _replacement_failure()
             case NotADirectoryError():
                 return ToolFailure("the base of this source is not a folder", code="source-missing")
             case PermissionError():
@@ -103,8 +102,8 @@ class BaseFolder:
                 return ToolFailure(f"the folder of this source cannot be opened ({words_of(error)})", code="io")
 
     def _take(self) -> tuple[int, int]:
-        """Open it, component by component and through no link, and hold it."""
-        if not supported():
+        """Open the folder, component by component and through no link, and hold it."""
+        if not _holds_folders():
             raise ToolFailure(
                 "files cannot be used on this system, which cannot hold a folder open", code="not-supported"
             )
@@ -116,7 +115,7 @@ class BaseFolder:
                     descriptor = os.open(name, PASS_THROUGH, dir_fd=above)
                 except OSError:
                     if _is_link(name, above):
-                        raise _replaced() from None
+                        raise _replacement_failure() from None
                     raise
                 finally:
                     os.close(above)
@@ -127,14 +126,14 @@ class BaseFolder:
         return status.st_dev, status.st_ino
 
 
-def supported() -> bool:
-    """Whether the platform opens files relative to a folder's descriptor and without following links."""
+def _holds_folders() -> bool:
+    """Tell whether the platform opens files relative to a folder's descriptor and without following links."""
     needed = {os.open, os.stat, os.mkdir, os.unlink, os.rename}
     return needed <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 
 
 def base_folder(path: str | Path) -> BaseFolder:
-    """The folder that a path leads to now, links resolved and spelled as on disk: of one folder always one path."""
+    """Open the folder that a path leads to now, links resolved and spelled as on disk: one path for each folder."""
     return BaseFolder(as_on_disk(os.path.realpath(path)))
 
 
@@ -145,5 +144,5 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _replaced() -> ToolFailure:
+def _replacement_failure() -> ToolFailure:
     return ToolFailure("another folder stands in the place of this source's", code=REPLACED)

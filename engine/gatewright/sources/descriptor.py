@@ -1,12 +1,10 @@
 """Files below a base folder, reached by descriptors only, component by component.
 
-Each folder on the way is opened relative to the one above it and never through a symlink, and a file is looked at and
-read (or written beside and renamed) through the descriptor of its folder: what is checked is what is used, whoever
-swaps names meanwhile. Symlinks are not followed, not even to places inside the base; following them is not supported.
-A regular file with more than one name (hard link) is refused: its other names are not searched for, so it cannot be
-shown that none lies outside. FIFOs, sockets and devices are refused without opening them.
-
-Where the file system takes two spellings for one name (``A`` and ``a``), only the one that stands on disk is taken.
+Each folder on the way opens relative to the one above it and never through a symlink, and a file is examined, read or
+replaced through the descriptor of its folder: the object that passes the check is the one in use, whoever swaps names
+meanwhile. Symlinks are not followed, not even inside the base. A regular file with a second name (hard link) is
+refused, since nobody can show that its other names lie inside. FIFOs, sockets and devices are refused without opening
+them. Where the file system takes two spellings for one name (``A`` and ``a``), only the one on disk counts.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ Identity = tuple[int, int]
 CONFLICT = "file modified externally, use file load to refresh"
 _BUSY_S = 5.0
 _VERSION = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_nlink")
-"""What is another value once a file is another one, was written to, or has another number of names."""
+"""A value that changes once a file is replaced, written to, or gets another number of names."""
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 @frozen
 class Standing:
-    """What stands at a path: its metadata (None: nothing), and the identities of every folder passed and of itself."""
+    """The entry at a path: its metadata (None: nothing), and the identities of every folder on the way and its own."""
 
     status: os.stat_result | None
     identities: tuple[Identity, ...]
@@ -47,17 +45,17 @@ class Standing:
 
     @property
     def exists(self) -> bool:
-        """Whether something stands there."""
+        """True if something stands there."""
         return self.status is not None
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Device and inode of a file."""
+    """Return device and inode of a file."""
     return (status.st_dev, status.st_ino)
 
 
 def unusable(status: os.stat_result) -> ToolFailure | None:
-    """Why an entry that is no folder may not be used, or None."""
+    """Return the reason why no call may use an entry that is not a folder, or None."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
@@ -72,9 +70,9 @@ def unusable(status: os.stat_result) -> ToolFailure | None:
 def open_folder(
     base: BaseFolder, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None
 ) -> Generator[int]:
-    """The descriptor of a folder below ``base``; ``make`` makes what is missing. Raises ToolFailure.
+    """Open a folder below ``base``; ``make`` creates missing ones. Raises ToolFailure.
 
-    ``passed`` is given the identities of every folder on the way, as they were opened, that one itself last.
+    ``passed`` receives the identities of every folder on the way as it opened, that of the folder itself last.
     """
     descriptor = base.open()
     try:
@@ -100,7 +98,7 @@ def open_folder(
 
 
 def look_from_top(absolute: str) -> Standing:
-    """What stands at an absolute path on disk, whatever holds it. Raises ToolFailure as ``look`` does."""
+    """Look at an absolute path on disk, whatever holds it. Raises ToolFailure as ``look`` does."""
     return look(_top(), tuple(filter(None, absolute.split("/"))))
 
 
@@ -110,15 +108,15 @@ def _top() -> BaseFolder:
 
 
 def look(base: BaseFolder, parts: tuple[str, ...]) -> Standing:
-    """What stands at a path, by names alone: good for deciding, while every use goes through descriptors again.
+    """Look at a path by names alone: enough to decide, while every use goes through descriptors again.
 
-    Raises ToolFailure where the way there is no plain folder.
+    Raises ToolFailure where the way is not made of plain folders.
     """
     return look_along(steps_of(base.path, parts), base)
 
 
 def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The paths of ``base`` and of every component below it."""
+    """Return the paths of ``base`` and of every component below it."""
     steps, path = [base], base.rstrip("/")
     for name in parts:
         path = f"{path}/{name}"
@@ -127,7 +125,7 @@ def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
-    """The parts of a path without ``..``; None where they lead above its beginning.
+    """Resolve ``..`` in the parts of a path; None where they lead above its beginning.
 
     The text decides: since no link is followed, it agrees with the disk.
     """
@@ -143,7 +141,7 @@ def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
-    """What stands at the last of ``steps``, each looked at once the one before it is known to be a plain folder.
+    """Look at the last of ``steps``, each after the one before it proved to be a plain folder.
 
     The first is the path of ``base``. Raises ToolFailure as ``look`` does.
     """
@@ -177,7 +175,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
 
 
 def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result]:
-    """The content of a regular file of at most ``limit`` bytes, and its metadata. Raises ToolFailure."""
+    """Read a regular file of at most ``limit`` bytes, and its metadata. Raises ToolFailure."""
     status = status_of(folder, name)
     if status is None:
         raise ToolFailure("there is no such file", code="not-found")
@@ -197,12 +195,12 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
 
 
 def write_new(folder: int, name: str, content: bytes) -> None:
-    """Make a file that does not exist yet; never overwrites. Raises ToolFailure."""
+    """Write a file that does not exist yet; never overwrites. Raises ToolFailure."""
     try:
         with failures(FileExistsError):
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
     except FileExistsError:
-        raise taken() from None
+        raise exists_failure() from None
     try:
         status = status_of(folder, name)
         if status is None:
@@ -214,13 +212,13 @@ def write_new(folder: int, name: str, content: bytes) -> None:
         raise
 
 
-def taken() -> ToolFailure:
-    """What is said where a new file was to be made."""
+def exists_failure() -> ToolFailure:
+    """Return the failure for a new file at a path in use."""
     return ToolFailure("there is something at that path, and it is never overwritten", code="exists")
 
 
-def folder_stays() -> ToolFailure:
-    """What is said where a file was to be removed."""
+def folder_failure() -> ToolFailure:
+    """Return the failure for removing a folder as a file."""
     return ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
 
 
@@ -251,12 +249,12 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
 
 
 def remove(folder: int, name: str, *, sync: bool = True) -> bool:
-    """Remove a regular file; whether there was one. Raises ToolFailure for a folder and anything else."""
+    """Remove a regular file and tell whether it existed. Raises ToolFailure for a folder and anything else."""
     status = status_of(folder, name)
     if status is None:
         return False
     if stat.S_ISDIR(status.st_mode):
-        raise folder_stays()
+        raise folder_failure()
     _refuse_unusable(status)
     with failures():
         os.unlink(name, dir_fd=folder)
@@ -273,7 +271,7 @@ def remove_folder(folder: int, name: str) -> None:
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """The metadata of an entry, a link's own; None where there is none. Raises ToolFailure."""
+    """Return the metadata of an entry, a link's own; None if it is missing. Raises ToolFailure."""
     try:
         with failures(FileNotFoundError):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -285,7 +283,9 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 def entries_of(
     base: BaseFolder, parts: tuple[str, ...], *, passed: list[Identity] | None = None
 ) -> Generator[Iterator[os.DirEntry[str]]]:
-    """The entries of a folder, through its descriptor; their ``stat(follow_symlinks=False)`` works inside. Raises."""
+    """Open the entries of a folder through its descriptor; their ``stat(follow_symlinks=False)`` works inside.
+    Raises.
+    """
     with open_folder(base, parts, passed=passed) as passing, failures():
         descriptor = os.open(".", FOLDER, dir_fd=passing)
         try:
@@ -297,9 +297,9 @@ def entries_of(
 
 @contextmanager
 def alone_in(folder: int) -> Generator[None]:
-    """Keeps other programs of ours, whatever their stores, from replacing files in the folder meanwhile.
+    """Keep other programs of ours, whatever their stores, from replacing files in the folder meanwhile.
 
-    Where the folder cannot be locked, the last look before a file is replaced is all there is. Raises ToolFailure.
+    Where nobody can lock the folder, only the last look before a file is replaced protects it. Raises ToolFailure.
     """
     try:
         descriptor = os.open(".", FOLDER, dir_fd=folder)
@@ -320,7 +320,7 @@ def alone_in(folder: int) -> Generator[None]:
 
 
 def sync_folder(folder: int) -> None:
-    """Make renames in a folder durable, as far as the file system goes along."""
+    """Make renames in a folder durable, as far as the file system allows."""
     with suppress(OSError):
         descriptor = os.open(".", FOLDER, dir_fd=folder)
         try:
@@ -349,5 +349,5 @@ def _keep_mode_and_owner(descriptor: int, seen: os.stat_result) -> None:
         if (seen.st_uid, seen.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(descriptor, seen.st_uid, seen.st_gid)
     except PermissionError:
-        mode &= 0o777  # the rights of its owner are not ours to give
+        mode &= 0o777  # this process cannot pass on the rights of another owner
     os.fchmod(descriptor, mode)

@@ -1,8 +1,8 @@
-"""Where a path that a tool is given leads on disk, links resolved: inside which root, or why nowhere. It opens nothing.
+"""The way from a tool's path to a place on disk, links resolved: the root that it lies in, or the refusal.
 
-Roots are the bases of the running sources, the workspace's folder and the prefixes granted to the agent. The answer
-holds no link at the time of asking; what stands there later is for the tool to check on the descriptor that it opens.
-A refusal has the same words for the model whatever stands there, so that it tells nothing of what it may not see.
+Roots are the bases of the running sources, the workspace's folder and the prefixes granted to the agent. The resolved
+path holds no link at the time of asking; the tool checks later changes on the descriptor that it opens. A refusal has
+the same words for the model whatever stands there, so that it reveals nothing that the model may not see.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HINT = "that path is not available to you; choose another one"
 
 @frozen
 class DiskPaths:
-    """The roots of one call. ``folder`` None: there is none. ``prefixes`` are absolute, with links resolved."""
+    """The roots of one call. ``folder`` None: the call has none. ``prefixes`` are absolute, with links resolved."""
 
     sources: Iterable[FileSource]
     protected: ProtectedSet
@@ -30,7 +30,7 @@ class DiskPaths:
     prefixes: Sequence[str] = ()
 
     def find(self, text: str, *, parameter: str, writes: bool) -> FileTarget | Refusal:
-        """The file or folder that ``text`` names; it need not be there. Never raises."""
+        """Find the file or folder that ``text`` names, existing or not. Never raises."""
         parsed = parse_model_path(text)
         if isinstance(parsed, PathRefused):
             return Refusal(parsed.code, parsed.reason, parsed.hint)
@@ -61,19 +61,19 @@ class DiskPaths:
             standing = look_from_top(self.protected.ground.place(absolute))
         except ToolFailure as failure:
             if self.protected.covers(absolute):
-                return protected_refusal(absolute)
+                return refusal_of_protected(absolute)
             return Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
         if self.protected.covers(absolute, standing.identities):
-            return protected_refusal(absolute)
+            return refusal_of_protected(absolute)
         if standing.status is None:
             return None
         if standing.is_folder:
-            return protected_refusal(absolute, "holds what is") if self.protected.is_in(absolute) else None
+            return refusal_of_protected(absolute, "holds what is") if self.protected.is_in(absolute) else None
         failure = unusable(standing.status)
         return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
 
     def _root(self, absolute: str) -> tuple[str | None, str] | None:
-        """The root that holds it: the innermost source, else the folder, else the innermost prefix."""
+        """Return the root that holds a path: the innermost source, else the folder, else the innermost prefix."""
         held = [(source.source_id, source.base) for source in self.sources if is_below(absolute, source.base)]
         if held:
             return max(held, key=lambda root: len(root[1]))
@@ -84,8 +84,8 @@ class DiskPaths:
         return None if prefix is None else (None, prefix)
 
 
-def protected_refusal(absolute: str, how: str = "is") -> Refusal:
-    """What is said of a path that no tool reaches."""
+def refusal_of_protected(absolute: str, how: str = "is") -> Refusal:
+    """Return the refusal of a path that no tool reaches."""
     return Refusal(
         "protected",
         f"`{absolute}` {how} protected, or in the folder of a moved source: no tool reaches it",

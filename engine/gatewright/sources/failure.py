@@ -1,4 +1,4 @@
-"""What the file system's errors mean to whoever asked for a file, in words that name no path. It opens nothing."""
+"""The file system's errors as failures for the caller, in words that name no path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gatewright.base.errors import ToolFailure
 
 @contextmanager
 def failures(*passed: type[OSError]) -> Generator[None]:
-    """An OSError becomes a ToolFailure, except those of the kinds ``passed``."""
+    """Turn an OSError into a ToolFailure, except those of the kinds ``passed``."""
     try:
         yield
     except passed:
@@ -22,7 +22,7 @@ def failures(*passed: type[OSError]) -> Generator[None]:
 
 
 def failure_of(error: OSError) -> ToolFailure:
-    """The refusal for an error, with a code of ours."""
+    """Return the failure for an error, with a code of ours."""
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return ToolFailure(f"the file system refuses it ({words_of(error)})", code="no-access")
@@ -47,7 +47,7 @@ def failure_of(error: OSError) -> ToolFailure:
 
 
 def words_of(error: OSError) -> str:
-    """The system's own words, without the path."""
+    """Return the system's own words, without the path."""
     if error.errno == errno.EROFS:
         return "write-protected"
     return os.strerror(error.errno).lower() if error.errno else "unknown error"

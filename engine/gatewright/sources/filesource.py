@@ -1,9 +1,9 @@
-"""One folder of files with an overlay of blocks: edits stand in a block until they are written.
+"""One folder of files with an overlay of blocks: edits stay in a block until somebody writes them.
 
 Everything here is synchronous and works on paths relative to the base (``/``, ``.`` for the base itself); the manager
-calls it in a thread, one call per file at a time. Levels are looked up by the manager; the overlay here trusts it.
-A block is out of step (``unsaved``) when its text is not what the file held when both were last in step. Over
-450 lines, because every operation goes by the same few steps between block and disk and they are read together.
+calls it in a thread, one call per file at a time, after it looked up the levels. A block is out of step (``unsaved``)
+when its text differs from the file as of their last agreement. Over 450 lines: all operations share the same few steps
+between block and disk, which read best together.
 """
 
 from __future__ import annotations
@@ -48,21 +48,23 @@ from gatewright.sources.held import (
     Sides,
     Strategy,
     decide,
+    describe_decision,
     no_block,
     state_of,
-    told,
 )
 from gatewright.sources.protection import Protection
 
 MAX_LISTED = 5_000
-"""Entries of one listing of a folder."""
+"""The most entries in one listing of a folder."""
 BASE = "."
 _COMPARED_CHARS = 4 * 1024 * 1024
 _WRITES_AGAIN = "the file was deleted on disk since, and would be written again"
 
 
 class FileSource:
-    """The files below ``folder``, with blocks in ``blocks``. The folder may be missing. ValueError: a bad pattern."""
+    """The files below ``folder``, with blocks in ``blocks``. The folder may be missing. Raises ValueError for a bad
+    pattern.
+    """
 
     def __init__(self, source: Source, folder: BaseFolder, blocks: BlockStorePort, protected: Protection) -> None:
         self.source = source
@@ -82,42 +84,42 @@ class FileSource:
         return self.folder.path
 
     def absolute(self, relative: str) -> str:
-        """The absolute path of a place."""
+        """Return the absolute path of a place."""
         return self.base if relative == BASE else f"{self.base.rstrip('/')}/{relative}"
 
     def relative_of(self, absolute: str) -> str | None:
-        """The relative path of a canonical absolute one, None outside the base."""
+        """Return the relative path of a canonical absolute one, None outside the base."""
         if absolute == self.base:
             return BASE
         prefix = self.base.rstrip("/") + "/"
         return absolute[len(prefix) :] if absolute.startswith(prefix) else None
 
     def label(self, relative: str) -> str:
-        """``file:{hash8}:{relative}``; hash8: first 8 hex digits of SHA-256 of the file's absolute path."""
+        """Return ``file:{hash8}:{relative}``; hash8: the first 8 hex digits of SHA-256 of the file's absolute path."""
         return f"file:{hashlib.sha256(os.fsencode(self.absolute(relative))).hexdigest()[:8]}:{relative}"
 
     def look(self, relative: str) -> Standing:
-        """What stands at a place. Raises ToolFailure where the way there is no plain folder."""
+        """Look at a place. Raises ToolFailure where the way is not made of plain folders."""
         return descriptor.look_along(self.steps(relative), self.folder)
 
     def steps(self, relative: str) -> tuple[str, ...]:
-        """The absolute paths of the base and of everything on the way to a place, itself last. Raises ToolFailure."""
+        """Return the absolute paths of the base and of every step to a place, itself last. Raises ToolFailure."""
         return descriptor.steps_of(self.base, _parts(relative))
 
-    def loaded_labels(self) -> frozenset[str]:
-        """The labels of the blocks of this source."""
+    def block_labels(self) -> frozenset[str]:
+        """Return the labels of the blocks of this source."""
         return self._blocks.labels()
 
-    def loaded_places(self) -> tuple[str, ...]:
-        """The relative paths of the files of this source that have a block, sorted."""
+    def block_places(self) -> tuple[str, ...]:
+        """Return the relative paths of the files of this source that have a block, sorted."""
         return self._blocks.places()
 
-    # what a call would do
+    # assessments
 
     def assess_save(self, relative: str) -> Assessment:
-        """Append if the block only extends the file as it is on disk, else overwrite; with the diff.
+        """Assess a save: append if the block only extends the file on disk, else overwrite; with the diff.
 
-        A file that was deleted since is written anew, and asks.
+        A file that somebody deleted since is written anew, and asks.
         """
         block = self._blocks.get(relative)
         if block is None:
@@ -137,7 +139,7 @@ class FileSource:
         return Assessment(action, diff=diff_text(relative, old, new))
 
     def assess_load(self, relative: str) -> Assessment:
-        """Read, asking when edits in the block would be lost, with the diff from them to the disk."""
+        """Assess a load: read, and ask if it would lose edits in the block, with the diff from them to the disk."""
         try:
             block = self._blocks.get(relative)
         except WorkspaceError:
@@ -148,7 +150,7 @@ class FileSource:
         return Assessment(Action.READ, ask, later=Later(partial(self._lost, relative, mine)))
 
     def assess_reload(self, relative: str) -> Assessment:
-        """As ``assess_load``, of a block that is there."""
+        """Assess a load into an existing block."""
         if self._blocks.has(relative):
             return self.assess_load(relative)
         return Assessment.failing(Action.READ, no_block())
@@ -158,7 +160,7 @@ class FileSource:
         return None if mine is None else diff_text(relative, mine, on_disk)
 
     def text_of(self, relative: str) -> str | None:
-        """The text that stands there now; None for more than a person could compare. Raises ToolFailure."""
+        """Return the current text; None if it is too long for a person to compare. Raises ToolFailure."""
         try:
             text = self.read(relative).content
         except WorkspaceError:
@@ -166,7 +168,9 @@ class FileSource:
         return text if len(text) <= _COMPARED_CHARS else None
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
-        """The diff from what stands there now, without an action. Raises ToolFailure for what it could not hold."""
+        """Return the diff from the current text, without an action. Raises ToolFailure for a text that the file cannot
+        hold.
+        """
         encode_text(new_text, self.source.max_file_bytes)
         try:
             old = self.read(relative).content
@@ -175,24 +179,24 @@ class FileSource:
         return Assessment(diff=diff_text(relative, old, new_text))
 
     def assess_create(self, relative: str, content: str) -> Assessment:
-        """Append, with the text of the new file."""
+        """Assess a new file: append, with its text."""
         return Assessment(Action.APPEND, later=Later(partial(self._text_new, relative, content)))
 
     def _text_new(self, relative: str, content: str) -> str:
         self._refuse_edits(relative)
         if self.look(relative).exists:
-            raise descriptor.taken()
+            raise descriptor.exists_failure()
         encode_text(content, self.source.max_file_bytes)
         return diff_text(relative, "", content)
 
     def text_gone(self, relative: str) -> str | None:
-        """The diff that takes the text of a file away; None of what is no text, or too much to compare.
+        """Return the diff that removes the text of a file; None if it is not text, or too long to compare.
 
-        Raises ToolFailure where there is no file.
+        Raises ToolFailure for a missing file.
         """
         standing = self.look(relative)
         if standing.is_folder:
-            raise descriptor.folder_stays()
+            raise descriptor.folder_failure()
         if not standing.exists and not self._blocks.has(relative):
             raise _no_file()
         try:
@@ -204,35 +208,35 @@ class FileSource:
     # the operations
 
     def read(self, relative: str) -> FileText:
-        """The block's text if there is a block, else the disk's."""
+        """Read the block's text if the file has a block, else the disk's."""
         block = self._blocks.get(relative)
         if block is not None:
             return FileText(block.text.text, "block", block.unsaved)
         return FileText(decode_text(self._bytes(relative)[0]), "disk")
 
     def load(self, relative: str) -> JsonValue:
-        """Read the disk into the block; what the block held is gone."""
+        """Read the disk into the block, in place of the block's own text."""
         content = self._bytes_to_take(relative)
         text = decode_text(content)
         try:
             stored = self._blocks.get(relative)
         except WorkspaceError:
-            stored = None  # a damaged block is mended by what is on disk
+            stored = None  # the text on disk mends a damaged block
         block = stored.text if stored else TextBlock.from_text(text)
         if stored:
             block.set_text(text)
-        return self._told(relative, self._keep_in_step(relative, block, content))
+        return self._info(relative, self._keep_in_step(relative, block, content))
 
     def reload(self, relative: str) -> JsonValue:
-        """Read the disk into the block that is there; what the block held is gone."""
-        if not self._blocks.has(relative):  # a damaged one is there
+        """Read the disk into an existing block, in place of the block's own text."""
+        if not self._blocks.has(relative):  # a damaged block counts
             raise no_block()
         return self.load(relative)
 
     def save(self, relative: str, granted: Action, *, asked: bool = False) -> JsonValue:
         """Write the block to disk if that is granted and the disk is as the block knows it.
 
-        A file that was deleted since is written again only when somebody was ``asked``.
+        A file that somebody deleted since is written again only after somebody was ``asked``.
         """
         block = self._blocks.get(relative)
         if block is None:
@@ -246,7 +250,7 @@ class FileSource:
             self._write_new(relative, new)
         else:
             self._write_over(relative, new, block.disk_digest, granted)
-        return self._told(relative, self._keep_in_step(relative, block.text, new))
+        return self._info(relative, self._keep_in_step(relative, block.text, new))
 
     def _write_new(self, relative: str, new: bytes) -> None:
         parts = _file_parts(relative)
@@ -273,22 +277,22 @@ class FileSource:
 
     def append(self, relative: str, content: str) -> JsonValue:
         """Add text at the end of the block, in the file's line ending."""
-        return self._changed(relative, lambda text: text + in_line_ending_of(text, content))
+        return self._edit(relative, lambda text: text + in_line_ending_of(text, content))
 
     def replace(self, relative: str, old: str, new: str) -> JsonValue:
         """Replace the one place where ``old`` stands in the block."""
-        return self._changed(relative, lambda text: with_change(text, old, new))
+        return self._edit(relative, lambda text: with_change(text, old, new))
 
     def insert(self, relative: str, line: int, content: str) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
-        return self._changed(relative, lambda text: with_lines(text, line, content))
+        return self._edit(relative, lambda text: with_lines(text, line, content))
 
     def patch(self, relative: str, patch: str) -> JsonValue:
         """Apply a unified diff to the block; all of it, or nothing."""
-        return self._changed(relative, lambda text: with_patch(text, patch))
+        return self._edit(relative, lambda text: with_patch(text, patch))
 
-    def _changed(self, relative: str, change: Callable[[str], str]) -> JsonValue:
-        """Give the block another text, unless that cannot be done or written; loaded only when it can."""
+    def _edit(self, relative: str, change: Callable[[str], str]) -> JsonValue:
+        """Edit the block's text, unless the edit fails or the file cannot hold it; load the block only then."""
         block, content = self._blocks.get(relative), None
         if block is None:
             content = self._bytes(relative)[0]
@@ -298,14 +302,14 @@ class FileSource:
         if content is not None:
             self._keep_in_step(relative, block.text, content)
         block.text.set_text(after)
-        return self._told(relative, self._keep(relative, block.text, block.disk_digest))
+        return self._info(relative, self._keep(relative, block.text, block.disk_digest))
 
     def create(self, relative: str, content: str) -> JsonValue:
-        """Make a new file and its block, and the folders above it."""
+        """Create a file, its block, and the folders above it."""
         self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
         self._write_new(relative, written)
-        return self._told(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
+        return self._info(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
 
     def _refuse_edits(self, relative: str) -> None:
         block = self._blocks.get(relative)
@@ -322,17 +326,17 @@ class FileSource:
         return {"label": self.label(relative), "file": on_disk, "block": had_block}
 
     def block_info(self, relative: str) -> JsonValue:
-        """Label, size, lines and whether there are edits that were not written."""
-        return self._told(relative, self._block(relative))
+        """Return label, size, lines and whether the block holds unwritten edits."""
+        return self._info(relative, self._block(relative))
 
     # block and disk
 
     def status(self, relative: str) -> dict[str, JsonValue]:
-        """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
+        """Return path, state, whether the block holds unwritten edits, and the problem of an unreadable file."""
         return self.standing(relative)[0]
 
     def standing(self, relative: str) -> tuple[dict[str, JsonValue], str]:
-        """The status with a mark, which is another one once the text of the block, or the file, is another."""
+        """Return the status with a mark that changes with the text of the block, or of the file."""
         row: dict[str, JsonValue] = {"path": relative}
         try:
             block = self._blocks.get(relative)
@@ -347,7 +351,7 @@ class FileSource:
         return row, self._mark(block, disk)
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
-        """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
+        """Return the change that writing the block makes on disk, as a unified diff of bounded size; empty for none."""
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
@@ -356,9 +360,9 @@ class FileSource:
         return {"path": relative, "state": str(state), "diff": diff_text(relative, on_disk, block.text.text)}
 
     def reconcile(self, relative: str, strategy: Strategy, mark: str | None = None) -> dict[str, JsonValue]:
-        """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs.
+        """Bring block and disk into step; a conflict changes nothing, and the row has its places and both diffs.
 
-        With the ``mark`` of a standing nothing is done, by a ToolFailure, where block or file is another by now.
+        With the ``mark`` of a standing it raises ToolFailure where block or file differs from it by now.
         """
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
@@ -366,11 +370,11 @@ class FileSource:
             raise ToolFailure(disk.problem, code="not-text")
         if mark is not None and mark != self._mark(block, disk):
             raise ToolFailure("block or file was changed meanwhile: look at it again", code="changed")
-        decision, sides = self._reconciled(relative, strategy, block, state, disk)
-        return told(relative, state, strategy, decision, sides)
+        decision, sides = self._apply(relative, strategy, block, state, disk)
+        return describe_decision(relative, state, strategy, decision, sides)
 
     def take_in(self, relative: str) -> OutsideChange | None:
-        """Put a change from outside into the block where that loses nothing; what became of it, None without block."""
+        """Put an outside change into the block where that loses nothing; return the outcome, None without a block."""
         block = self._blocks.get(relative)
         if block is None:
             return None
@@ -378,15 +382,15 @@ class FileSource:
         outcome = Outcome.NOTHING
         if state in {FileState.DISK_MODIFIED, FileState.CONFLICT} and disk.content is not None:
             try:
-                outcome = self._reconciled(relative, Strategy.MERGE, block, state, disk)[0].outcome
+                outcome = self._apply(relative, Strategy.MERGE, block, state, disk)[0].outcome
             except ToolFailure:
-                outcome = Outcome.CONFLICT  # together they are longer than a file may be
+                outcome = Outcome.CONFLICT  # together they exceed the limit of a file
         return OutsideChange(relative, state, outcome in {Outcome.TOOK_DISK, Outcome.MERGED})
 
-    def _reconciled(
+    def _apply(
         self, relative: str, strategy: Strategy, block: HeldBlock, state: FileState, disk: OnDisk
     ) -> tuple[Decision, Sides]:
-        """Decide, and give the block the text that was decided."""
+        """Decide, and give the block the decided text."""
         on_disk = None if disk.content is None else decode_text(disk.content)
         sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)
         decision = decide(state, strategy, sides)
@@ -403,10 +407,10 @@ class FileSource:
         return decision, sides
 
     def forget(self, relative: str) -> bool:
-        """Forget the block of a place, nothing on disk; whether there was one."""
+        """Forget the block of a place, nothing on disk; tell whether it had one."""
         return self._blocks.forget(relative)
 
-    # inside
+    # helpers
 
     def _block(self, relative: str) -> HeldBlock:
         block = self._blocks.get(relative)
@@ -433,7 +437,7 @@ class FileSource:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
 
     def _bytes_to_take(self, relative: str) -> bytes:
-        """The file for its block. Raises ToolFailure, which says of a file that is gone what is left of it."""
+        """Read the file for its block. Raises ToolFailure, which mentions the block that a deleted file left."""
         try:
             return self._bytes(relative)[0]
         except ToolFailure as failure:
@@ -453,12 +457,12 @@ class FileSource:
 
     @contextmanager
     def _folder_of(self, relative: str) -> Generator[tuple[int, str]]:
-        """The descriptor of the folder that a file is in, and the file's name there."""
+        """Open the folder of a file, and return its descriptor and the file's name there."""
         parts = _file_parts(relative)
         with descriptor.open_folder(self.folder, parts[:-1]) as folder:
             yield folder, parts[-1]
 
-    def _told(self, relative: str, block: HeldBlock) -> JsonValue:
+    def _info(self, relative: str, block: HeldBlock) -> JsonValue:
         text = block.text.text
         size = len(text.encode())
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
@@ -473,7 +477,7 @@ def _no_edits() -> ToolFailure:
 
 
 def _parts(relative: str) -> tuple[str, ...]:
-    """The components of a canonical relative path; anything else is refused, whoever made it."""
+    """Split a canonical relative path; refuse anything else, whoever made it."""
     if relative == BASE:
         return ()
     parts = tuple(relative.split("/"))

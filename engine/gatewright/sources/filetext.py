@@ -1,11 +1,11 @@
-"""Bytes of a text file and back, its digest and line endings, and what a killed save left beside it.
+"""Bytes of a text file and back, its digest and line endings, and the temporary files of killed saves.
 
-UTF-8 only; a byte order mark is kept as the text's first character, so that text and bytes are equally exact. Line ends
-are kept as they are: what is added gets CRLF where every line of the text ends so, in a mixed text it stays as it is
-given. Whether the last line has an end is kept too, except where lines are put behind it.
+Text is UTF-8; a byte order mark stays as the first character, so that text and bytes are equally exact. Line ends stay
+as they are: added text gets CRLF where every line of the text ends so, and stays as given in a mixed text. The end of
+the last line stays too, unless lines follow it.
 
-A name is ``.{name}.{12 hexadecimal digits}.tmp``. Nobody is shown one, and the next save in the folder removes those
-that are too old for any save still to be at work on them.
+A temporary name is ``.{name}.{12 hexadecimal digits}.tmp``. Listings leave such names out, and the next save in the
+folder removes those too old for any save still to use.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def digest_of(content: bytes) -> str:
-    """SHA-256 of the bytes, 64 hexadecimal digits."""
+    """Return SHA-256 of the bytes, 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 def decode_text(content: bytes) -> str:
-    """The text of a file. Raises ToolFailure (``not-text``) that names what was found."""
+    """Decode the text of a file. Raises ToolFailure (``not-text``) that names the kind found."""
     nul = content.find(b"\0")
     if nul >= 0:
         raise _no_text(_kind(content) or f"byte {nul + 1:,} is NUL, so it is binary data")
@@ -71,7 +71,7 @@ def _no_text(words: str) -> ToolFailure:
 
 
 def encode_text(text: str, limit: int) -> bytes:
-    """The bytes of a text. Raises ToolFailure when it is too long or no text."""
+    """Encode a text. Raises ToolFailure if it is too long or not text."""
     if "\0" in text:
         raise ToolFailure("the text holds a NUL character", code="not-text")
     try:
@@ -86,14 +86,14 @@ def encode_text(text: str, limit: int) -> bytes:
 
 
 def in_line_ending_of(text: str, content: str) -> str:
-    """``content`` with CRLF where every line of ``text`` ends so, else as it is."""
+    """Return ``content`` with CRLF where every line of ``text`` ends so, else as it is."""
     if "\r\n" in text and not _BARE_LF.search(text):
         return _BARE_LF.sub("\r\n", content)
     return content
 
 
 def with_change(text: str, old: str, new: str) -> str:
-    """``text`` with ``new`` in the one place of ``old``, in its line ending.
+    """Replace the one place of ``old`` in ``text`` by ``new``, in its line ending.
 
     Raises ToolFailure (``no-match``, ``many-matches``, ``empty-match``), with the number of places.
     """
@@ -114,10 +114,10 @@ def with_change(text: str, old: str, new: str) -> str:
 
 
 def with_lines(text: str, line: int, content: str) -> str:
-    """``text`` with ``content`` as whole lines before line ``line`` (from 1; one past the last: behind it).
+    """Insert ``content`` as whole lines before line ``line`` (from 1; one past the last: behind it).
 
-    Where lines follow, the content gets a line end if it has none; a last line without one gets one before the content.
-    A byte order mark stays where it is. Raises ToolFailure (``no-line``).
+    Where lines follow, the content gets a line end if it lacks one; a last line without one gets one before the
+    content. A byte order mark stays first. Raises ToolFailure (``no-line``).
     """
     if text.startswith(BYTE_ORDER_MARK):
         return BYTE_ORDER_MARK + with_lines(text[1:], line, content)
@@ -135,9 +135,9 @@ def with_lines(text: str, line: int, content: str) -> str:
 
 
 def with_patch(text: str, patch: str) -> str:
-    """``text`` after a unified diff, all of it or (ToolFailure, naming the line) nothing.
+    """Apply a unified diff to ``text``, all of it or (ToolFailure, naming the line) nothing.
 
-    A byte order mark belongs to the first line only for a patch that has it there.
+    A byte order mark belongs to the first line only if the patch has it there.
     """
     if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
         return BYTE_ORDER_MARK + with_patch(text[1:], patch)
@@ -145,7 +145,7 @@ def with_patch(text: str, patch: str) -> str:
 
 
 def line_count(text: str) -> int:
-    """The number of lines; a last one without line end counts."""
+    """Count the lines; a last one without line end counts."""
     return text.count("\n") + (not text.endswith("\n") and bool(text))
 
 
@@ -156,19 +156,19 @@ _LOOKED_AT = 20_000
 
 
 def temporary_name(name: str) -> str:
-    """A fresh name beside a file of that name."""
+    """Return a fresh name beside a file of that name."""
     return f".{name[:60]}.{secrets.token_hex(6)}{_SUFFIX}"
 
 
 def is_leftover(path: str) -> bool:
-    """Whether the last component of a path is such a name."""
+    """Tell whether the last component of a path is a temporary name."""
     return path.endswith(_SUFFIX) and _NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def sweep(folder: int) -> None:
-    """Remove what was left in a folder (a descriptor, perhaps one to pass through only) by saves that were killed.
+    """Remove the files that killed saves left in a folder (a descriptor, perhaps one to pass through only).
 
-    Only regular files of ours with one name, not touched for ten minutes. What cannot be removed stays.
+    Only regular files of ours with one name, untouched for ten minutes, go. Files that cannot be removed stay.
     """
     with suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY, dir_fd=folder)

@@ -1,7 +1,7 @@
-"""Where a workspace's files stand on disk: where their names say, but for a disposable copy.
+"""The places on disk of a workspace's files: their names, or the paths of a disposable copy.
 
-A copy has the names of its original, since labels, levels, grants and reasons are made of them: what is decided, shown
-or recorded is a name, and whatever asks the disk asks for the place of that name first.
+A copy has the names of its original, since labels, levels, grants and reasons consist of them: decisions, screens and
+records use names, and every question to the disk first asks for the place of a name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_LINKS = 40
 class Ground:
     """The folder ``origin`` (absolute, without links) stands at ``copy``; both empty: every name is its own place.
 
-    ``outside``: where the links of the copy lead that lead out of ``origin``; nothing is there.
+    ``outside``: the empty place that links of the copy lead to if they lead out of ``origin``.
     """
 
     origin: str = ""
@@ -25,26 +25,26 @@ class Ground:
     outside: str = ""
 
     def place(self, name: str) -> str:
-        """Where an absolute name without links and ``..`` stands on disk."""
-        return _moved(name, self.origin, self.copy) if self.origin else name
+        """Return the place on disk of an absolute name without links and ``..``."""
+        return _move(name, self.origin, self.copy) if self.origin else name
 
     def name(self, place: str) -> str:
-        """What stands at a place on disk is called."""
+        """Return the name of a place on disk."""
         if not self.origin:
             return place
-        return _moved(_moved(place, self.copy, self.origin), self.outside, "/")
+        return _move(_move(place, self.copy, self.origin), self.outside, "/")
 
     def real(self, name: str) -> str:
-        """The name without links and ``..``. Raises OSError and ValueError as `os.path.realpath` does."""
+        """Resolve links and ``..`` in a name. Raises OSError and ValueError as `os.path.realpath` does."""
         return self._walk(name)[0] if self.origin else os.path.realpath(name)
 
     def reach(self, name: str) -> str:
-        """The place that a program is given for a name: a link that led out of the original leads nowhere."""
+        """Return the place that a program gets for a name: a link that left the original leads nowhere."""
         real, leads_out = self._walk(name) if self.origin else (os.path.realpath(name), False)
         return f"{self.outside}{real}" if leads_out else self.place(real)
 
     def stands(self, name: str) -> bool:
-        """Whether something stands at an absolute name, a link included."""
+        """Tell whether something stands at an absolute name, a link included."""
         if not self.origin:
             return os.path.lexists(name)
         folder, _, last = name.rstrip("/").rpartition("/")
@@ -53,7 +53,7 @@ class Ground:
         return os.path.lexists(self.place(f"{self.real(folder or '/').rstrip('/')}/{last}"))
 
     def _walk(self, name: str) -> tuple[str, bool]:
-        """The name without links, resolved as `os.path.realpath` does; whether a link led out of the original."""
+        """Resolve links as `os.path.realpath` does, and tell whether one led out of the original."""
         path, links, leads_out = "", 0, False
         rest = name.split("/")[::-1]
         while rest:
@@ -84,6 +84,6 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def _moved(path: str, folder: str, to: str) -> str:
-    """The path below ``to`` where it is below ``folder``, else as it is."""
+def _move(path: str, folder: str, to: str) -> str:
+    """Put a path below ``folder`` below ``to``; leave any other as it is."""
     return f"{to.rstrip('/')}{path[len(folder) :]}" or "/" if _is_in(path, folder) else path

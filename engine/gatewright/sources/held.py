@@ -1,12 +1,12 @@
-"""The blocks of one source at rest, and how a file and its block come back into step.
+"""The stored blocks of one source, and the ways to bring a file and its block back into step.
 
-That text (the base) is what a three-way merge starts from. It is kept beside the block under a label of its own that
-holds its digest, written before the block and dropped after it: a block whose digest has no base never comes from a
-crash between the two.
+A three-way merge starts from their last common text, the base. The store keeps it beside the block under a label of its
+own with its digest, writes it before the block and drops it after: a crash between the two never leaves a block without
+its base.
 
-Four strategies: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` puts both together where they
-do not conflict, ``ask`` only tells. Nothing of the disk is ever overwritten here: the block is what changes, and it is
-then compared with the disk as it is now.
+Four strategies: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` joins both where they do not
+conflict, ``ask`` only reports. All of them change the block, never the disk; the block then counts as compared with the
+disk as it is now.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gatewright.sources.filetext import decode_text, digest_of
 from gatewright.sources.merge import MergeConflict, merge_texts
 
 ABSENT = "absent"
-"""In the place of a digest: when block and disk were last in step, there was no file."""
+"""The digest of a missing file: block and disk last agreed that it was absent."""
 
 _BASES = "#disk"
 _BASE_LABEL = "disk:"
@@ -34,7 +34,7 @@ _HISTORY_BYTES = 262_144
 
 
 class StoredBlock(Protocol):
-    """A block at rest."""
+    """A block in the store."""
 
     @property
     def snapshot(self) -> bytes:
@@ -48,32 +48,32 @@ class StoredBlock(Protocol):
 
 
 class BlockStorePort(Protocol):
-    """Where blocks are kept, by label. Callable from any thread."""
+    """The store of blocks, by label. Callable from any thread."""
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keeps everybody else, in any process, from changing a block meanwhile."""
+        """Keep everybody else, in any process, from changing a block meanwhile."""
         ...
 
     def get(self, label: str) -> StoredBlock | None:
-        """The block with that label, or None."""
+        """Return the block with that label, or None."""
         ...
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
-        """Keep a block durably."""
+        """Store a block durably."""
         ...
 
     def delete(self, label: str) -> bool:
-        """Forget a block; whether there was one."""
+        """Forget a block, and tell whether it existed."""
         ...
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
-        """The labels of a source's blocks."""
+        """Return the labels of a source's blocks."""
         ...
 
 
 @frozen
 class HeldBlock:
-    """A block at hand and the digest of the file that it was last in step with."""
+    """A block in memory and the digest of the file that it last agreed with."""
 
     text: TextBlock
     disk_digest: str
@@ -85,12 +85,12 @@ class HeldBlock:
 
     @property
     def unsaved(self) -> bool:
-        """Whether the block holds something that the file did not when both were in step."""
+        """True if the block's text differs from the file as of their last agreement."""
         return self.digest != self.disk_digest
 
 
 def is_base_label(label: str) -> bool:
-    """Whether a label is one under which a base is kept: no block of anybody's."""
+    """Tell whether a label belongs to a base rather than to a block."""
     return label.startswith(_BASE_LABEL)
 
 
@@ -103,7 +103,7 @@ class HeldBlocks:
     label_of: Callable[[str], str]
 
     def get(self, relative: str) -> HeldBlock | None:
-        """The block of a file, or None. Raises WorkspaceError for a damaged one."""
+        """Return the block of a file, or None. Raises WorkspaceError for a damaged one."""
         stored = self.store.get(self.label_of(relative))
         if stored is None:
             return None
@@ -113,11 +113,11 @@ class HeldBlocks:
             raise DamagedBlock("load the file to make it anew from disk") from None
 
     def has(self, relative: str) -> bool:
-        """Whether there is a block of a file, damaged or not."""
+        """Tell whether a file has a block, damaged or not."""
         return self.store.get(self.label_of(relative)) is not None
 
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
-        """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
+        """Store a block; drop a history much longer than a file may be, so that it cannot fill the disk."""
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
             text = TextBlock.from_text(text.text)
@@ -126,7 +126,7 @@ class HeldBlocks:
         return HeldBlock(text, disk_digest)
 
     def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
-        """Store a block that is now compared with a file of that content."""
+        """Store a block that now agrees with a file of that content."""
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
         base = _base_label(label, digest)
@@ -139,12 +139,12 @@ class HeldBlocks:
         return kept
 
     def keep_as_new(self, relative: str, block: HeldBlock, *, limit: int) -> None:
-        """Store a block of which the disk has no file any more."""
+        """Store a block whose file is gone from disk."""
         self.keep(relative, block.text, ABSENT, limit=limit)
         self.store.delete(_base_label(self.label_of(relative), block.disk_digest))
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
-        """The text that block and file were last in step with; None where it is not known."""
+        """Return the last text common to block and file; None if it is unknown."""
         if block.disk_digest == ABSENT:
             return ""
         if not block.unsaved:
@@ -159,7 +159,7 @@ class HeldBlocks:
         return text if digest_of(text.encode()) == block.disk_digest else None
 
     def forget(self, relative: str) -> bool:
-        """Forget a block and its base; whether there was a block."""
+        """Forget a block and its base; tell whether the block existed."""
         label = self.label_of(relative)
         stored = self.store.get(label)
         if stored is None:
@@ -169,11 +169,11 @@ class HeldBlocks:
         return True
 
     def labels(self) -> frozenset[str]:
-        """The labels of the blocks."""
+        """Return the labels of the blocks."""
         return frozenset(self.store.labels(self.source_id))
 
     def places(self) -> tuple[str, ...]:
-        """The relative paths of the files that have a block, sorted."""
+        """Return the relative paths of the files that have a block, sorted."""
         return tuple(sorted(label.split(":", 2)[2] for label in self.store.labels(self.source_id)))
 
 
@@ -182,12 +182,12 @@ def _base_label(label: str, digest: str) -> str:
 
 
 def no_block() -> ToolFailure:
-    """What is said where a block is needed and there is none."""
+    """Return the failure for a missing block."""
     return ToolFailure("there is no block for this path", code="no-block")
 
 
 class FileState(StrEnum):
-    """Of a file with a block. ``not_loaded``: it has none."""
+    """The state of a file and its block. ``not_loaded``: the file has none."""
 
     SYNCED = "synced"
     BLOCK_MODIFIED = "block_modified"
@@ -199,20 +199,20 @@ class FileState(StrEnum):
 
 @frozen
 class OnDisk:
-    """What stands on disk: its bytes; None with a ``problem`` where they cannot be had, None alone where it is gone."""
+    """The file on disk: its bytes; None with a ``problem`` where nobody can read them, None alone where it is gone."""
 
     content: bytes | None = None
     problem: str | None = None
 
     @property
     def is_gone(self) -> bool:
-        """Whether there is no file."""
+        """True if the file is missing."""
         return self.content is None and self.problem is None
 
 
 @frozen
 class OutsideChange:
-    """One path that changed. ``state``: of block and file before; ``merged``: the block now holds the new text."""
+    """One changed path. ``state``: of block and file before; ``merged``: the block now holds the new text."""
 
     relative: str
     state: FileState
@@ -220,7 +220,7 @@ class OutsideChange:
 
 
 def state_of(block: HeldBlock, disk: OnDisk) -> FileState:
-    """A file that holds the block's very text is in step, however it came to hold it."""
+    """Compare block and file; equal texts are in step, however they came about."""
     if disk.is_gone:
         return FileState.BLOCK_MODIFIED if block.disk_digest == ABSENT else FileState.DISK_DELETED
     on_disk = "" if disk.content is None else digest_of(disk.content)
@@ -238,7 +238,7 @@ _MERGED_CHARS = 8 * 1024 * 1024
 
 
 class Strategy(StrEnum):
-    """Who gives way."""
+    """The side that gives way."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -247,7 +247,7 @@ class Strategy(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What comes of it. ``forgotten``: the file is gone and the block went with it."""
+    """The effect of a reconciliation. ``forgotten``: the file is gone, and its block with it."""
 
     NOTHING = "nothing"
     KEPT_BLOCK = "kept_block"
@@ -259,7 +259,7 @@ class Outcome(StrEnum):
 
 @frozen
 class Sides:
-    """The texts: ``base`` None where it is not known, ``disk`` None where there is no file."""
+    """The three texts: ``base`` None if unknown, ``disk`` None if the file is missing."""
 
     base: str | None
     block: str
@@ -268,7 +268,7 @@ class Sides:
 
 @frozen
 class Decision:
-    """What to do: ``text`` is what the block is to hold (None: as it is)."""
+    """The result of a strategy: ``text`` is the block's new text (None: as it is)."""
 
     outcome: Outcome
     text: str | None = None
@@ -277,7 +277,7 @@ class Decision:
 
 
 def decide(state: FileState, strategy: Strategy, sides: Sides) -> Decision:
-    """What a strategy makes of a state."""
+    """Apply a strategy to a state."""
     if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
         return Decision(Outcome.NOTHING)
     if strategy is Strategy.ASK:
@@ -286,10 +286,10 @@ def decide(state: FileState, strategy: Strategy, sides: Sides) -> Decision:
         return Decision(Outcome.KEPT_BLOCK)
     if strategy is Strategy.THEIRS:
         return Decision(Outcome.FORGOTTEN) if sides.disk is None else Decision(Outcome.TOOK_DISK, sides.disk)
-    return _merged(sides)
+    return _merge(sides)
 
 
-def _merged(sides: Sides) -> Decision:
+def _merge(sides: Sides) -> Decision:
     if sides.disk is None:
         if sides.block == sides.base:
             return Decision(Outcome.FORGOTTEN)
@@ -306,8 +306,10 @@ def _merged(sides: Sides) -> Decision:
     return Decision(Outcome.MERGED, found.text)
 
 
-def told(relative: str, state: FileState, strategy: Strategy, decision: Decision, sides: Sides) -> dict[str, JsonValue]:
-    """The decision for whoever asked; with both diffs where there is a conflict. Bounded."""
+def describe_decision(
+    relative: str, state: FileState, strategy: Strategy, decision: Decision, sides: Sides
+) -> dict[str, JsonValue]:
+    """Describe the decision for the caller, with both diffs of a conflict. Bounded."""
     row: dict[str, JsonValue] = {"path": relative, "state": str(state), "strategy": str(strategy)}
     row["outcome"] = str(decision.outcome)
     if decision.why is not None:

@@ -1,7 +1,7 @@
-"""What the rules say of a place, worked out once: its level as a file and as a folder, and the way to it.
+"""The rules' answer for a place, worked out once: its level as a file and as a folder, and the way to it.
 
-Only what follows from the sources in force is kept, and it goes with them: sources that start, stop or get other rules
-make a new book. What stands on disk is looked at anew for every call.
+The book holds only what follows from the sources in force, and goes with them: sources that start, stop or get other
+rules begin a new one. Every call looks at the disk anew.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 @frozen
 class Known:
-    """A place by name alone. ``steps``: the paths of the base and of everything down to it, ``is_covered``: protected.
+    """A place by name alone. ``steps``: the paths from the base down to it; ``is_covered``: it is protected.
 
-    ``is_closed``: level none whatever stands there. The last three are the place with its level, by what stands there.
+    ``is_closed``: its level is none whatever stands there. ``file``, ``folder`` and ``protected`` are the place with
+    its level, for each kind of entry.
     """
 
     steps: tuple[str, ...]
@@ -36,20 +37,20 @@ class Known:
     protected: Located
 
     def place(self, standing: Standing, protected: ProtectedSet) -> Located:
-        """The place with its level, by what stands there and what is protected now."""
+        """Return the place with its level, by the entry on disk and the current protection."""
         if self.is_covered or protected.holds(self.file.absolute, standing.identities, self.steps):
             return self.protected
         return self.folder if standing.is_folder else self.file
 
     def level(self, standing: Standing, protected: ProtectedSet) -> LevelDecision:
-        """The level of that place."""
+        """Return the level of that place."""
         level = self.place(standing, protected).level
         assert level is not None
         return level
 
 
 class KnownPlaces:
-    """The sources in force and what is known of their places. Bounded; callable from any thread."""
+    """The sources in force and the rules' answers for their places. Bounded; callable from any thread."""
 
     def __init__(self, running: Mapping[str, FileSource], protection: Protection) -> None:
         self.running = running
@@ -57,15 +58,15 @@ class KnownPlaces:
         self._held: dict[tuple[str, str], Known] = {}
 
     def __len__(self) -> int:
-        """How many places are kept."""
+        """Count the places in the book."""
         return len(self._held)
 
-    def known(self, source: FileSource, relative: str) -> Known:
-        """What is known of a place of a source that runs here. Raises ToolFailure for a path that is not canonical."""
+    def find(self, source: FileSource, relative: str) -> Known:
+        """Return the answer for a place of a running source. Raises ToolFailure for a path that is not canonical."""
         key = (source.source.source_id, relative)
         found = self._held.get(key)
         if found is None:
-            found = self._made(source, relative)
+            found = self._work_out(source, relative)
             if len(relative) <= _KEPT_CHARS and len(found.steps) <= _KEPT_STEPS:
                 if len(self._held) >= _KEPT:
                     self._held = {}
@@ -73,7 +74,7 @@ class KnownPlaces:
         return found
 
     def by_rules(self, source: FileSource, relative: str, *, folder: bool) -> LevelDecision:
-        """The level by the rules of every source that holds the place; protection is not asked."""
+        """Return the level by the rules of every source that holds the place, without protection."""
         decisions = [_by_rules(source, relative, folder=folder)]
         absolute = source.absolute(relative) if len(self.running) > 1 else ""
         for other in self.running.values():
@@ -91,12 +92,12 @@ class KnownPlaces:
         *,
         folder: bool,
     ) -> LevelDecision:
-        """The level of a place that was looked at: of what is protected now none, else that by the rules."""
+        """Return the level of an examined place: none under protection, else the level by the rules."""
         if protected.covers(source.absolute(relative), identities):
             return _PROTECTED
         return self.by_rules(source, relative, folder=folder)
 
-    def _made(self, source: FileSource, relative: str) -> Known:
+    def _work_out(self, source: FileSource, relative: str) -> Known:
         steps, absolute = source.steps(relative), source.absolute(relative)
         covered = self.protection.by_name.covers(absolute)
         file, folder = (self.by_rules(source, relative, folder=kind) for kind in (False, True))
@@ -111,7 +112,7 @@ def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecisi
 
 
 def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
-    """The decision that no other one is stricter than; read_only where two differ in both ways (append, partner)."""
+    """Return the strictest decision; read_only where two differ in both directions (append, partner)."""
     if len(decisions) == 1:
         return decisions[0]
     for one in decisions:

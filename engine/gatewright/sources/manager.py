@@ -1,9 +1,9 @@
-"""The running sources as one thing: routing, levels over overlapping bases, locks, threads.
+"""The running sources as one: routing, levels over overlapping bases, locks, threads.
 
-The first source registers the ``file`` tool, with the last one it is withdrawn. Where bases overlap, a file
-has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time, and what the
-level says of it is asked there once more: ``approved`` is for what a level only does when somebody agreed. Over
-450 lines, because it is the whole port that tools and gate ask, one short method for each question.
+The first source registers the ``file`` tool, the last one withdraws it. Where bases overlap, a file has the strictest
+level that any of them gives it. Disk work runs in threads, one call per file at a time, and asks for the level once
+more there: ``approved`` permits the actions that a level allows only after somebody agreed. Over 450 lines: it is the
+whole port for tools and gate, one short method for each question.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ _STRIPES = 64
 
 
 class SourceManager:
-    """All sources of a workspace. ``register_file_tool`` answers how to withdraw the tool.
+    """All sources of a workspace. ``register_file_tool`` returns the function that withdraws the tool.
 
-    ``allowed`` are the source ids of the calling agent. A place (`Located`) has passed ``locate``: it is canonical and
-    inside its base; what touches the disk checks that again on the descriptor it opens. What changes a block or the
-    disk asks the table of levels again when it acts: what is denied by then raises ToolFailure, and so does what asks
-    unless ``approved`` or ``asked``: that somebody agreed to the call, and what they agreed to where it does not hold
-    any more.
+    ``allowed`` are the source ids of the calling agent. A place (`Located`) comes from ``locate``: it is canonical and
+    inside its base, and every disk operation checks that again on the descriptor it opens.
+
+    An operation that changes a block or the disk asks for the level again when it acts. It raises ToolFailure if the
+    level denies by then, or asks without ``approved`` or ``asked``. These two say that somebody agreed to the call;
+    called, they tell whether the agreement still holds.
     """
 
     PROTECTED_LEVEL: ClassVar[Permission] = Permission.NONE
-    """The level of what ``protects`` covers, whatever the rules say."""
+    """The level of every path that ``protects`` covers, whatever the rules say."""
 
     def __init__(
         self, register_file_tool: Callable[[], Callable[[], None]], blocks: BlockStorePort, protection: Protection
@@ -72,7 +73,7 @@ class SourceManager:
         self._blocks = blocks
         self._protection = protection
         self.watched: frozenset[str] = frozenset()
-        """The ids of the sources whose changes are taken in now."""
+        """The ids of the sources whose outside changes go into blocks now."""
         self._places = KnownPlaces({}, protection)
         self._own: Mapping[str, OwnSource] = {}
         self._locks = tuple(fork_safe_lock() for _ in range(_STRIPES))
@@ -84,7 +85,7 @@ class SourceManager:
         return self._places.running
 
     def _run(self, running: Mapping[str, FileSource]) -> None:
-        """Have these sources from now on, and forget what was known under the rules of before."""
+        """Use these sources from now on, with a new book of places."""
         self._protection.hold(source.folder for source in running.values())
         self._places = KnownPlaces(running, self._protection)
 
@@ -94,15 +95,16 @@ class SourceManager:
         return tuple(self._running)
 
     def get(self, source_id: str) -> FileSource | None:
-        """A running source, or None."""
+        """Return a running source, or None."""
         return self._running.get(source_id)
 
     def follow(self, wanted: Sequence[tuple[Source, BaseFolder]]) -> Callable[[], None]:
         """Run exactly these sources, on these folders, from now on, in one step. Raises ValueError for a bad pattern.
 
-        The answer withdraws the ``file`` tool where none is left: call it when no policy in force needs it any more.
+        The returned function withdraws the ``file`` tool if no source is left: call it once no policy in force needs
+        it.
         """
-        running = {source.source_id: self._followed(source, folder) for source, folder in wanted}
+        running = {source.source_id: self._source_for(source, folder) for source, folder in wanted}
         if running and self._withdraw is None:
             self._withdraw = self._register_file_tool()
         self._run(running)
@@ -113,21 +115,21 @@ class SourceManager:
         self._own = {one.source.source_id: one for one in running}
 
     def own(self, source_id: str) -> OwnSource | None:
-        """A running source of the program, or None."""
+        """Return a running source of the program, or None."""
         return self._own.get(source_id)
 
     def readable(self, source_id: str, keys: Iterable[str]) -> list[str]:
-        """Those of the keys of a program's source that an agent who has it may be told. Raises ToolFailure."""
+        """Return those keys of a program's source that its agents may see. Raises ToolFailure."""
         own = self._own.get(source_id)
         if own is None:
             raise ToolFailure("this source is not attached", code="no-source")
         return own.readable(keys)
 
-    def pinned(self) -> SourceManager:
-        """The sources as they are now, for a policy in force: no later change of them reaches it. Locks are shared."""
+    def snapshot(self) -> SourceManager:
+        """Return the current sources for a policy in force: later changes do not reach it. Locks are shared."""
         return copy.copy(self)
 
-    def _followed(self, source: Source, folder: BaseFolder) -> FileSource:
+    def _source_for(self, source: Source, folder: BaseFolder) -> FileSource:
         running = self._running.get(source.source_id)
         if running is not None and running.folder is folder and running.source == source:
             return running
@@ -139,7 +141,9 @@ class SourceManager:
             withdraw()
 
     def overlay(self, source_id: str) -> Overlay:
-        """What people see of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown id."""
+        """Return the people's view of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown
+        id.
+        """
         from gatewright.sources.overlay import Overlay
 
         source = self._running.get(source_id)
@@ -163,11 +167,11 @@ class SourceManager:
         return Overlay(source, decide, plain if alone else None)
 
     def protects_by_name(self, absolute: str) -> bool:
-        """Whether a canonical path is protected by its name alone; no disk is asked."""
+        """Tell whether a canonical path is protected by its name alone, without asking the disk."""
         return self._protection.by_name.covers(absolute)
 
     def protects(self, path: Path) -> bool:
-        """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
+        """Tell whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
 
         absolute = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
         protected, ground = self._protection.now(), self._protection.ground
@@ -181,22 +185,22 @@ class SourceManager:
     # the port: places and levels
 
     def locate(self, path: str, *, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
-        """Where a model's path leads; touches metadata only."""
+        """Find the place of a model's path; touches metadata only."""
         from gatewright.sources.route import Route
 
         own = self._own.get(source_id) if source_id is not None and source_id in allowed else None
         return Route(self._places).of_path(path, source_id, allowed) if own is None else own.locate(path)
 
     def real(self, path: str) -> str:
-        """An absolute path without links and ``..``. Raises OSError and ValueError."""
+        """Resolve links and ``..`` in an absolute path. Raises OSError and ValueError."""
         return self._protection.ground.real(path)
 
     def place(self, path: str) -> str:
-        """Where an absolute path without links and ``..`` stands on disk: elsewhere in a disposable copy."""
+        """Return the place on disk of an absolute path without links and ``..``: elsewhere in a disposable copy."""
         return self._protection.ground.place(path)
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
-        """Where a block's label leads."""
+        """Find the place of a block's label."""
         from gatewright.sources.route import Route
 
         return Route(self._places).of_label(label, allowed)
@@ -204,11 +208,11 @@ class SourceManager:
     def find_file(
         self, path: str, *, folder: str | None, prefixes: Sequence[str] = (), parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
-        """Where a path that any tool is given leads on disk; touches metadata only."""
+        """Find the place on disk of a path that any tool receives; touches metadata only."""
         roots = DiskPaths(self._running.values(), self._protection.now(), folder, prefixes)
         return roots.find(path, parameter=parameter, writes=writes)
 
-    def named_by(
+    def places_named(
         self,
         text: str,
         action: Action,
@@ -219,9 +223,9 @@ class SourceManager:
         patterns: bool = True,
         lists: Listing | None = None,
     ) -> tuple[NamedPlace, ...] | None:
-        """Every place on disk that some program may take ``text`` for, each with its level.
+        """Find every place on disk that some program may take ``text`` for, each with its level.
 
-        None where there are too many to tell. Touches metadata only.
+        None if it may mean too many. Touches metadata only.
         """
         from gatewright.sources.route import Look, NamedPlaces
 
@@ -230,11 +234,11 @@ class SourceManager:
         return named.of(text, look, folders=folders, bases=bases)
 
     def label_of(self, at: Located) -> str:
-        """The block label of a place; of a program's source the key."""
+        """Return the block label of a place; the key in a program's source."""
         return at.relative if at.source_id in self._own else self._source(at).label(at.relative)
 
     def level_of_label(self, label: str) -> LevelDecision:
-        """The level of a block that stands for a file, whichever tool asks; none for one that no running source has."""
+        """Return the level of a file's block, whichever tool asks; none if no running source has it."""
         from gatewright.sources.route import relative_in
 
         relative = relative_in(label)
@@ -244,7 +248,7 @@ class SourceManager:
         return LevelDecision(Permission.NONE)
 
     def level(self, at: Located) -> LevelDecision:
-        """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
+        """Return the effective level of a place; none for protected files, and where nobody can look at the way."""
         own = self._own.get(at.source_id)
         if own is not None:
             return own.place(at.relative).level or LevelDecision(Permission.NONE)
@@ -255,7 +259,7 @@ class SourceManager:
         source = _source(places, at)
         protected = self._protection.now()
         try:
-            known = places.known(source, at.relative)
+            known = places.find(source, at.relative)
             standing = look_along(known.steps, source.folder)
         except ToolFailure as failure:
             if failure.code != "source-missing":
@@ -263,62 +267,63 @@ class SourceManager:
             return places.decide(source, at.relative, (), protected, folder=False)
         return known.level(standing, protected)
 
-    # the port: what a call would do
+    # the port: assessments
 
     def assess_save(self, at: Located) -> Assessment:
-        """Whether writing the block only extends the file (append) or not (overwrite), with the diff.
+        """Assess a save: append if the block only extends the file, else overwrite; with the diff.
 
-        Asks when the file was deleted since, and would be written again.
+        It asks if somebody deleted the file since, and the save would write it again.
         """
         return self._source(at).assess_save(at.relative)
 
     def assess_load(self, at: Located) -> Assessment:
-        """Read; asks when it would throw away edits."""
+        """Assess a load: read, and ask if it would throw away edits."""
         if at.source_id in self._own:
             return Assessment(Action.READ)
         return self._source(at).assess_load(at.relative)
 
     def assess_reload(self, at: Located) -> Assessment:
-        """As ``assess_load``, of a block that is there."""
+        """Assess a load into an existing block."""
         return self._source(at).assess_reload(at.relative)
 
     def assess_create(self, at: Located, content: str) -> Assessment:
-        """Append, with the text of the new file."""
+        """Assess a new file: append, with its text."""
         return self._source(at).assess_create(at.relative, content)
 
     def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
-        """Delete, with the text or the files that go; of a folder asking where one of them asks. Raises ToolFailure.
+        """Assess a removal, with the text or the files that go; a folder asks if one of its files asks. Raises
+        ToolFailure.
 
-        Raises where a file in the folder may not be deleted, too: refuse the call then.
+        It also raises if a file in the folder may not be deleted: refuse the call then.
         """
-        from gatewright.sources.tree import doomed
+        from gatewright.sources.tree import plan_removal
 
         source = self._source(at)
         if not (recursive and source.look(at.relative).is_folder):
             return Assessment(Action.DELETE, later=Later(partial(source.text_gone, at.relative)))
-        going = doomed(source, at.relative, self.overlay(at.source_id).level_of)
+        going = plan_removal(source, at.relative, self.overlay(at.source_id).level_of)
         ask = f"{going.asks:,} of {len(going.files):,} files go only when somebody agrees" if going.asks else None
-        return Assessment(Action.DELETE, ask, going.shown())
+        return Assessment(Action.DELETE, ask, going.summary())
 
     def text_of(self, at: Located) -> str | None:
-        """The text of that place now (block, else disk); None for too much to compare. Raises ToolFailure."""
+        """Return the current text of a place (block, else disk); None if too long to compare. Raises ToolFailure."""
         return self._source(at).text_of(at.relative)
 
     def assess_text(self, at: Located, new_text: str) -> Assessment:
-        """The diff from the text of that place to ``new_text``, without an action.
+        """Return the diff from the current text of a place to ``new_text``, without an action.
 
-        Raises ToolFailure for a text that the file could not hold.
+        Raises ToolFailure for a text that the file cannot hold.
         """
         return self._source(at).assess_text(at.relative, new_text)
 
     # the port: operations
 
     async def read(self, at: Located) -> FileText:
-        """The block's text if there is a block, else the disk's."""
+        """Read the block's text if the file has a block, else the disk's."""
         return await self._in_thread(at, lambda source: source.read(at.relative))
 
     async def list_folder(self, at: Located, limit: int = MAX_LISTED) -> list[JsonValue]:
-        """Entries of a folder that are not none, folders first: name, kind, size, permission, loaded."""
+        """List the entries of a folder whose level is not none, folders first: name, kind, size, permission, loaded."""
 
         from gatewright.sources.tree import list_entries
 
@@ -328,9 +333,9 @@ class SourceManager:
         return await self._in_thread(at, work)
 
     async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
-        """Read the disk into the block; edits that were not written go only when somebody was ``asked``.
+        """Read the disk into the block; it loses unwritten edits only after somebody was ``asked``.
 
-        Of a program's source there is no block: what it gives is the answer.
+        A program's source has no blocks: the answer is its text.
         """
         own = self._own.get(at.source_id)
         if own is not None:
@@ -340,7 +345,7 @@ class SourceManager:
     async def save(
         self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
-        """Write the block to disk, in one step; a file that was deleted since only when somebody was ``asked``."""
+        """Write the block to disk, in one step; a file deleted since only after somebody was ``asked``."""
 
         def work(source: FileSource) -> JsonValue:
             return source.save(at.relative, granted, asked=bool(asked))
@@ -366,7 +371,7 @@ class SourceManager:
         return await self._change(at, Action.OVERWRITE, approved, lambda source: source.patch(at.relative, patch))
 
     async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
-        """As ``load``, with a block that is there."""
+        """Read the disk into an existing block, as ``load`` does."""
         return await self._take(at, asked, FileSource.reload)
 
     async def _take(self, at: Located, asked: Approved, take: Callable[[FileSource, str], JsonValue]) -> JsonValue:
@@ -377,17 +382,17 @@ class SourceManager:
         return await self._in_thread(at, work, changes=True)
 
     async def status(self, at: Located) -> JsonValue:
-        """How block and disk stand to each other: of a file, or of all files with a block below a folder."""
+        """Compare block and disk, for a file or for all files with a block below a folder."""
         return await self._in_thread(at, lambda source: self._status(source, at))
 
     async def diff(self, at: Located) -> JsonValue:
-        """What writing the block would change on disk, as a unified diff of bounded size."""
+        """Return the change that writing the block makes on disk, as a unified diff of bounded size."""
         return await self._in_thread(at, lambda source: source.diff(at.relative))
 
     async def reconcile(self, at: Located, strategy: str, mark: str | None = None) -> JsonValue:
-        """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only tells the conflict.
+        """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only reports the conflict.
 
-        ``mark``: of the standing that somebody decided by; with another one nothing is done.
+        ``mark``: of the standing that somebody decided by; with another one it raises ToolFailure.
         """
         try:
             chosen = Strategy(strategy)
@@ -399,10 +404,10 @@ class SourceManager:
     async def list_tree(
         self, at: Located, pattern: str | None = None, limit: int = MAX_LISTED, *, recursive: bool = True
     ) -> list[JsonValue]:
-        """What may be read below a folder, in order: path, kind, size, permission, loaded.
+        """List the readable entries below a folder, in order: path, kind, size, permission, loaded.
 
-        With a gitignore ``pattern`` (on the path below the folder) only files; not ``recursive``: only what is in the
-        folder itself. The last row says what was left out.
+        A gitignore ``pattern`` (on the path below the folder) selects files; without ``recursive`` the list stops at
+        the folder itself. The last row mentions what the list leaves out.
         """
 
         from gatewright.sources.tree import list_tree
@@ -414,7 +419,7 @@ class SourceManager:
         return await self._in_thread(at, work)
 
     async def create(self, at: Located, content: str, *, approved: Approved = False) -> JsonValue:
-        """Make a new file and its block; never overwrites."""
+        """Create a file and its block; never overwrites."""
         return await self._change(at, Action.APPEND, approved, lambda source: source.create(at.relative, content))
 
     async def delete(
@@ -422,17 +427,17 @@ class SourceManager:
     ) -> JsonValue:
         """Remove a file from disk and its block; a folder only with ``recursive``, the top one never.
 
-        Of a folder every file has to be one that may be deleted by its own level; ``asked``: somebody agreed to those
-        that ask, and so to the call.
+        A folder goes only if every file in it may go by its own level; ``asked``: somebody agreed to those that ask,
+        and so to the call.
         """
 
-        from gatewright.sources.tree import doomed, remove_tree
+        from gatewright.sources.tree import plan_removal, remove_tree
 
         def work(source: FileSource) -> JsonValue:
             if not (recursive and source.look(at.relative).is_folder):
                 return source.delete(at.relative)
             level_of = self.overlay(source.source_id).level_of
-            going = doomed(source, at.relative, level_of)
+            going = plan_removal(source, at.relative, level_of)
             if going.asks and not asked:
                 raise ToolFailure(f"{going.asks:,} of the files go only when somebody agrees", code="not-granted")
             return remove_tree(source, going, level_of)
@@ -440,17 +445,16 @@ class SourceManager:
         return await self._change(at, Action.DELETE, asked or approved, work)
 
     async def block_info(self, at: Located) -> JsonValue:
-        """Metadata of the block at that place."""
+        """Return the metadata of the block at that place."""
         return await self._in_thread(at, lambda source: source.block_info(at.relative))
 
-    # inside
+    # helpers
 
     def take_in(self, source_id: str, relative: str) -> OutsideChange | None:
-        """After a change from outside: put the file's new text into its block; what became of it, None without block.
+        """Put the file's new text after an outside change into its block; return the outcome, None without a block.
 
-        A block without edits follows the disk, one with edits is merged with it; what conflicts is left alone.
-
-        Raises ToolFailure, WorkspaceError. It blocks: call it in a thread.
+        A block without edits follows the disk, one with edits is merged with it; a conflict changes nothing. Raises
+        ToolFailure, WorkspaceError. It blocks: call it in a thread.
         """
         at = Located(source_id, relative, "")
         return self._alone(at, lambda source: source.take_in(relative), changes=True)
@@ -482,17 +486,19 @@ class SourceManager:
         action: Action = Action.READ,
         approved: Approved = False,
     ) -> Answer:
-        """One call per file at a time, among processes too where it changes a block; the level is asked once more."""
+        """Run one call per file at a time, among processes too where it changes a block; ask for the level once
+        more.
+        """
         path = self._source(at).absolute(at.relative)
         alone = self._blocks.exclusive() if changes else nullcontext()
         with self._locks[hash(path) % _STRIPES], alone:
-            places = self._places  # level and work by the same rules, those of now
+            places = self._places  # level and work by the same, current rules
             source = _source(places, at)
             if source.absolute(at.relative) != path:
-                raise _detached()
+                raise _no_source_failure()
             level = self._level(places, at).permission
             if level is Permission.NONE:
-                source.look(at.relative)  # tells why, where the way there is the reason
+                source.look(at.relative)  # raises the reason, if it is the way there
                 raise ToolFailure("this path is not available", code="not-available")
             permit(level, action, approved)
             refuse_stale(approved)
@@ -505,9 +511,9 @@ class SourceManager:
 def _source(places: KnownPlaces, at: Located) -> FileSource:
     source = places.running.get(at.source_id)
     if source is None:
-        raise _detached()
+        raise _no_source_failure()
     return source
 
 
-def _detached() -> ToolFailure:
+def _no_source_failure() -> ToolFailure:
     return ToolFailure("the source of this path is not attached any more", code="no-source")

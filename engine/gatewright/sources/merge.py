@@ -1,8 +1,8 @@
-"""Two texts that grew from one, put together line by line, and the places where that cannot be done. Pure values.
+"""The merge of two texts that grew from one, line by line, and the places where both changed.
 
-Bounded in time: lines that stand once in both texts are the anchors (the longest run of them in order), small gaps are
-compared fully, and a large gap without anchors counts as one change. A coarser comparison never loses a change; it
-only makes more places conflicts. Changes conflict where they overlap or touch, unless they are the same.
+Its time is bounded: lines that stand once in both texts are the anchors (the longest run of them in order), small gaps
+are compared fully, and a large gap without anchors counts as one change. A coarser comparison never loses a change; it
+only turns more places into conflicts. Changes conflict where they overlap or touch, unless they are equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Span = tuple[int, int, int, int]
 
 @frozen
 class MergeConflict:
-    """A place where both changed. Lines count from 1, ``base_line`` is where the passage begins in the common text."""
+    """A place where both changed. Lines count from 1; ``base_line`` is the first line of the passage in the common
+    text.
+    """
 
     base_line: int
     mine_line: int
@@ -37,36 +39,36 @@ class MergeConflict:
 
 @frozen
 class Merged:
-    """``text`` is what both became, None where there are conflicts."""
+    """The merged ``text``, None where changes conflict."""
 
     text: str | None
     conflicts: tuple[MergeConflict, ...] = ()
 
 
 def merge_texts(base: str, mine: str, other: str) -> Merged:
-    """What ``mine`` and ``other`` make together. A change of all line endings on one side is carried over."""
+    """Merge ``mine`` and ``other``. A change of all line endings on one side carries over."""
     endings = [_ending(text) for text in (base, mine, other)]
     if None in endings or len(set(endings)) == 1:
-        return _merged(base, mine, other)
-    found = _merged(*(text.replace("\r\n", "\n") for text in (base, mine, other)))
+        return _merge_lines(base, mine, other)
+    found = _merge_lines(*(text.replace("\r\n", "\n") for text in (base, mine, other)))
     ending = endings[2] if endings[1] == endings[0] else endings[1]
     return found if found.text is None or ending != "\r\n" else Merged(found.text.replace("\n", "\r\n"))
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """What turns ``old`` into ``new``, in order; two changes have at least one equal line between them."""
+    """Return the changes from ``old`` to ``new``, in order; two changes have at least one equal line between them."""
     return list(_gaps(old, new, (0, len(old), 0, len(new)), _DEPTH))
 
 
 def _ending(text: str) -> str | None:
-    """The one line ending of a text; None where it has none, or several."""
+    """Return the one line ending of a text; None if it has none, or several."""
     crlf, total = text.count("\r\n"), text.count("\n")
     if total == 0:
         return None
     return "\r\n" if crlf == total else ("\n" if crlf == 0 and "\r" not in text else None)
 
 
-def _merged(base: str, mine: str, other: str) -> Merged:
+def _merge_lines(base: str, mine: str, other: str) -> Merged:
     texts = lines_of(base), lines_of(mine), lines_of(other)
     out: list[str] = []
     conflicts: list[MergeConflict] = []
@@ -97,11 +99,11 @@ class _Group:
     offsets: tuple[int, int]
 
     def begin(self, side: int) -> int:
-        """Where the group begins in the text of a side."""
+        """Return the first line of the group in the text of a side."""
         return self.start + self.offsets[side]
 
     def lines(self, text: Sequence[str], side: int) -> list[str]:
-        """What a side has there."""
+        """Return the lines of a side in the group."""
         grown = sum((d - c) - (b - a) for a, b, c, d in self.sides[side])
         return list(text[self.begin(side) : self.end + self.offsets[side] + grown])
 
@@ -123,8 +125,8 @@ def _groups(mine: list[Span], other: list[Span]) -> Iterator[_Group]:
 
 
 def _gaps(old: Sequence[str], new: Sequence[str], span: Span, depth: int) -> Iterator[Span]:
-    """The changes within a span."""
-    a, b, c, d = _trimmed(old, new, span)
+    """Yield the changes within a span."""
+    a, b, c, d = _trim(old, new, span)
     if (b - a) * (d - c) <= _SMALL:
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes():
             if tag != "equal":
@@ -139,7 +141,7 @@ def _gaps(old: Sequence[str], new: Sequence[str], span: Span, depth: int) -> Ite
             a, c = i + 1, j + 1
 
 
-def _trimmed(old: Sequence[str], new: Sequence[str], span: Span) -> Span:
+def _trim(old: Sequence[str], new: Sequence[str], span: Span) -> Span:
     a, b, c, d = span
     while a < b and c < d and old[a] == new[c]:
         a, c = a + 1, c + 1
@@ -149,7 +151,7 @@ def _trimmed(old: Sequence[str], new: Sequence[str], span: Span) -> Span:
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Pairs of equal lines that stand once in both, rising in both: the longest such run."""
+    """Return pairs of equal lines that stand once in both, rising in both: the longest such run."""
     a, b, c, d = span
     seen_old, seen_new = Counter(old[a:b]), Counter(new[c:d])
     where = {new[j]: j for j in range(c, d) if seen_new[new[j]] == 1}

@@ -1,7 +1,7 @@
 """The entries of a real folder with their effective levels, for people.
 
-It reads the disk and blocks: call it in a thread. Links are shown and never followed, what a killed save left behind
-is not.
+It reads disk and blocks: call it in a thread. Links appear in it, but it never follows them; temporary files of killed
+saves do not appear.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.filetext import is_leftover
 
 FIRST = 500
-"""Entries of a large folder that are told before the rest of them is looked at."""
+"""The entries of a large folder that ``scan`` reports before it looks at the rest."""
 _PIECE = 100
 _OUTSIDE = LevelDecision(Permission.NONE)
 _Seen: TypeAlias = "tuple[str, os.stat_result | None]"
-"""A name in a folder and what stands there; None where it cannot be looked at."""
+"""A name in a folder and its metadata; None if nobody can look at it."""
 
 
 @frozen
@@ -34,7 +34,7 @@ class Entry:
     """One row of the tree. ``index`` and ``pattern``: the deciding rule, None for the default.
 
     ``decided_by``: the other source over the same files whose stricter rule (``pattern``) decides, else None.
-    ``unusable``: why no operation can use it (a link, a pipe, ...), else None.
+    ``unusable``: the reason why no operation can use it (a link, a pipe, ...), else None.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Entry:
 
 @frozen
 class Listing:
-    """The entries of a folder, folders first, by name whatever its case; ``truncated`` when there are more."""
+    """The entries of a folder, folders first, by name in any case; ``truncated`` if it has more."""
 
     entries: tuple[Entry, ...]
     truncated: bool
 
 
 class Overlay:
-    """One source as people see it. ``level_of(relative, is_folder, identities)`` gives the effective level.
+    """One source as people see it. ``level_of(relative, is_folder, identities)`` returns the effective level.
 
-    ``plain(prefix, inodes)`` says that in the folder ``prefix`` the source's own rules decide alone; None: never.
+    ``plain(prefix, inodes)`` tells that in the folder ``prefix`` the source's own rules decide alone; None: never.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class Overlay:
         cancelled: Callable[[], bool] = lambda: False,
         first: Callable[[Listing], None] | None = None,
     ) -> Listing:
-        """The entries of one folder. Raises WorkspaceError when it is missing or unreadable.
+        """Return the entries of one folder. Raises WorkspaceError for a missing or unreadable one.
 
-        ``first`` is given the beginning of a large folder as soon as that is known, marked as truncated.
+        ``first`` receives the beginning of a large folder as soon as it is known, marked as truncated.
         """
         parts = _parts(folder)
         prefix, seen, found = "/".join((*parts, "")), count(), list[Entry]()
         try:
             with entries_of(self._source.folder, parts) as entries:
-                # names first, which cost little; what stands behind them is looked at piece by piece
+                # names first, which cost little; their metadata follows piece by piece
                 named = (one for one in takewhile(lambda _: not cancelled(), entries) if not is_leftover(one.name))
                 wanted = nsmallest(limit, (one for one in named if next(seen) >= 0), key=_order)
                 for start in range(0, len(wanted), _PIECE):
@@ -96,13 +96,13 @@ class Overlay:
                         return Listing(tuple(found), truncated=True)
                     if start == FIRST and first is not None:
                         first(Listing(tuple(found), truncated=True))
-                    found += self._judged(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
+                    found += self._judge(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
         except ToolFailure as failure:
             raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
         return Listing(tuple(found), truncated=len(found) < next(seen))
 
-    def _judged(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:
-        """Entries with their levels; where the rules decide alone, all of them are asked at once."""
+    def _judge(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:
+        """Yield entries with their levels; where the rules decide alone, one question covers all."""
         inodes = [status.st_ino for _, status in found if status is not None]
         if self.plain is None or not self.plain(prefix, inodes):
             for name, status in found:
@@ -131,16 +131,16 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 
 def _order(entry: os.DirEntry[str]) -> tuple[bool, str, str]:
-    """Folders first, then by name, whatever its case."""
-    return not entry.is_dir(follow_symlinks=False), _shown(entry.name).casefold(), entry.name
+    """Sort folders first, then by name, in any case."""
+    return not entry.is_dir(follow_symlinks=False), _display_name(entry.name).casefold(), entry.name
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return name if name.isascii() else os.fsencode(name).decode("utf-8", "replace")
 
 
 def _entry(prefix: str, name: str, status: os.stat_result | None, level: LevelDecision) -> Entry:
-    shown = _shown(name)
+    shown = _display_name(name)
     if status is None:
         return Entry(shown, prefix + name, False, Permission.NONE, None, None, False, "it cannot be looked at")
     folder = stat.S_ISDIR(status.st_mode)

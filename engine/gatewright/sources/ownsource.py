@@ -1,7 +1,7 @@
-"""Sources that a program brings: keys with levels as paths have them, and what the program's own code gives of them.
+"""Sources that a program brings: keys with levels as paths have them, and texts from the program's own code.
 
-That code may raise, hang, or give anything: it runs in threads of its own, of which each source has a few, and what it
-does wrong is a ToolFailure.
+That code may raise, hang, or return anything: it runs in threads of its own, a few for each source, and its faults
+become ToolFailures.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gatewright.sources.descriptor import without_dots
 from gatewright.sources.filesource import BASE
 
 MOST_AT_WORK = 8
-"""So many texts of one source may be under way at once, those that hang included."""
+"""The most texts of one source under way at once, those that hang included."""
 _OUTSIDE = "give a key of the source, without a `/` at its beginning"
 
 
 class OwnSource:
-    """A source that runs: the row of the policy, whose rules give keys their levels, and what ``load`` gives."""
+    """A running source: the row of the policy, whose rules give keys their levels, and the program's ``load``."""
 
     def __init__(self, source: Source, load: Callable[[str], object] | None, places: threading.Semaphore) -> None:
         self.source = source
@@ -35,11 +35,11 @@ class OwnSource:
 
     @property
     def gives_texts(self) -> bool:
-        """True where it has texts to load."""
+        """True if it has texts to load."""
         return self._load is not None
 
     def locate(self, key: str) -> Located | Refusal:
-        """The place that a key means, with its level. The program is not asked."""
+        """Return the place of a key, with its level, without asking the program."""
         parsed = parse_model_path(key)
         if isinstance(parsed, PathRefused):
             return Refusal(parsed.code, parsed.reason, parsed.hint)
@@ -49,13 +49,13 @@ class OwnSource:
         return self.place("/".join(parts) or BASE)
 
     def place(self, key: str) -> Located:
-        """The place of a canonical key."""
+        """Return the place of a canonical key."""
         why = self.rules.explain("" if key == BASE else key)
         level = LevelDecision(why.permission, why.index, why.pattern)
         return Located(self.source.source_id, key, f"{self.source.source_id}:{key}", level)
 
     def readable(self, keys: Iterable[str]) -> list[str]:
-        """Those of the keys that may be told: that are keys, and whose level is not none."""
+        """Return the keys that agents may see: canonical ones whose level is not none."""
         found = ((key, self.locate(key)) for key in keys)
         return [
             key
@@ -64,7 +64,7 @@ class OwnSource:
         ]
 
     async def load(self, key: str) -> str:
-        """The text of a key. Raises ToolFailure."""
+        """Return the text of a key. Raises ToolFailure."""
         load = self._load
         if load is None:
             raise ToolFailure("this source has no texts", code="no-texts")
@@ -84,9 +84,9 @@ class OwnSource:
         except Exception as error:
             said = f"the source failed: {type(error).__name__}"
             raise ToolFailure(said, code="source-failed") from error
-        return self._checked(text)
+        return self._check(text)
 
-    def _checked(self, text: object) -> str:
+    def _check(self, text: object) -> str:
         if type(text) is not str or not is_text(text):
             raise ToolFailure("the source gave something that is no text", code="bad-result")
         limit = self.source.max_file_bytes

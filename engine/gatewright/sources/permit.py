@@ -1,6 +1,6 @@
-"""What is asked once more when something is done: the table of levels, and what somebody agreed to. It touches no disk.
+"""The last questions before an operation acts: the table of levels, and the agreement of a person.
 
-Between a decision and its act rules, texts and files may change; the words here name no level and no operation.
+Rules, texts and files may change between a decision and its act; the words here name no level and no operation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 
 def permit(level: Permission, action: Action, approved: Approved) -> None:
-    """What the table says of the action now, whatever was decided before; the words name no level and no operation."""
+    """Refuse an action that the table does not allow now, whatever the earlier decision was."""
     verdict = verdict_for(level, action)
     if verdict is Verdict.DENY:
         raise ToolFailure("this path may not be changed in this way", code=NOT_PERMITTED)
@@ -20,13 +20,13 @@ def permit(level: Permission, action: Action, approved: Approved) -> None:
 
 
 def refuse_stale(approved: Approved) -> None:
-    """What somebody agreed to was shown to them; what came since they have not seen."""
+    """Refuse a call that somebody agreed to before its effect changed."""
     if callable(approved) and not approved():
         raise ToolFailure("this was changed since somebody agreed to it", code="approval-stale")
 
 
 def permit_loss(now: Assessment, asked: Approved) -> None:
-    """Edits that are there now go only when somebody agreed to that, and to these."""
+    """Refuse to lose present edits unless somebody agreed to lose exactly these."""
     if now.ask is None:
         return
     if not asked:

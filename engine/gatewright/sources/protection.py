@@ -1,8 +1,8 @@
-"""What no tool may touch whatever the globs say: the policy, the program's own state, and sources that were moved.
+"""The places that no tool may touch whatever the globs say: the policy, the program's own state, and moved sources.
 
-A protected path covers itself and everything below it, by its resolved path (so that what does not exist yet is
-covered too) and by file identity (so that another way to the same file or folder gains nothing). The folder of a source
-that is met elsewhere than where it was opened is closed: no rule of another source was written for it.
+A protected path covers itself and everything below it, by its resolved path (so that it covers missing files too) and
+by file identity (so that another way to the same file or folder gains nothing). A source's folder that appears
+elsewhere than where the source opened it is closed: no rule of another source was written for it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _stat = os.stat
 
 @frozen
 class ProtectedSet:
-    """The protected places as they stand now. ``bases``: the folders of sources, and where they were opened.
+    """The currently protected places. ``bases``: the folders of sources, with the paths that opened them.
 
-    ``ground``: where their names stand on disk.
+    ``ground``: the places on disk of their names.
     """
 
     prefixes: tuple[str, ...] = ()
@@ -32,18 +32,18 @@ class ProtectedSet:
     ground: Ground = Ground()
 
     def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
-        """Whether a place is protected: ``identities`` are those of it and of the folders passed on the way."""
+        """Tell whether a place is protected: ``identities`` are its own and those of the folders on the way."""
         return any(is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
 
     def is_in(self, folder: str) -> bool:
-        """Whether something protected by its name is below a folder."""
+        """Tell whether something protected by its name lies below a folder."""
         top = folder.rstrip("/") + "/"
         return any(prefix.startswith(top) for prefix in self.prefixes)
 
     def holds(self, absolute: str, identities: Iterable[Identity], steps: Sequence[str] = ()) -> bool:
-        """Whether it is protected by what stands there, or on the way, alone.
+        """Tell whether an entry there or on the way is protected by its identity alone.
 
-        ``steps``: the paths at which the identities were found just now, one for each, where that is known.
+        ``steps``: the paths of these identities just now, one for each, where they are known.
         """
         for index, one in enumerate(identities):
             if one in self.identities:
@@ -54,18 +54,20 @@ class ProtectedSet:
         return False
 
     def _was_moved(self, base: Identity, absolute: str) -> bool:
-        """Whether the folder of a source that stands on the way to a path is not the one at the source's own path."""
+        """Tell whether the folder of a source, met on the way to a path, differs from the one at the source's own
+        path.
+        """
         own = [status_at(self.ground.place(path)) for path in self.bases[base] if is_below(absolute, path)]
         return base not in {(status.st_dev, status.st_ino) for status in own if status is not None}
 
 
 def is_below(absolute: str, prefix: str) -> bool:
-    """Whether a path is ``prefix`` or leads below it."""
+    """Tell whether a path is ``prefix`` or leads below it."""
     return absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/")
 
 
 def status_at(path: str) -> os.stat_result | None:
-    """The metadata of what stands at a path, a link's own; None where that cannot be looked at."""
+    """Return the metadata at a path, a link's own; None if nobody can look there."""
     try:
         return os.lstat(path)
     except (OSError, ValueError):
@@ -73,7 +75,7 @@ def status_at(path: str) -> os.stat_result | None:
 
 
 class Protection:
-    """The files and folders that have level none. Files may come, go and be replaced: identities are looked up anew."""
+    """The files and folders with level none. Files may come, go and be replaced: ``now`` looks up identities anew."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]] = (), ground: Ground | None = None) -> None:
         self.ground = ground or Ground()
@@ -81,17 +83,17 @@ class Protection:
         self.protect(paths)
 
     def protect(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        """Have these protected, and no others."""
+        """Protect exactly these paths."""
         self._paths = tuple(os.path.abspath(os.fspath(path)) for path in paths)  # noqa: PTH100 - must not resolve
         self._prefixes = tuple(sorted({*self._paths, *map(self.ground.real, self._paths)}))
         self.by_name = ProtectedSet(self._prefixes, ground=self.ground)
 
     def hold(self, folders: Iterable[BaseFolder]) -> None:
-        """Close these folders wherever they are met but at their own paths; those of before not any more."""
+        """Close exactly these folders wherever they appear except at their own paths."""
         self._folders = tuple(folders)
 
     def now(self) -> ProtectedSet:
-        """The protected places as they stand now; ``by_name`` knows no identities and asks no disk."""
+        """Return the currently protected places; ``by_name`` holds the same without identities, and needs no disk."""
         identities: list[Identity] = []
         for path in self._paths:
             try:

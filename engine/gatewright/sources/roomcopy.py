@@ -1,7 +1,7 @@
-"""Private copies of places: a process works in one, and what it changed there is told to whoever writes it back.
+"""Private copies of places: a process works in one, and its changes there go to the code that writes them back.
 
-A copy holds what the process may see, and nothing else: no closed name, no socket or device, of a link only where it
-leads. It is a clone where the file system can do that. What becomes of a change is for the permission table to say.
+A copy holds only what the process may see: no closed name, no socket or device, of a link only its target. It is a
+clone where the file system can do that. The permission table decides about each change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gatewright.sources.protection import status_at
 from gatewright.sources.roomview import Mount, MountKind, RoomViews, refuse
 
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 1 << 30, 150
-"""The most that is copied for one place."""
+"""The most that one place may hold to be copied."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLONE_FILE = 0x40049409
@@ -44,9 +44,9 @@ class CopyChange(Word):
 
 @frozen
 class Difference:
-    """One path in which a copy is not what it was. ``path``: in the place; ``copy``: where the new one stands.
+    """One path in which a copy changed. ``path``: in the place; ``copy``: the new file.
 
-    ``is_stale``: what stands at the path is not what was copied, either. ``original``: the mark of that, None: nothing.
+    ``is_stale``: the original changed too. ``original``: its mark as of the copy, None: nothing.
     """
 
     change: CopyChange
@@ -59,7 +59,7 @@ class Difference:
 
 
 class PrivateCopy:
-    """The copy of one place, a folder or file, below ``ours``. Raises ToolFailure where it is too much for one."""
+    """The copy of one place, a folder or file, below ``ours``. Raises ToolFailure for a place that is too large."""
 
     def __init__(self, place: str, views: RoomViews, ours: Path) -> None:
         self.place = place
@@ -67,7 +67,7 @@ class PrivateCopy:
         self._home = tempfile.mkdtemp(prefix="copy-", dir=ours)
         self.path = f"{self._home}/it"
         self._copied: dict[str, tuple[Mark | None, Mark | None]] = {}
-        """Of each path below: what tells the original and the copy from what they may be later."""
+        """The marks of original and copy, for each path below."""
         self._bytes = 0
         try:
             self._copy_place()
@@ -81,7 +81,7 @@ class PrivateCopy:
             raise
 
     def mount(self, mount: Mount) -> Mount | None:
-        """The mount that one in the place comes to here; None where nothing of it was copied."""
+        """Return the mount of the copy that replaces a mount in the place; None where the copy lacks it."""
         origin = self.path + mount.path[len(self.place) :]
         if not os.path.lexists(origin):
             return None
@@ -89,11 +89,11 @@ class PrivateCopy:
         return Mount(kind, mount.path, origin=origin)
 
     def remove(self) -> None:
-        """Remove it from the disk."""
+        """Remove the copy from the disk."""
         remove_tree(self._home)
 
     def differences(self) -> Iterator[Difference]:
-        """All that is not as it was copied: what came and was changed from the top, then what went from below."""
+        """Yield all changes since the copy: additions and changes from the top, then removals from below."""
         now = dict(self._now())
         for relative, mark in now.items():
             original, copied = self._copied.get(relative, (None, None))
@@ -113,7 +113,7 @@ class PrivateCopy:
         return Difference(change, path, self.path + relative, is_folder, is_link, is_stale, original)
 
     def _now(self) -> Iterator[tuple[str, Mark]]:
-        """Every path of the copy; a folder that the process closed to us is looked into all the same."""
+        """Yield every path of the copy, inside folders too that the process closed to us."""
         inner = [""]
         while inner:
             relative = inner.pop()
@@ -131,7 +131,7 @@ class PrivateCopy:
 
     def _copy_place(self) -> None:
         above, name = os.path.split(self.place)
-        with _opened(above, _FOLDER) as folder, _opened(self._home, _FOLDER) as home:
+        with _open(above, _FOLDER) as folder, _open(self._home, _FOLDER) as home:
             status = os.lstat(name, dir_fd=folder)
             if stat.S_ISDIR(status.st_mode):
                 self._copy_folder("", name, folder, "it", home, 0)
@@ -139,7 +139,7 @@ class PrivateCopy:
                 self._copy_one("", name, folder, "it", home, status)
 
     def _copy_folder(self, relative: str, name: str, above: int, target: str, home: int, depth: int) -> bool:
-        """Copy a folder; whether anything of it is seen."""
+        """Copy a folder, and tell whether the process sees anything of it."""
         view = self._views.folder(self.place + relative)
         if depth > MAX_DEPTH or (view.is_settled and {view.own, view.generic} == {View.ABSENT}):
             return False
@@ -152,7 +152,7 @@ class PrivateCopy:
             self._count(relative, status)
             os.mkdir(target, 0o700, dir_fd=home)
             is_seen = view.own is not View.ABSENT or view.generic is not View.ABSENT
-            with _opened(target, _FOLDER, home) as into:
+            with _open(target, _FOLDER, home) as into:
                 is_seen |= self._copy_names(relative, source, into, depth)
                 os.fchmod(into, stat.S_IMODE(status.st_mode) & 0o777 | 0o700)
                 os.utime(into, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -184,13 +184,13 @@ class PrivateCopy:
             return True
         if not stat.S_ISREG(status.st_mode):
             return False
-        with _opened(name, _FILE, source) as original:
+        with _open(name, _FILE, source) as original:
             status = os.fstat(original)
             if not stat.S_ISREG(status.st_mode):
                 return False
             self._count(relative, status)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with _opened(target, flags, into) as copy:
+            with _open(target, flags, into) as copy:
                 _copy_bytes(original, copy, status.st_size)
                 os.fchmod(copy, stat.S_IMODE(status.st_mode) & 0o777 | 0o600)
                 os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -205,7 +205,7 @@ class PrivateCopy:
 
 
 @contextmanager
-def _opened(name: str, flags: int, folder: int | None = None) -> Generator[int]:
+def _open(name: str, flags: int, folder: int | None = None) -> Generator[int]:
     descriptor = os.open(name, flags, 0o600, dir_fd=folder)
     try:
         yield descriptor
@@ -214,7 +214,7 @@ def _opened(name: str, flags: int, folder: int | None = None) -> Generator[int]:
 
 
 def _copy_bytes(original: int, copy: int, size: int) -> None:
-    """Clone what an open file holds, or copy as much of it as it held when it was looked at."""
+    """Clone an open file, or copy as much of it as it held at the first look."""
     with suppress(OSError):
         fcntl.ioctl(copy, _CLONE_FILE, original)
         return
@@ -231,13 +231,13 @@ def _mark(path: str) -> Mark | None:
 
 
 def remove_tree(folder: str) -> None:
-    """Remove a folder in which a program could do what it liked: of any depth, and closed to its owner."""
+    """Remove a folder that a program may have changed in any way: of any depth, and closed to its owner."""
     for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf", "--one-file-system")):
         subprocess.run([*command, "--", folder], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    """The mark of a file; of a folder the names in it have their own."""
+    """Return the mark of a file; the names in a folder have their own."""
     is_folder = stat.S_ISDIR(status.st_mode)
     times = () if is_folder else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return status.st_mode, status.st_dev, status.st_ino, *times

@@ -1,7 +1,7 @@
-"""The folders of a room's places as they were listed last: which names in them are seen in another way than the rest.
+"""The index of a room's folders as of their last listing: which names in them differ in view from the rest.
 
-A folder is listed again where its device, inode or times are others than they were, so that after the first time a
-large tree costs one look at each folder. The index is kept on disk, for one set of places and rules.
+A folder is listed again when its device, inode or times change, so that after the first time a large tree costs one
+look at each folder. The index stays on disk, for one set of places and rules.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gatewright.policy.target import Confinement, View
 from gatewright.sources.roomview import FolderView, RoomViews
 
 MAX_PATH = 3_500
-"""The longest path that a folder may have, in bytes, for what is in it to be seen: ours of hidden names are longer."""
+"""The longest path of a folder, in bytes, whose entries a room shows: ours of hidden names are longer."""
 _FORMAT = 1
 _FINE_NS, _COARSE_NS = 100_000_000, 2_500_000_000
-"""The time after its last change that a folder has to be listed for a next change to show in its times."""
+"""The time from a folder's last change to its listing that makes the next change show in its times."""
 _VIEWS = {view.value: view for view in View}
 PLAIN, LINK, SPECIAL = "f", "l", "s"
-"""Kinds of what is no folder; special: sockets, pipes, devices."""
+"""Kinds of entries that are not folders; special: sockets, pipes, devices."""
 
 
 class Odd(NamedTuple):
-    """A name that is no folder and is seen in another way than a new file would be, or is none.
+    """A name that is not a folder, and not the plain file that a new one would be, or has another view.
 
-    In a closed folder of which some names are seen, every name that is no folder.
+    In a closed folder with visible names: every name that is not a folder.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Odd(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One folder. ``folders``: of each name how it is seen, how a new name in it is, and whether all below is alike.
+    """One folder. ``folders``: each name with its view, the view of a new name in it, and True if all below is alike.
 
-    ``inodes``: of the plain files that are not odd; None where nobody asked.
+    ``inodes``: of the plain files that are not odd; None if nobody asked.
     """
 
     device: int
@@ -57,7 +57,7 @@ class Row(NamedTuple):
     inodes: tuple[int, ...] | None
 
     def files(self) -> set[tuple[int, int]]:
-        """Device and inode of what is no folder."""
+        """Return device and inode of everything that is not a folder."""
         return {(self.device, inode) for inode in (*(self.inodes or ()), *(one.inode for one in self.odd))}
 
     def is_of(self, status: os.stat_result) -> bool:
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 
 class FolderIndex:
-    """The rows of one confinement; ``rows`` of ``known`` are asked first. For one thread."""
+    """The rows of one confinement, on top of the ``known`` ones. For one thread."""
 
     def __init__(self, views: RoomViews, known: dict[str, Row]) -> None:
         self._views, self._known = views, known
@@ -82,7 +82,7 @@ class FolderIndex:
         """The number of folders that had to be listed."""
 
     def row(self, folder: FolderView, *, with_inodes: bool) -> Row | None:
-        """The row of a folder as it is now; None where it cannot be listed. Raises FileNotFoundError."""
+        """Return the current row of a folder; None if it cannot be listed. Raises FileNotFoundError."""
         path = folder.path
         if len(os.fsencode(path)) > MAX_PATH:
             return None
@@ -92,7 +92,7 @@ class FolderIndex:
             if known is None or not known.is_of(status) or (with_inodes and known.inodes is None):
                 if not stat.S_ISDIR(status.st_mode):
                     raise FileNotFoundError(path)
-                known = self._listed(folder, status, with_inodes=with_inodes)
+                known = self._list(folder, status, with_inodes=with_inodes)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(path) from None
         except OSError:
@@ -100,7 +100,7 @@ class FolderIndex:
         self.rows[path] = known
         return known
 
-    def _listed(self, folder: FolderView, status: os.stat_result, *, with_inodes: bool) -> Row:
+    def _list(self, folder: FolderView, status: os.stat_result, *, with_inodes: bool) -> Row:
         listed_ns = time.time_ns()
         self.listed += 1
         folders: list[str] = []
@@ -138,7 +138,7 @@ class FolderIndex:
 
 
 class IndexFile:
-    """The file that keeps the rows of a confinement. Several processes may use one: each writes it whole."""
+    """The file with the rows of a confinement. Several processes may share one: each writes it whole."""
 
     def __init__(self, cache: Path, confinement: Confinement, cuts: tuple[str, ...]) -> None:
         said = repr(
@@ -157,7 +157,7 @@ class IndexFile:
         self.path = cache / f"index-{hashlib.sha256(os.fsencode(said)).hexdigest()[:32]}.json"
 
     def load(self) -> dict[str, Row]:
-        """The rows; none where there are none that can be read."""
+        """Read the rows; none if the file is missing or unreadable."""
         try:
             held: dict[str, list[Any]] = json.loads(self.path.read_bytes())
             return {path: _row(row) for path, row in held.items()}
@@ -165,7 +165,7 @@ class IndexFile:
             return {}
 
     def save(self, rows: dict[str, Row]) -> None:
-        """Keep the rows; where that cannot be done, nothing is kept."""
+        """Write the rows, if the disk lets it."""
         with suppress(OSError):
             write_atomically(self.path, json.dumps(rows, separators=(",", ":")).encode(), mode=0o600, follow=False)
 

@@ -1,8 +1,8 @@
-"""The mounts of a room, worked out folder by folder: what shows a folder right, and what differs in it.
+"""The mounts of a room, worked out folder by folder: the base that shows a folder right, and the exceptions in it.
 
-A folder in which a new name would be read is an overlay with whiteouts, one in which it would be written is itself with
-covers over what may not; one that is closed but for folders in it is empty with these mounted. Names that came later
-than they were looked for are hidden by whoever watches (`sources.roomwatch`).
+A folder with a readable new name is an overlay with whiteouts, one with a writable new name is itself, with covers over
+the exceptions; one that is closed except for folders in it is empty, with these mounted. The watcher
+(`sources.roomwatch`) hides names that appear after the walk.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gatewright.sources.roomindex import LINK, PLAIN, SPECIAL, FolderIndex, Row
 from gatewright.sources.roomview import FolderView, Mount, MountKind, RoomViews, refuse
 
 MAX_DEPTH = 150
-"""The depth to which a place is looked into; what lies deeper where it would have to be looked into is hidden."""
+"""The deepest level that a walk enters; anything deeper that it would have to enter is hidden."""
 MAX_LINKED, FEW_LINKED = 200_000, 20_000
-"""The most closed files to look at for names elsewhere, and the most before all folders are looked into instead."""
+"""The most closed files to search for other names, and the most before the walk enters all folders instead."""
 MANY_FOLDERS = 500
-"""In how many folders names that are closed everywhere are hidden before anything has them."""
+"""The most folders in which names that are closed everywhere are hidden before anything has them."""
 OWN_FOLDERS = frozenset({"proc", "dev", "sys", "run"})
-"""The folders of `/` that every room has of its own, whatever it is given."""
+"""The folders of `/` that every room has of its own."""
 _COVERS = {View.ABSENT: MountKind.HIDE_FILE, View.READ: MountKind.READ, View.WRITE: MountKind.WRITE}
 
 
@@ -40,7 +40,7 @@ class Ground(Word):
 
 @frozen
 class Region:
-    """A mount and what is below it, as far as no other mount lies over that."""
+    """A mount and everything below it that no other mount covers."""
 
     ground: Ground
     top: str
@@ -48,7 +48,7 @@ class Region:
 
 @frozen
 class Found:
-    """The result for a folder, or a file. ``nodes``: names to be hidden in the overlay that it lies in."""
+    """The result for a folder or file. ``nodes``: names to hide in the overlay around it."""
 
     is_seen: bool
     mounts: tuple[Mount, ...] = ()
@@ -57,9 +57,9 @@ class Found:
 
 @frozen
 class MountPoints:
-    """The mounts at and below the places. ``hidden``: what no process gets a view of (`/proc` and the like).
+    """The mounts at and below the places. ``hidden``: those that no process sees (`/proc` and the like).
 
-    ``closed``: where something closed is mounted, too. ``remote``: the places that others may change unnoticed.
+    ``closed``: those that show something closed as well. ``remote``: places that others may change unnoticed.
     """
 
     all: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class MountPoints:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Tell whether a path is that of a file in a folder."""
+    """Tell whether a path is a file directly in a folder."""
     return os.path.dirname(path) == folder and not os.path.isdir(path)  # noqa: PTH112, PTH120 - names of any bytes
 
 
@@ -77,11 +77,12 @@ _UNSEEN = Found(is_seen=False)
 
 
 class RoomLayout:
-    """The mounts of one confinement as the disk is now. ``is_deep``: every folder is looked into, and so are inodes.
+    """The mounts of one confinement as the disk is now. Raises ToolFailure.
 
-    ``home``: where whiteouts lie. ``notice`` is told each folder before it is looked into. ``nodes``: the hidden names
-    of each overlay. ``regions``: of each folder that was looked into. ``windows``: writable folders in which closed
-    names may appear. ``bare``: links that should be covered and cannot be. Raises ToolFailure.
+    ``is_deep``: the walk enters every folder, and compares inodes. ``home``: the folder of the whiteouts. ``notice``
+    hears of each folder before the walk enters it. ``nodes``: the hidden names of each overlay. ``regions``: of each
+    entered folder. ``windows``: writable folders in which closed names may appear. ``bare``: links that need a cover
+    and cannot have one.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class RoomLayout:
             raise refuse("a place lies on another machine, where nobody can notice closed names that appear")
 
     def name(self, folder: str, name: str) -> Found | None:
-        """Find what a name comes to that appeared in a folder that was looked into; None: only a walk can tell."""
+        """Work out a name that appeared in an entered folder; None: only a walk can tell."""
         region, path = self.regions[folder], f"{folder.rstrip('/')}/{name}"
         status, known = status_at(path), len(self._rows)
         if status is None:
@@ -138,16 +139,18 @@ class RoomLayout:
         return found if all(row.files().isdisjoint(self._strict) for _, row in fresh) else None
 
     def forget(self, path: str, *, below: bool) -> None:
-        """Know nothing any more of a folder that is gone; of those below neither."""
+        """Forget a folder that is gone; ``below``: and those in it."""
         gone = [one for one in self.regions if is_below(one, path)] if below else [path]
         for one in gone:
             self.regions.pop(one, None)
             self._index.rows.pop(one, None)
 
     def has_linked(self) -> bool:
-        """Tell whether a closed file has several names, or so many files are closed that this cannot be said soon."""
+        """Tell whether a closed file has several names, or so many files are closed that nobody could tell soon."""
         try:
-            return any(True for _ in self._linked([*self._hidden, *self._closed_elsewhere()], FEW_LINKED))
+            return any(
+                True for _ in self._files_with_links([*self._hidden, *self._paths_closed_elsewhere()], FEW_LINKED)
+            )
         except ToolFailure:
             return True
 
@@ -185,10 +188,10 @@ class RoomLayout:
             return _UNSEEN
         if self._is_deep:
             self._rows.append((folder, row))
-        return self._looked_into(folder, row, region, depth)
+        return self._enter(folder, row, region, depth)
 
     def _whole(self, folder: FolderView, region: Region) -> Found:
-        """A folder in which everything is seen alike."""
+        """Mount a folder in which everything has one view."""
         path = folder.path
         if folder.generic is View.ABSENT:
             return Found(folder.own is not View.ABSENT, (Mount(MountKind.HIDE_FOLDER, path),))
@@ -200,7 +203,7 @@ class RoomLayout:
         mounts = () if region.ground is Ground.ITSELF else (Mount(MountKind.WRITE, path),)
         return Found(is_seen=True, mounts=mounts)
 
-    def _looked_into(self, folder: FolderView, row: Row, region: Region, depth: int) -> Found:
+    def _enter(self, folder: FolderView, row: Row, region: Region, depth: int) -> Found:
         path, top = folder.path, f"{folder.path.rstrip('/')}/"
         new = folder.generic
         if new is View.WRITE and self._cannot_be_written(path, row):
@@ -210,7 +213,7 @@ class RoomLayout:
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
         if path == "/" or (ground is Ground.OVERLAY and self.views.has_below(self._no_overlay, path)):
-            ground = Ground.EMPTY  # the kernel makes none of what something is mounted in, or of what has its whiteouts
+            ground = Ground.EMPTY  # the kernel makes no overlay of a folder that holds mounts or its whiteouts
         inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
@@ -234,9 +237,9 @@ class RoomLayout:
         return self._standing(path, inside, region, mounts, nodes)
 
     def _standing(self, path: str, inside: Region, region: Region, mounts: tuple[Mount, ...], nodes: Set[str]) -> Found:
-        """A folder with what is mounted in it and hidden in it, on its own ground or on that of the folder above."""
+        """Put a folder with its mounts and hidden names on its own ground, or on that of the folder above."""
         if inside.ground is Ground.EMPTY:
-            if path == "/":  # that of a room is empty, but for what every room has
+            if path == "/":  # a room's own is empty, except for the folders of every room
                 return Found(is_seen=True, mounts=mounts)
             return Found(is_seen=True, mounts=(Mount(MountKind.HIDE_FOLDER, path), *mounts))
         if inside.ground is Ground.ITSELF:
@@ -248,7 +251,7 @@ class RoomLayout:
         return Found(is_seen=True, mounts=(Mount(MountKind.OVERLAY, path), *mounts))
 
     def _inner(self, folder: FolderView, region: Region, depth: int) -> Found:
-        """A folder in one that was looked into; hidden where nothing of it is seen."""
+        """Work out a folder inside an entered one; hide it if the process sees nothing of it."""
         path = folder.path
         try:
             found = self._folder(folder, region, depth)
@@ -262,7 +265,7 @@ class RoomLayout:
         return Found(False, (Mount(MountKind.HIDE_FOLDER, path),) if region.ground is Ground.ITSELF else ())
 
     def _file(self, path: str, kind: str, view: View, region: Region) -> Found:
-        """A name that is no folder."""
+        """Work out a name that is not a folder."""
         if kind == SPECIAL:
             view = View.ABSENT
         if view is View.ABSENT:
@@ -286,7 +289,7 @@ class RoomLayout:
         return any(not os.path.lexists(top + name) for name in self.views.next_names(self.views.kept, path))
 
     def _plain_files(self, folder: FolderView, row: Row, region: Region) -> Iterator[Found]:
-        """The files that are as a new one would be, in a folder that may get no new ones."""
+        """Yield the ordinary files of a folder that may get no new ones."""
         odd = {one.name for one in row.odd}
         with os.scandir(folder.path) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False) and entry.name not in odd]
@@ -294,7 +297,7 @@ class RoomLayout:
             yield self._file(f"{folder.path.rstrip('/')}/{name}", PLAIN, folder.generic, region)
 
     def _beforehand(self, path: str) -> set[str]:
-        """The names that are hidden in an overlay before anything has them."""
+        """Return the names that an overlay hides before anything has them."""
         top = f"{path.rstrip('/')}/"
         named = self.views.next_names(self.views.literals, path)
         if len(self.regions) <= MANY_FOLDERS:
@@ -303,16 +306,16 @@ class RoomLayout:
         return {top + name for name in fresh if self._is_closed_name(top + name)}
 
     def _is_closed_name(self, path: str) -> bool:
-        """Tell whether a name that is not there is closed, or a closed name would come to lie below it."""
+        """Tell whether a missing name is closed, or would have a closed name below it."""
         if self.views.has_below(self.views.literals, path):
             return True
         return View.ABSENT in {self.views.view(path, folder=kind) for kind in (False, True)}
 
     def _part_names(self) -> None:
-        """Hide, or keep from being written, the other names of files that are closed or only read under one name."""
+        """Hide or write-protect the other names of files that one name closes or only shows."""
         closed, read, written = (self._inodes(view) for view in View)
-        closed |= set(self._linked(self._closed_elsewhere(), MAX_LINKED))
-        read |= set(self._linked(self.views.fixed, MAX_LINKED))
+        closed |= set(self._files_with_links(self._paths_closed_elsewhere(), MAX_LINKED))
+        read |= set(self._files_with_links(self.views.fixed, MAX_LINKED))
         self._strict = closed | read
         if closed & written:
             raise refuse("a file in a folder that may be written has another name that is closed")
@@ -346,12 +349,12 @@ class RoomLayout:
             found.update((row.device, one.inode) for one in row.odd if one.view is view and one.kind == PLAIN)
         return found
 
-    def _closed_elsewhere(self) -> list[str]:
-        """Closed paths that lie in no place."""
+    def _paths_closed_elsewhere(self) -> list[str]:
+        """Return the closed paths that lie in no place."""
         return [path for path in self.views.literals if self.views.use(path) is None]
 
-    def _linked(self, paths: Iterable[str], most: int) -> Iterator[tuple[int, int]]:
-        """The files at and below some paths that have more than one name."""
+    def _files_with_links(self, paths: Iterable[str], most: int) -> Iterator[tuple[int, int]]:
+        """Yield the files at and below some paths that have more than one name."""
         count = 0
         inner = list(paths)
         while inner:

@@ -1,7 +1,7 @@
-"""From a `Confinement` to the mounts that hold it on the files that are there, and the folders with hidden names.
+"""The plan of a room: a `Confinement` as mounts over the present files, and the folders with hidden names.
 
-Nothing is made in anybody's folders: whiteouts and the index lie in a folder of ours. What a process of ours made there
-goes with it; after one that was killed the next one clears up.
+Nothing is made in anybody's folders: whiteouts and the index lie in a folder of ours. Files of a process there go with
+it; after a killed process the next one clears up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gatewright.sources.whiteouts import WhiteoutFolders, homes
 
 MAX_MOUNTS = 1_000
 MAX_HIDDEN = 50_000
-"""The most mounts that a room may need, and the most names that may be hidden in all its overlays."""
+"""The most mounts that a room may need, and the most names that all its overlays may hide."""
 _MAX_OPTIONS = 3_800
 """The longest that both folders of an overlay may be together, in bytes: the kernel takes one page of options."""
 _PSEUDO = frozenset(
@@ -34,16 +34,16 @@ _PSEUDO = frozenset(
 )
 """File systems that are windows into the kernel."""
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.", "virtiofs", "ceph", "afs", "gfs", "ocfs", "lustre", "vboxsf", "vmhgfs")
-"""Beginnings of names of file systems in which others change files without the kernel telling."""
+"""Prefixes of file systems in which others change files while the kernel stays silent."""
 _PLAIN = frozenset({MountKind.READ, MountKind.WRITE, MountKind.OVERLAY})
-"""Mounts of the files as they are, but for the names that an overlay hides."""
+"""Mounts that show the files as they are, except for the names that an overlay hides."""
 _INDEXES_KEPT = 16
 
 
 class RoomPlanner:
     """Plans rooms. ``cache``: a folder of ours, made when it is first needed. Callable from any thread.
 
-    A plan holds for the disk as it was; `watch` makes it last.
+    A plan fits the disk as of its making; `watch` makes it last.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -55,17 +55,17 @@ class RoomPlanner:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Have whiteouts of its own, in a child of a fork."""
+        """Start anew in a child of a fork, with whiteouts of its own."""
         self._whiteouts = {}
         self._copies = {}
 
     def plan(self, confinement: Confinement) -> RoomPlan:
-        """Work out what to mount. Raises ToolFailure where it cannot be held."""
+        """Plan the mounts. Raises ToolFailure if the kernel cannot hold the confinement."""
         with self._lock:
-            return self._planned(confinement)
+            return self._plan(confinement)
 
     def watch(self, confinement: Confinement, plan: RoomPlan, listener: RoomListener) -> RoomWatch:
-        """Keep a plan true, from the moment at which it was made: once for each plan. Raises ToolFailure."""
+        """Keep a plan true from its making on: once for each plan. Raises ToolFailure."""
 
         def lay(notice: Callable[[str], None]) -> RoomLayout:
             with self._lock:
@@ -76,22 +76,22 @@ class RoomPlanner:
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
 
     def whole(self, confinement: Confinement) -> dict[str, View]:
-        """The view that all in each place has, now and whatever appears there: for what no kernel confines.
+        """Return the one view of each place, now and for later files: for programs that no kernel confines.
 
-        Raises ToolFailure for a place where that is not one view.
+        Raises ToolFailure for a place with several views.
         """
         with self._lock:
             layout = self.layout(confinement)
         return {place.path: _whole(layout, place.path) for place in confinement.places}
 
     def differences(self, plan: RoomPlan) -> list[Difference]:
-        """The changes that processes made in the private copies of a plan, until its watch is closed."""
+        """Return the changes of processes in the private copies of a plan, until its watch is closed."""
         with self._lock:
             copies = self._copies.get(plan, ())
         return [one for copy in copies for one in copy.differences()]
 
     def layout(self, confinement: Confinement, notice: Callable[[str], None] = lambda _: None) -> RoomLayout:
-        """The mounts as the disk is now, and the hidden names that are not made yet."""
+        """Lay out the mounts for the disk as it is now, and the hidden names still to make."""
         points = _mount_points(confinement)
         home = self._home(confinement)
         views = RoomViews(confinement, (str(self._private()), *homes()), points.all)
@@ -99,7 +99,7 @@ class RoomPlanner:
         known = self._rows.pop(kept.path, None)
         if known is None:
             known = kept.load()
-        is_all = "/" in views.uses  # nobody looks through all there is
+        is_all = "/" in views.uses  # nobody walks a whole disk
         is_deep = not is_all and any(place.use is not PlaceUse.READ for place in confinement.places)
         index = FolderIndex(views, known)
         layout = RoomLayout(views, index, points, home, is_deep=is_deep, notice=notice)
@@ -115,7 +115,7 @@ class RoomPlanner:
             del self._rows[next(iter(self._rows))]
         return layout
 
-    def _planned(self, confinement: Confinement) -> RoomPlan:
+    def _plan(self, confinement: Confinement) -> RoomPlan:
         layout = self.layout(confinement)
         folders = self._folders(layout.home)
         if len(layout.mounts) > MAX_MOUNTS:
@@ -133,7 +133,7 @@ class RoomPlanner:
                 is_new = not any(is_below(place, one.place) for one in copies)
                 if uses[place] is PlaceUse.SNAPSHOT and is_new and os.path.lexists(place):
                     copies.append(PrivateCopy(place, layout.views, self._folders(str(self._private())).path))
-            made = (_made(mount, layout, copies, folders) for mount in layout.mounts)
+            made = (_complete_mount(mount, layout, copies, folders) for mount in layout.mounts)
             mounts = tuple(mount for mount in made if mount is not None)
         except BaseException as error:
             for copy in copies:
@@ -156,7 +156,7 @@ class RoomPlanner:
                     self._folders(str(Path(mount.whiteouts).parents[1])).let_go(mount.whiteouts)
 
     def _home(self, confinement: Confinement) -> str:
-        """The folder of ours for the whiteouts of a confinement: one that lies in no place, where there is one."""
+        """Return the folder of ours for a confinement's whiteouts: outside every place, if one is."""
         places = {place.path for place in confinement.places}
         outside = (one for one in homes() if not any(is_below(one, path) for path in places - {"/"}))
         if "/" in places:
@@ -179,8 +179,10 @@ class RoomPlanner:
         return Path(os.path.realpath(self._cache))
 
 
-def _made(mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: WhiteoutFolders) -> Mount | None:
-    """A mount with what it needs of ours; None where nothing of it is seen in a private copy."""
+def _complete_mount(
+    mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: WhiteoutFolders
+) -> Mount | None:
+    """Complete a mount with what it needs of ours; None for one that a private copy leaves out."""
     if copies and layout.views.use(mount.path) is PlaceUse.SNAPSHOT:
         return next(one for one in copies if is_below(mount.path, one.place)).mount(mount)
     if mount.kind is not MountKind.OVERLAY:
@@ -192,7 +194,7 @@ def _made(mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: 
 
 
 def _whole(layout: RoomLayout, place: str) -> View:
-    """The view of all that lies in a place. Raises ToolFailure."""
+    """Return the one view of all that lies in a place. Raises ToolFailure."""
     folder, mounts = layout.views.folder(place), [one for one in layout.mounts if is_below(one.path, place)]
     is_one = folder.is_settled and folder.own is folder.generic and folder.own is not View.ABSENT
     if not is_one or [(one.path, one.kind in _PLAIN) for one in mounts] != [(place, True)] or layout.nodes.get(place):
@@ -201,7 +203,7 @@ def _whole(layout: RoomLayout, place: str) -> View:
 
 
 def _mount_points(confinement: Confinement) -> MountPoints:
-    """Find what is mounted at and below the places now."""
+    """Find the current mounts at and below the places."""
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""The view that a process in a room has of each path, and what is mounted where for it.
+"""The view that a process in a room has of each path, and the mounts for it, worked out without a disk.
 
-Over one path the strictest of all trees counts, and never more than the use of the innermost place over it. ``closed``
-is absent, ``fixed`` at most read, with everything below. It looks at no disk.
+Over one path the strictest of all trees counts, up to the use of the innermost place over it. ``closed`` paths are
+absent, ``fixed`` ones at most readable, with everything below.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gatewright.sources.protection import is_below
 
 
 class MountKind(Word):
-    """The way in which a path gets into a room; later mounts lie over earlier ones.
+    """The way a path gets into a room; later mounts lie over earlier ones.
 
-    overlay: the live folder to be read, without the names at whose place ``whiteouts`` holds a device 0/0. read, write:
-    the file or folder itself. hide_file, hide_folder: something empty over what stands there, whose name is seen.
+    overlay: the live folder, readable, without the names where ``whiteouts`` holds a device 0/0. read, write: the file
+    or folder itself. hide_file, hide_folder: something empty over an entry whose name stays visible.
     """
 
     OVERLAY = "overlay"
@@ -37,7 +37,7 @@ class MountKind(Word):
 class Mount:
     """One mount, at the same path inside as outside; ``whiteouts``: the folder with the hidden names of an overlay.
 
-    ``origin``: what is mounted there, where it is not what stands at the path (the private copy of a snapshot).
+    ``origin``: the mounted file, if not the one at the path (the private copy of a snapshot).
     """
 
     kind: MountKind
@@ -48,32 +48,32 @@ class Mount:
 
 @frozen
 class RoomPlan:
-    """The mounts of a room in their order. ``windows``: writable folders in which names are hidden as they appear."""
+    """The mounts of a room in their order. ``windows``: writable folders whose closed names the watcher hides."""
 
     mounts: tuple[Mount, ...] = ()
     windows: tuple[str, ...] = ()
 
 
 NOT_CONFINED = "not-confined"
-"""The code of what is said where the kernel cannot hold what the policy says."""
+"""The code of a failure: the kernel cannot hold the policy."""
 _NEW = "\x7fnew\x7f"
-"""The name of a file that nobody wrote a rule for."""
+"""The name of a file without a rule of its own."""
 _RANK = {View.ABSENT: 0, View.READ: 1, View.WRITE: 2}
 _USE_RANK = {PlaceUse.READ: 0, PlaceUse.SNAPSHOT: 1, PlaceUse.WRITE: 2}
 
 
 def stricter(views: Iterable[View]) -> View:
-    """The strictest of some views; write of none."""
+    """Return the strictest of some views; write of none."""
     return min(views, key=_RANK.__getitem__, default=View.WRITE)
 
 
 def refuse(why: str) -> ToolFailure:
-    """The failure where the kernel cannot hold what is meant."""
+    """Return the failure for a confinement that the kernel cannot hold."""
     return ToolFailure(why, code=NOT_CONFINED)
 
 
 class _RuledTree:
-    """One tree, ready to be asked."""
+    """One tree with its rules compiled."""
 
     def __init__(self, tree: Tree) -> None:
         try:
@@ -90,7 +90,7 @@ class _RuledTree:
         self._above: dict[PlaceUse, list[tuple[View, list[int], FirstMatch]]] = {}
 
     def relative(self, path: str) -> str:
-        """The path from the base, which it lies in; empty for the base."""
+        """Return the path from the base around it; empty for the base."""
         return path[len(self.base) :].lstrip("/")
 
     def view(self, relative: str, use: PlaceUse) -> View:
@@ -101,7 +101,7 @@ class _RuledTree:
         return [table[level] for level in self.rules.levels(relatives)]
 
     def is_settled(self, relative: str, use: PlaceUse) -> bool:
-        """Tell whether all below a folder is seen alike: no rule before the one that covers it says otherwise."""
+        """Tell whether a folder has one view for all below: no rule before the one that covers it says otherwise."""
         index = self.rules.indexes([f"{relative}/"])[0] if relative else len(self.rules.rules)
         view = view_of(self._levels[index], use)
         folder = byte_text(relative)
@@ -114,7 +114,7 @@ class _RuledTree:
         return True
 
     def _classes(self, use: PlaceUse) -> list[tuple[View, list[int], FirstMatch]]:
-        """The rules by what they come to: their numbers, and of which folders they may match something below."""
+        """Group the rules by their view: their numbers, and the folders below which they may match."""
         found = self._above.get(use)
         if found is None:
             found = list[tuple[View, list[int], FirstMatch]]()
@@ -127,9 +127,9 @@ class _RuledTree:
 
 @frozen
 class FolderView:
-    """All that is known of the names in a folder. ``generic``: how a new name is seen that no rule was written for.
+    """The views of a folder and its names. ``generic``: the view of a new name without a rule.
 
-    ``is_settled``: so is everything below. ``own``: how the folder itself is seen.
+    ``is_settled``: everything below has it. ``own``: the view of the folder itself.
     """
 
     path: str
@@ -139,7 +139,7 @@ class FolderView:
 
 
 class RoomViews:
-    """The views of one confinement. ``own``: our folders, absent; ``cuts``: folders to be looked at by themselves.
+    """The views of one confinement. ``own``: our folders, absent; ``cuts``: folders to examine by themselves.
 
     Raises ToolFailure for rules that cannot be enforced.
     """
@@ -162,16 +162,16 @@ class RoomViews:
         self.literals = tuple(sorted({*confinement.closed, *self._literals()}))
 
     def use(self, path: str) -> PlaceUse | None:
-        """The use of the innermost place over a path; None outside."""
+        """Return the use of the innermost place over a path; None outside."""
         found = [place for place in self.uses if is_below(path, place)]
         return self.uses[max(found, key=len)] if found else None
 
     def is_copied(self, path: str) -> bool:
-        """Tell whether a process gets a private copy of what stands there."""
+        """Tell whether a process gets a private copy of a path."""
         return self._has_copies and self.use(path) is PlaceUse.SNAPSHOT
 
     def view(self, path: str, *, folder: bool) -> View:
-        """The view that a process has of a path."""
+        """Return the view that a process has of a path."""
         use = self.use(path)
         if use is None or any(is_below(path, one) for one in self.closed):
             return View.ABSENT
@@ -185,7 +185,7 @@ class RoomViews:
         return stricter(views)
 
     def folder(self, path: str) -> FolderView:
-        """Work out what is known of a folder and the names in it."""
+        """Work out the views of a folder and its names."""
         use = self.use(path)
         own = self.view(path, folder=True)
         generic = self.view(f"{path.rstrip('/')}/{_NEW}", folder=False)
@@ -196,7 +196,7 @@ class RoomViews:
         return FolderView(path, own, generic, settled)
 
     def names(self, folder: str, names: Sequence[str]) -> list[View]:
-        """The views of names in a folder that are no folders."""
+        """Return the views of names in a folder that are not folders."""
         top = f"{folder.rstrip('/')}/"
         use = self.use(folder)
         if use is None or self.has_below(self._cuts, folder):
@@ -221,7 +221,7 @@ class RoomViews:
 
     @staticmethod
     def next_names(paths: Sequence[str], folder: str) -> set[str]:
-        """The names in a folder through which some sorted paths lead."""
+        """Return the names in a folder through which some sorted paths lead."""
         top = f"{folder.rstrip('/')}/"
         found: set[str] = set()
         at = bisect_right(paths, top)
@@ -231,7 +231,7 @@ class RoomViews:
         return found
 
     def _literals(self) -> Iterable[str]:
-        """The paths that rules without wildcards close, and all that lies outside every place."""
+        """Yield the paths that rules without wildcards close, and those outside every place."""
         for tree in self.trees:
             for pattern in tree.parsed:
                 relative = None if pattern.basename else literal_path(pattern)
@@ -240,6 +240,6 @@ class RoomViews:
                     yield path
 
     def _names_everywhere(self) -> tuple[tuple[str, str], ...]:
-        """The names without wildcards that a rule gives in every folder: the base, the name."""
+        """Return the names without wildcards that a rule closes or opens in every folder: the base, the name."""
         found = [(tree.base, literal_path(one)) for tree in self.trees for one in tree.parsed if one.basename]
         return tuple((base, name) for base, name in found if name is not None)

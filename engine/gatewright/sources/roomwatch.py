@@ -1,8 +1,8 @@
-"""The watch that keeps names closed in rooms while files change: it follows their folders and hides what appears.
+"""The watch that keeps names closed in rooms while files change: it follows their folders and hides new names.
 
-It asks inotify itself: `watchfiles` does not tell when the kernel dropped events, and a new folder may be filled before
-it is watched. All events of a room come through one queue in the order in which they happened, so a file that is made
-in a folder of ours and seen here proves that everything before it was seen.
+It uses inotify itself: `watchfiles` hides lost events, and a new folder may fill up before it is watched. All events of
+a room pass one queue in their order, so an event for a file made in a folder of ours proves that the watcher saw
+everything before it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from gatewright.sources.roomview import Mount, MountKind, RoomPlan, refuse
 from gatewright.sources.whiteouts import WhiteoutFolders, libc
 
 BEHIND_S = 5.0
-"""The longest that the watcher may need for all that happened before somebody asked."""
+"""The longest that the watcher may take for all events before a question."""
 MAX_LATE = 1_000
-"""The most names that are covered in writable folders once they appeared."""
+"""The most new names that writable folders may cover."""
 MANY_EVENTS = 5_000
-"""More at once are not looked at one by one: the folders are walked again."""
+"""The most events at once to examine one by one; with more, the watcher walks the folders again."""
 _READS = 64
 _EVENT = struct.Struct("iIII")
 _MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x40, 0x80, 0x100, 0x200
@@ -42,7 +42,7 @@ _UNMOUNTED, _OVERFLOW, _IGNORED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x40000000
 
 
 class RoomListener(Protocol):
-    """Hears of a room; from the watcher's thread, and before `RoomPlanner.watch` returns."""
+    """Follows a room; called from the watcher's thread, and before `RoomPlanner.watch` returns."""
 
     def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         """Put these over what processes see. ``anew``: end those that started before.
@@ -58,9 +58,9 @@ class RoomListener(Protocol):
 
 
 class RoomWatch:
-    """Watches the folders of one room until ``close``, which has to come after the last process ended.
+    """Watches the folders of one room until ``close``, which follows the end of the last process.
 
-    ``lay`` works out the room anew and names each folder before it looks into it. Made by `RoomPlanner.watch`.
+    ``lay`` works out the room anew and names each folder before entering it. Made by `RoomPlanner.watch`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RoomWatch:
         self._sentinel = tempfile.mkdtemp(prefix="seen-", dir=whiteouts.path)
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            self._queue, self._layout = self._walked()
+            self._queue, self._layout = self._walk()
             self._take_over(is_first=True)
         except BaseException:
             self._free()
@@ -97,13 +97,13 @@ class RoomWatch:
 
     @property
     def plan(self) -> RoomPlan:
-        """The mounts for a process that starts now: with what appeared since, without what is gone or a link now."""
+        """The mounts for a process that starts now: with new covers, without paths that are gone or links by now."""
         late = self._late.copy()
         mounts = (*(mount for mount in self._planned.mounts if mount.path not in late), *late.values())
         return RoomPlan(tuple(filter(_stands, mounts)), self._planned.windows)
 
     def check(self) -> None:
-        """Wait until everything was seen that happened up to now. Raises ToolFailure where that is not so soon."""
+        """Wait until the watcher saw everything up to now. Raises ToolFailure if that takes too long."""
         if self._failure:
             raise refuse(self._failure)
         number = next(self._numbers)
@@ -125,7 +125,7 @@ class RoomWatch:
             raise refuse("another folder stands where a place was")
 
     def close(self) -> None:
-        """Watch no longer. Callable more than once, and by the listener."""
+        """Stop watching. Callable more than once, and by the listener."""
         with self._news:
             if not self._failure:
                 self._failure = _CLOSED
@@ -157,14 +157,14 @@ class RoomWatch:
             raise refuse("a place was unmounted")
         news = _News()
         is_lost = len(events) > MANY_EVENTS or any(mask & _OVERFLOW for _, mask, _ in events)
-        if is_lost or not all(self._changed(*event, news) for event in events if event[0] != self._sentinel):
+        if is_lost or not all(self._note(*event, news) for event in events if event[0] != self._sentinel):
             self._again()
         else:
             self._tell(news)
         self._tell_seen(marks)
 
-    def _changed(self, folder: str, mask: int, name: str, news: _News) -> bool:
-        """Note what follows from one event; false where only a walk can tell."""
+    def _note(self, folder: str, mask: int, name: str, news: _News) -> bool:
+        """Note the effect of one event; false where only a walk can tell."""
         region, path = self._layout.regions.get(folder), f"{folder.rstrip('/')}/{name}"
         if region is None or region.ground is Ground.EMPTY:
             return True
@@ -183,7 +183,7 @@ class RoomWatch:
         if found is None:
             return False
         news.mounts += found.mounts
-        if overlay is None:  # a folder that came to be read later, and has no whiteouts
+        if overlay is None:  # a folder that became readable later, without whiteouts
             if any(map(os.path.islink, found.nodes)):  # nothing can be mounted on one
                 return False
             kinds = ((MountKind.HIDE_FOLDER if _is_folder(one) else MountKind.HIDE_FILE, one) for one in found.nodes)
@@ -203,14 +203,14 @@ class RoomWatch:
     def _again(self) -> None:
         """Walk again, with a queue of its own."""
         marks = [int(name) for name in os.listdir(self._sentinel)]  # noqa: PTH208
-        queue, layout = self._walked()
+        queue, layout = self._walk()
         self._queue.close()
         self._queue, self._layout = queue, layout
         self._take_over(is_first=False)
         self._tell_seen(marks)
 
     def _take_over(self, *, is_first: bool) -> None:
-        """Hide what a walk found and is not hidden yet; of what was hidden, what does not lie there any more."""
+        """Hide the new findings of a walk; show again the places of folders that are gone."""
         news, planned = _News(), {(mount.kind, mount.path) for mount in self._planned.mounts}
         for top, nodes in self._layout.nodes.items():
             if top in self._overlays:
@@ -226,7 +226,7 @@ class RoomWatch:
         self._tell(news)
 
     def _tell(self, news: _News) -> None:
-        """Have mounts put over what processes see: covers as they are, for all else what shows the least of it."""
+        """Put mounts over the processes' view: covers as they are, everything else as the mount that shows least."""
         late: list[Mount] = []
         for mount in news.mounts:
             if mount.kind is MountKind.OVERLAY:
@@ -241,7 +241,7 @@ class RoomWatch:
         if late or news.stale or news.anew:
             self._listener.hide((*late, *news.stale.values()), anew=news.anew)
 
-    def _walked(self) -> tuple[_Queue, RoomLayout]:
+    def _walk(self) -> tuple[_Queue, RoomLayout]:
         queue = _Queue()
         try:
             queue.add(self._sentinel)
@@ -265,7 +265,7 @@ class RoomWatch:
             self._listener.fail(why)
 
     def _free(self) -> None:
-        """Let go of everything, once nobody writes to it any more."""
+        """Close everything, once nobody uses it any more."""
         os.close(self._wake)
         os.close(self._woken)
         with suppress(AttributeError):
@@ -281,7 +281,7 @@ _CLOSED = "the room is closed"
 
 
 class _News:
-    """The news to be told of some events. ``stale``: the overlays whose names stand for other files now."""
+    """The effects of some events. ``stale``: overlays whose names stand for other files now."""
 
     def __init__(self) -> None:
         self.mounts: list[Mount] = []
@@ -290,33 +290,33 @@ class _News:
 
 
 class _Queue:
-    """The queue of inotify with the folders that it is about."""
+    """The inotify queue and its folders."""
 
     def __init__(self) -> None:
         self.descriptor = libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.descriptor < 0:
-            raise _refused(ctypes.get_errno())
+            raise _watch_failure(ctypes.get_errno())
         self._folders: dict[int, str] = {}
 
     def add(self, folder: str) -> None:
-        """Watch a folder; one that is gone is not. Raises ToolFailure."""
+        """Watch a folder, if it is there. Raises ToolFailure."""
         number = libc().inotify_add_watch(
             self.descriptor, os.fsencode(folder), _GONE | _MOVED_TO | _CREATED | _ONLY_FOLDERS
         )
         if number >= 0:
             self._folders[number] = folder
         elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}:
-            raise _refused(why)
+            raise _watch_failure(why)
 
     def forget(self, folder: str) -> None:
-        """Watch a folder that was moved away no longer, and none below it."""
+        """Stop watching a folder that moved away, and all below it."""
         below = f"{folder}/"
         for number in [n for n, path in self._folders.items() if path == folder or path.startswith(below)]:
             del self._folders[number]
             libc().inotify_rm_watch(self.descriptor, number)
 
     def events(self) -> Iterator[tuple[str, int, str]]:
-        """The events that happened: the folder, the mask, the name."""
+        """Yield the events: folder, mask, name."""
         for _ in range(_READS):
             try:
                 held = os.read(self.descriptor, 1 << 18)
@@ -337,14 +337,14 @@ class _Queue:
             os.close(self.descriptor)
 
 
-def _refused(why: int) -> ToolFailure:
+def _watch_failure(why: int) -> ToolFailure:
     if why in {errno.ENOSPC, errno.EMFILE}:
         return refuse("the system watches no more folders (fs.inotify.max_user_watches, fs.inotify.max_user_instances)")
     return refuse(f"the folders cannot be watched: {os.strerror(why)}")
 
 
 def _stands(mount: Mount) -> bool:
-    """Tell whether the path of a mount holds what can be mounted, or mounted on: no link leads anywhere else."""
+    """Tell whether the path of a mount can still be mounted, or mounted on: no link leads elsewhere."""
     if mount.origin:
         return True
     status = status_at(mount.path)
@@ -355,7 +355,7 @@ def _stands(mount: Mount) -> bool:
 
 
 def _mark(mount: Mount) -> tuple[int, ...] | None:
-    """A mark to tell whether a mount still lies over what stands there: a folder itself shows what comes into it."""
+    """Mark the file under a cover, to tell whether the cover still fits; a folder itself shows its new entries."""
     status = None if mount.kind in {MountKind.OVERLAY, MountKind.WRITE} else status_at(mount.path)
     return None if status is None else (status.st_dev, status.st_ino, status.st_ctime_ns)
 

@@ -1,8 +1,8 @@
 """The files of a workspace's roots, read and changed through descriptors from the root's folder on.
 
-Every use opens the folders on the way anew, none through a link, and looks at protection and levels with the identities
-of what it opened: what was decided by name holds for the object that is used. Disk work runs in threads; whoever
-changes something is alone with it, among processes too. What may be done in which root was decided before.
+Every use opens the folders on the way anew, none through a link, and checks protection and levels with the identities
+of the opened entries: a decision by name holds for the object in use. Disk work runs in threads; a change runs alone,
+among processes too. The gate decided before what each root allows.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from gatewright.sources.rootwalk import Walk
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""The largest text that is read, searched or written."""
+"""The largest text to read, search or write."""
 MAX_COPY_BYTES = 16 * 1024 * 1024
-"""The largest file that is copied."""
+"""The largest file to copy."""
 _GONE = "this path is not available"
 _CHANGED = "somebody else changed this meanwhile; make the call again"
 
@@ -48,10 +48,10 @@ _CHANGED = "somebody else changed this meanwhile; make the call again"
 class RootFolders:
     """The roots of ``[workspace]`` (shared, tmp, vault), as tools see them; ``workspace``: its own folder.
 
-    Paths are absolute and as ``find`` gave them. What a tool may do in which root is the parameter's to say
-    (``FileParameter.roots``) and the gate's to make sure of. What touches the disk goes through descriptors from the
-    root's folder on, follows no link, refuses what is protected or has level none, and raises ToolFailure.
-    ``exclusive`` keeps every other process from changing files meanwhile.
+    Paths are absolute and come from ``find``. The parameter names the roots for a tool (``FileParameter.roots``), and
+    the gate makes sure of them. Disk work goes through descriptors from the root's folder on, follows no link, refuses
+    protected paths and level none, and raises ToolFailure. ``exclusive`` keeps every other process from changing files
+    meanwhile.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class RootFolders:
     def find(
         self, path: str, *, roots: Sequence[str], parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
-        """Where a model's path leads, in one of ``roots``; touches metadata only and never raises."""
+        """Find the place of a model's path, in one of ``roots``; touches metadata only and never raises."""
         return self._paths.find(path, roots, parameter=parameter, writes=writes)
 
-    def shown(self, absolute: str) -> str:
-        """The path with the name of its root in front, ``shared/a.txt``."""
+    def display_path(self, absolute: str) -> str:
+        """Return the path with the name of its root in front, ``shared/a.txt``."""
         return self._paths.at(absolute).shown
 
-    # what a call would do
+    # assessments
 
     def stands(self, absolute: str) -> bool:
-        """Whether something stands there; what cannot be looked at counts."""
+        """Tell whether something stands there; an entry that nobody can look at counts."""
         at = self._paths.at(absolute)
         try:
             return descriptor.look(at.base, at.parts).exists
@@ -88,15 +88,17 @@ class RootFolders:
             return True
 
     def text_of(self, absolute: str) -> str:
-        """The text that stands there now. Raises ToolFailure where there is none."""
+        """Read the current text. Raises ToolFailure if it is missing."""
         return decode_text(self._bytes(self._paths.at(absolute), MAX_TEXT_BYTES)[0])
 
     def note_of(self, absolute: str) -> str | None:
-        """Size and SHA-256 of the file there, or how many things are in the folder, for whoever approves; or None."""
+        """Describe the file (size and SHA-256) or folder (its entries) for the person who approves; None if it is
+        missing.
+        """
         at = self._paths.at(absolute)
         try:
             if descriptor.look(at.base, at.parts).is_folder:
-                return self._walk(at).told()
+                return self._walk(at).describe()
             content = self._bytes(at, MAX_COPY_BYTES)[0]
         except ToolFailure as failure:
             return None if failure.code == "not-found" else str(failure)
@@ -105,37 +107,39 @@ class RootFolders:
     # operations
 
     async def read(self, absolute: str) -> JsonValue:
-        """``content`` and size of a text file; a byte order mark is left out and told."""
+        """Return ``content`` and size of a text file; a byte order mark is a field of its own."""
         return await aio.to_thread(self._read, self._paths.at(absolute))
 
     async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
-        """``entries``: names, sorted, folders with ``/``; ``left_out`` when there are more."""
-        return await aio.to_thread(self._found, self._paths.at(absolute), stopped, lambda walk: walk.listed())
+        """Return ``entries``: names, sorted, folders with ``/``; ``left_out`` if the list is cut."""
+        return await aio.to_thread(self._look, self._paths.at(absolute), stopped, lambda walk: walk.list_names())
 
     async def search(
         self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
     ) -> JsonValue:
-        """``hits`` (``path:line:text``) of the lines where ``find`` answers a position, and what was passed over."""
+        """Return ``hits`` (``path:line:text``) for the lines where ``find`` returns a position, and the skipped
+        files.
+        """
         at = self._paths.at(absolute)
-        return await aio.to_thread(self._found, at, stopped, lambda walk: walk.searched(find, hits))
+        return await aio.to_thread(self._look, at, stopped, lambda walk: walk.search(find, hits))
 
     async def write(
         self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Make a file, and the folders above it, or replace it in one step where overwriting is granted."""
+        """Create a file and the folders above it, or replace it in one step if overwriting is granted."""
         written = encode_text(content, MAX_TEXT_BYTES)
         return await aio.to_thread(self._write, self._paths.at(absolute), written, granted, approved)
 
     async def edit(
         self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Put ``new`` in the one place of ``old``, where overwriting is granted."""
+        """Replace the one place of ``old`` by ``new``, if overwriting is granted."""
         return await aio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
 
     async def delete(
         self, absolute: str, *, recursive: bool, granted: Action | None, approved: Approved = False
     ) -> JsonValue:
-        """Remove a file or folder where deleting is granted; what is in it goes first, where ``recursive``."""
+        """Remove a file or folder if deleting is granted; ``recursive`` first removes its content."""
         return await aio.to_thread(self._delete, self._paths.at(absolute), recursive, granted, approved)
 
     async def copy(
@@ -157,7 +161,7 @@ class RootFolders:
             **({"byte_order_mark": True} if text.startswith(BYTE_ORDER_MARK) else {}),
         }
 
-    def _found(self, at: RootPlace, stopped: Callable[[], bool], find: Callable[[Walk], JsonValue]) -> JsonValue:
+    def _look(self, at: RootPlace, stopped: Callable[[], bool], find: Callable[[Walk], JsonValue]) -> JsonValue:
         with _words(at):
             return find(self._walk(at, stopped))
 
@@ -219,7 +223,7 @@ class RootFolders:
         told: dict[str, JsonValue] = {"source_path": source.shown, "destination_path": written.pop("path")}
         return told | {"sha256": digest_of(content)} | written
 
-    # inside
+    # helpers
 
     def _walk(self, at: RootPlace, stopped: Callable[[], bool] | None = None) -> Walk:
         from gatewright.sources.rootwalk import Walk
@@ -234,7 +238,7 @@ class RootFolders:
 
     @contextmanager
     def _folder_of(self, at: RootPlace, *, make: bool = False) -> Generator[tuple[int, str, list[Identity]]]:
-        """The folder that a file is in, the file's name, and the identities of the folders on the way."""
+        """Open the folder of a file, and return it with the file's name and the identities on the way."""
         if not at.parts:
             raise ToolFailure("this is a folder, not a file", code="is-a-folder")
         passed: list[Identity] = []
@@ -242,14 +246,14 @@ class RootFolders:
             yield folder, at.parts[-1], passed
 
     def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
-        """The level, unless that is none."""
+        """Return the level, or refuse level none."""
         level = self._level(at, identities)
         if level is not None and level.permission is Permission.NONE:
             raise ToolFailure(_GONE, code="not-available")
         return level
 
     def _permit(self, at: RootPlace, identities: Sequence[Identity], action: Action, approved: Approved) -> None:
-        """What the level says of the action now, and whether what somebody agreed to still holds."""
+        """Refuse an action that the level does not allow now, or whose approval no longer holds."""
         level = self._refuse_closed(at, identities)
         if level is not None:
             permit(level.permission, action, approved)
@@ -265,7 +269,7 @@ class RootFolders:
 
 @contextmanager
 def _words(at: RootPlace) -> Generator[None]:
-    """Failures of the descriptors in the words of roots."""
+    """Put failures of the descriptors into the words of roots."""
     told = {"hard-link": "the file has a second name (hard link), perhaps outside the root", "conflict": _CHANGED}
     try:
         yield

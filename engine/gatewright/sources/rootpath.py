@@ -1,9 +1,9 @@
-"""Where a model's path leads in the roots of a workspace (shared, tmp, vault), or why nowhere. It opens nothing.
+"""The way from a model's path to a place in the roots of a workspace (shared, tmp, vault), or the refusal.
 
-A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is a real absolute one inside a
-root; one that names no root begins in ``shared``. ``..`` is resolved in the text and never leaves the root that the
-path began in; links are not followed, so text and disk agree. Whatever stands at a place that may not be used, the
-words for the model are the same.
+A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is an absolute one inside a root;
+one without a root begins in ``shared``. ``..`` is resolved in the text and never leaves the root that the path began
+in; links are not followed, so text and disk agree. The words for the model are the same whatever stands at a closed
+place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder
 from gatewright.sources.descriptor import look, unusable, without_dots
-from gatewright.sources.diskpath import HINT, protected_refusal
+from gatewright.sources.diskpath import HINT, refusal_of_protected
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 
@@ -43,12 +43,12 @@ class RootPlace:
         return "/".join((self.root, *self.parts))
 
     def below(self, *names: str) -> RootPlace:
-        """A place inside this one."""
+        """Return a place inside this one."""
         return RootPlace(self.root, self.base, (*self.parts, *names))
 
 
 class RootPaths:
-    """The folders of the roots, and what holds in them: protection, and the levels of sources over the same files."""
+    """The folders of the roots, with their protection, and the levels of sources over the same files."""
 
     def __init__(
         self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourceManager, protection: Protection
@@ -59,7 +59,7 @@ class RootPaths:
         self.protection = protection
 
     def find(self, path: str, roots: Sequence[str], *, parameter: str, writes: bool) -> FileTarget | Refusal:
-        """The file or folder that a model names; it need not be there."""
+        """Find the file or folder that a model names, existing or not."""
         parsed = parse_model_path(path)
         if isinstance(parsed, PathRefused):
             return Refusal(parsed.code, parsed.reason, parsed.hint)
@@ -73,14 +73,14 @@ class RootPaths:
         return FileTarget(parameter, place.shown, place.absolute, writes, source_id, place.root, inside)
 
     def at(self, absolute: str) -> RootPlace:
-        """The place of a path that ``find`` gave. Raises ToolFailure for any other."""
+        """Return the place of a path from ``find``. Raises ToolFailure for any other."""
         found = self._inside(absolute)
         if found is None or any(part in {"", ".", ".."} or "\0" in part for part in found.parts):
             raise ToolFailure("this path is not available", code="not-available")
         return found
 
     def source_of(self, absolute: str) -> tuple[str, str] | None:
-        """The innermost source that holds a path, and the path below its base."""
+        """Return the innermost source that holds a path, and the path below its base."""
         found: tuple[str, str] | None = None
         for source_id in self.sources.ids:
             source = self.sources.get(source_id)
@@ -120,7 +120,7 @@ class RootPaths:
         return None
 
     def _begin(self, roots: Sequence[str]) -> str:
-        """What the model can do instead."""
+        """Tell the model how to begin a path instead."""
         there = [f"`{root}/`" for root in roots if root in self._bases]
         return f"begin the path with {' or '.join(there)}" if there else HINT
 
@@ -130,13 +130,13 @@ class RootPaths:
             standing = look(place.base, place.parts)
         except ToolFailure as failure:
             if protected.covers(absolute):
-                return protected_refusal(absolute)
+                return refusal_of_protected(absolute)
             if (told := root_failure(place.root, failure)) is not failure:
                 more = f"; {READ_AGAIN}" if failure.code == REPLACED else ""
                 return Refusal(told.code, f"{told}: `{place.base.path}`{more}", str(told))
             return Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
         if protected.covers(absolute, standing.identities):
-            return protected_refusal(absolute)
+            return refusal_of_protected(absolute)
         if standing.is_folder:
             return None
         if folder:
@@ -146,7 +146,7 @@ class RootPaths:
 
 
 def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
-    """The failure, in the words of roots where it is about the folder of one."""
+    """Put a failure about the folder of a root into the words of roots."""
     told = {
         "source-missing": ("root-missing", f"the folder of root `{root}` is not there"),
         REPLACED: ("root-replaced", f"another folder stands in the place of root `{root}`"),

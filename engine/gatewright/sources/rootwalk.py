@@ -1,7 +1,7 @@
-"""What lies below one folder of a root: listed, searched, counted, removed; bounded, and never through a link.
+"""The tree below one folder of a root: listed, searched, counted, removed; bounded, and never through a link.
 
-Each folder is opened anew from the root on. What is protected or has level none is as if it were not there; links,
-pipes, devices and files with a second name are passed over, but a folder that is removed takes them along.
+Each folder opens anew from the root on. Protected paths and level none seem missing; links, pipes, devices and files
+with a second name are skipped, but the removal of a folder takes them along.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
 
 @frozen
 class _Entry:
-    """Something in a folder, as it was looked at; ``folder``: whether it is one."""
+    """An entry of a folder, as examined; ``folder``: it is one."""
 
     place: RootPlace
     status: os.stat_result
@@ -50,7 +50,7 @@ class _Entry:
 
 
 class Walk:
-    """One way through what lies at and below ``top``, with what is protected now; ``limit``: bytes of a text."""
+    """One walk at and below ``top``, with the current protection; ``limit``: bytes of a text."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Walk:
 
     # listing
 
-    def listed(self) -> JsonValue:
-        """Names in the folder, sorted, those of folders with ``/``."""
+    def list_names(self) -> JsonValue:
+        """List the names in the folder, sorted, those of folders with ``/``."""
         standing = descriptor.look(self._top.base, self._top.parts)
         if standing.exists and not standing.is_folder:
             raise ToolFailure("this is a file, not a folder", code="not-a-folder")
@@ -88,8 +88,8 @@ class Walk:
 
     # searching
 
-    def searched(self, find: Callable[[str], int | None], most: int) -> JsonValue:
-        """The lines where ``find`` answers a position, as ``path:line:text``, and what was passed over."""
+    def search(self, find: Callable[[str], int | None], most: int) -> JsonValue:
+        """Return the lines where ``find`` returns a position, as ``path:line:text``, and the skipped files."""
         hits: list[JsonValue] = []
         passed_over = {"binary": 0, "large": 0, "unreadable": 0}
         files = size = 0
@@ -114,7 +114,7 @@ class Walk:
         return data | ({"stopped": self._why} if self._why else {})
 
     def _texts(self) -> Iterator[RootPlace]:
-        """The files to look into, folder by folder, each folder's own files first, by name."""
+        """Yield the files to search, folder by folder, each folder's own files first, by name."""
         standing = descriptor.look(self._top.base, self._top.parts)
         if not standing.exists:
             raise ToolFailure("there is no such file or folder", code="not-found")
@@ -168,7 +168,7 @@ class Walk:
 
     @once
     def _all(self) -> tuple[_Entry, ...]:
-        """Everything below the folder, what is deepest first. Raises ToolFailure where there is too much of it."""
+        """Everything below the folder, the deepest first. Raises ToolFailure if it is too much."""
         found: list[_Entry] = []
         waiting = [self._top]
         while waiting:
@@ -184,13 +184,13 @@ class Walk:
 
     @property
     def count(self) -> int:
-        """How many files and folders are below."""
+        """The number of files and folders below."""
         return len(self._all)
 
     def refuse_kept(self) -> None:
-        """Raises ToolFailure where something at or below the folder has to stay.
+        """Raise ToolFailure if something at or below the folder must stay.
 
-        What is below a source must be of a level that lets it go without asking: nobody was asked about each of it.
+        Entries of a source need a level that lets them go without asking: nobody asked about each of them.
         """
         if self._protected.is_in(self._top.absolute):
             raise ToolFailure("this folder is not available", code="not-available")
@@ -199,15 +199,15 @@ class Walk:
             if level is not None and verdict_for(level.permission, Action.DELETE) is not Verdict.ALLOW:
                 raise ToolFailure("something in this folder may not go with it", code="not-granted")
 
-    def told(self) -> str:
-        """What goes with the folder, for whoever is asked; the digest stands for all of it."""
+    def describe(self) -> str:
+        """Describe the folder's content for the person who approves; the digest stands for all of it."""
         rows = [_row(entry) for entry in self._all]
         digest = hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()
         more = [f"and {len(rows) - _TOLD:,} more"] if len(rows) > _TOLD else []
         return "\n".join([f"folder with {len(rows):,} files and folders, sha256:{digest}", *rows[:_TOLD], *more])
 
     def remove(self) -> None:
-        """Remove what was found, then the folder; what came since keeps its folder from going."""
+        """Remove the entries of the walk, then the folder; newer entries keep their folder from going."""
         for place, seen in [*((entry.place, entry.status) for entry in self._all), (self._top, None)]:
             self._remove(place, seen)
 
@@ -226,10 +226,10 @@ class Walk:
             except OSError as error:
                 raise ToolFailure(f"not all could be removed ({os.strerror(error.errno or 0)})", code="io") from None
 
-    # inside
+    # helpers
 
     def _entries(self, at: RootPlace) -> Iterator[_Entry]:
-        """What stands in a folder; names that no call could hold are left out. Raises ToolFailure."""
+        """Yield the entries of a folder, without names that no call could hold. Raises ToolFailure."""
         passed: list[Identity] = []
         with descriptor.entries_of(at.base, at.parts, passed=passed) as entries:
             if self._is_closed(at, passed):

@@ -1,9 +1,8 @@
-"""The source that a path, a label or a text in the arguments of any tool leads to, and the place in it.
+"""The route from a path, a label or a text in a tool's arguments to a source and the place in it.
 
-``..`` is resolved in the text: since no symlink is followed, text and disk agree.
-
-Readings come from ``arguments``; here links are resolved, and what stands there is looked at. What a stranger's tool
-does to a folder it may do to all that is in it, so a folder has the strictest level of what is in it.
+``..`` is resolved in the text: since no symlink is followed, text and disk agree. ``arguments`` finds the readings;
+this module resolves links and looks at the disk. A stranger's tool may do to all files in a folder what it does to the
+folder, so a folder has the strictest level of its content.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _NO_LABEL_HINT = "there is no such block label"
 
 @frozen
 class Route:
-    """The running sources and what is known of their places."""
+    """The running sources and the answers for their places."""
 
     places: KnownPlaces
 
     def of_path(self, path: str, source_id: str | None, allowed: Sequence[str]) -> Located | Refusal:
-        """Where a model's path leads."""
+        """Find the place of a model's path."""
         parsed = parse_model_path(path)
         if isinstance(parsed, PathRefused):
             return Refusal(parsed.code, parsed.reason, parsed.hint)
@@ -74,7 +73,7 @@ class Route:
         return self._usable(source, relative, folder=parsed.folder)
 
     def of_label(self, label: str, allowed: Sequence[str]) -> Located | Refusal:
-        """Where a block's label leads."""
+        """Find the place of a block's label."""
         sources = self._sources(None, allowed)
         if isinstance(sources, Refusal):
             return sources
@@ -97,18 +96,18 @@ class Route:
         return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
 
     def _counts(self, source: FileSource, relative: str) -> bool:
-        """Whether something stands there; a closed place never counts, or this would tell what is in it."""
-        if self.places.known(source, relative).is_closed:
+        """Tell whether something stands there; a closed place never counts, since that would reveal its content."""
+        if self.places.find(source, relative).is_closed:
             return False
         try:
             return source.look(relative).exists
         except ToolFailure as failure:
-            # what may not be looked at may be there: the call stays with this source and is told so
+            # an entry that nobody may look at may exist: the call stays with this source and hears so
             return failure.code not in {"source-missing", "not-a-folder"}
 
     def _usable(self, source: FileSource, relative: str, *, folder: bool) -> Located | Refusal:
-        """The place with its level, unless it cannot be used. Of one with level none nothing is told but that."""
-        known = self.places.known(source, relative)
+        """Return the place with its level, or its refusal; level none reveals nothing else."""
+        known = self.places.find(source, relative)
         if known.is_closed:
             return Located(source.source_id, relative, known.file.absolute)
         try:
@@ -128,7 +127,7 @@ class Route:
 
 
 def relative_in(label: str) -> str | None:
-    """The canonical relative path that a label ends with, or None."""
+    """Return the canonical relative path at the end of a label, or None."""
     found = _LABEL.fullmatch(label)
     parsed = parse_model_path(found[1]) if found is not None else None
     if found is None or not isinstance(parsed, ModelPath):
@@ -149,15 +148,16 @@ def _no_folder(status: os.stat_result | None) -> ToolFailure:
 
 
 MAX_ENTRIES = 20_000
-"""Entries below a folder that are looked at to tell what is in it; beyond, the strictest level there could be holds."""
+"""The most entries to examine below a folder; beyond, the strictest possible level holds."""
 _NONE = LevelDecision(Permission.NONE)
 _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 
 @frozen
 class Look:
-    """The question that a text is looked at for. ``contents``: what is in a folder counts, with ``lists`` only the
-    names that it shows; ``patterns``: signs of a pattern are such."""
+    """The question about a text. ``contents``: the entries of a folder count, with ``lists`` only the names that it
+    shows; ``patterns``: signs of a pattern act as such.
+    """
 
     action: Action
     contents: bool
@@ -167,7 +167,7 @@ class Look:
 
 @frozen
 class NamedPlaces:
-    """The running sources, and what is protected now."""
+    """The running sources and the current protection."""
 
     places: KnownPlaces
     protected: ProtectedSet
@@ -177,10 +177,10 @@ class NamedPlaces:
         return self.protected.ground
 
     def of(self, text: str, look: Look, *, folders: Sequence[str] | None, bases: bool) -> tuple[NamedPlace, ...] | None:
-        """Every place that ``text`` may mean, with its level for the action; None where it may mean too many.
+        """Return every place that ``text`` may mean, with its level for the action; None if it may mean too many.
 
-        ``folders`` None: only absolute paths count; else where a relative one may start from, with ``bases`` from those
-        of the sources too, and then folders above a base count as well.
+        ``folders`` None: only absolute paths count; else the folders that a relative one may start from. With ``bases``
+        it may start from the sources' bases too, and then folders above a base count as well.
         """
         read = readings(text)
         if read is None:
@@ -197,10 +197,10 @@ class NamedPlaces:
         return tuple(found.values())
 
     def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
-        """From which folder a relative path may start, and where it leads then.
+        """Yield each folder that a relative path may start from, and the path from there.
 
-        From a base, and from a folder above it whose name on the way the path begins with: only where something could
-        stand, or where nobody may look.
+        It may start from a base, and from a folder above it whose name on the way the path begins with: only where
+        something could stand, or where nobody may look.
         """
         for folder in folders:
             yield folder, f"{folder}/{path}"
@@ -212,11 +212,11 @@ class NamedPlaces:
                     continue
                 joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
                 relative = "/".join(parts[count:]) or BASE
-                if self._ground.stands(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
+                if self._ground.stands(os.path.dirname(joined)) or self.places.find(source, relative).is_closed:  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
     def _at(self, path: str, look: Look, *, above: bool, start: str | None = None) -> Iterator[NamedPlace]:
-        """What a path means, links resolved: places in sources, what is protected, or one place in no source."""
+        """Yield the meanings of a path, links resolved: places in sources, protected ones, or one place outside."""
         real = self._real(path)
         if real is None:
             return
@@ -234,7 +234,7 @@ class NamedPlaces:
         ]
         if held:
             source, relative = max(held, key=lambda one: len(one[0].base))
-            yield self._judged(source, relative, status, look, start)
+            yield self._judge(source, relative, status, look, start)
         else:
             yield NamedPlace(real, None, BASE, None, start)
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
@@ -243,15 +243,15 @@ class NamedPlaces:
             yield from self._below(real, look, start)
 
     def _real(self, path: str) -> str | None:
-        """The path with links resolved, and spelled as on disk where that leads to a source. None: no path at all."""
+        """Resolve links, and spell the path as on disk if it leads to a source. None: it is not a path."""
         try:
             real = self._ground.real(path)
             real.encode()
         except (OSError, ValueError):
             return None
-        folded = _folded(real)
+        folded = _fold_case(real)
         for source in self.places.running.values():
-            if not real.startswith(source.base) and folded.startswith(_folded(source.base)):
+            if not real.startswith(source.base) and folded.startswith(_fold_case(source.base)):
                 return self._ground.name(as_on_disk(self._ground.place(real)))
         return real
 
@@ -262,7 +262,7 @@ class NamedPlaces:
             identities = ()
         return self.protected.covers(real, identities)
 
-    def _judged(
+    def _judge(
         self,
         source: FileSource,
         relative: str,
@@ -280,7 +280,7 @@ class NamedPlaces:
 
     def _level(self, source: FileSource, relative: str) -> LevelDecision:
         try:
-            known = self.places.known(source, relative)
+            known = self.places.find(source, relative)
             standing = source.look(relative)
         except ToolFailure as failure:
             if failure.code not in {"source-missing", "not-a-folder"}:
@@ -293,9 +293,9 @@ class NamedPlaces:
     def _strictest_in(
         self, source: FileSource, relative: str, own: LevelDecision, look: Look
     ) -> tuple[str, LevelDecision]:
-        """The strictest level in a folder and where it is, empty for the folder itself.
+        """Return the strictest level in a folder and its place, empty for the folder itself.
 
-        For reading only what is none is stricter than another level.
+        For reading, only none is stricter than another level.
         """
         levels = {level for one in self.places.running.values() for level in one.source.levels}
         reads = look.action is Action.READ
@@ -334,7 +334,7 @@ class NamedPlaces:
         return where, strictest
 
     def _other_names(self, real: str, status: os.stat_result, start: str | None) -> Iterator[NamedPlace]:
-        """The names that a file with several has in sources: by each of them the level is that file's."""
+        """Yield the sources' other names of a file with several names, each with its level."""
         left = MAX_ENTRIES
         for source in self.places.running.values():
             folders = [BASE]
@@ -357,13 +357,13 @@ class NamedPlaces:
                         yield NamedPlace(source.absolute(below), source.source.source_id, below, level, start)
 
     def _below(self, real: str, look: Look, start: str | None) -> Iterator[NamedPlace]:
-        """The sources whose base is somewhere in the folder."""
+        """Yield the sources whose base lies in the folder."""
         prefix = real.rstrip("/") + "/"
         within = replace(look, contents=look.lists is None)
         for source in self.places.running.values():
             if source.base.startswith(prefix):
-                yield self._judged(source, BASE, status_at(source.folder.place), within, start)
+                yield self._judge(source, BASE, status_at(source.folder.place), within, start)
 
 
-def _folded(path: str) -> str:
+def _fold_case(path: str) -> str:
     return compose_letters(path).casefold()

@@ -1,8 +1,8 @@
-"""Whether a path is spelled as its names stand on disk.
+"""The check that a path is spelled as its names stand on disk.
 
-A file system may take two spellings for one name: `A` and `a`, composed and decomposed letters. Levels are judged by
-the text, so a spelling that reaches something under another name is refused. Whether a folder folds is found by looking
-for the same entry under another spelling, and remembered until the folder changes; where none does, that is all.
+A file system may take two spellings for one name: `A` and `a`, composed and decomposed letters. Levels go by the text,
+so a spelling that reaches an entry under another name is refused. A look for the same entry under another spelling
+shows whether a folder folds names; the answer holds until the folder changes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _SWAPPED = str.maketrans(_UPPER + _LOWER, _LOWER + _UPPER)
 
 plain: dict[tuple[int, int], int] = {}
-"""Folders known to tell spellings apart: device and inode to the time of their last change. Bounded."""
+"""Folders known to tell spellings apart, by device and inode, with the time of their last change. Bounded."""
 
 
 def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_result) -> None:
-    """Raises ToolFailure where something stands at ``path``, in the folder ``above``, under another name."""
+    """Raise ToolFailure if the entry at ``path``, in the folder ``above``, has another name on disk."""
     folder, _, name = path.rpartition("/")
     key = (above.st_dev, above.st_ino)
     if name.isascii() and (name.isdigit() or plain.get(key) == above.st_ctime_ns):
@@ -41,14 +41,14 @@ def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_resu
 
 
 def as_on_disk(path: str) -> str:
-    """An absolute path without links, its names spelled as they stand on disk as far as that can be looked at."""
+    """Spell an absolute path without links as its names stand on disk, as far as anybody can look."""
     spelled = ""
     for name in path.split("/")[1:]:
-        spelled = f"{spelled}/{_spelled(spelled or '/', name)}"
+        spelled = f"{spelled}/{_spelling_on_disk(spelled or '/', name)}"
     return spelled
 
 
-def _spelled(folder: str, name: str) -> str:
+def _spelling_on_disk(folder: str, name: str) -> str:
     try:
         status = os.lstat(f"{folder}/{name}")
         if not any(_is_same(f"{folder}/{other}", status) for other in _others(name)):
@@ -62,7 +62,7 @@ def _spelled(folder: str, name: str) -> str:
 
 
 def _others(name: str) -> Iterator[str]:
-    """Spellings of a name that some file systems take for the same."""
+    """Yield spellings of a name that some file systems take for the same."""
     others = [name.translate(_SWAPPED), name.rstrip(". ")]
     if not name.isascii():
         others += [name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)]
@@ -82,7 +82,7 @@ def _is_same(path: str, status: os.stat_result) -> bool:
 
 
 def _names(folder: str) -> list[str]:
-    """The names in a folder. Raises ToolFailure where it cannot be listed: its spellings cannot be told apart."""
+    """List the names in a folder. Raises ToolFailure if nobody can: its spellings cannot be told apart."""
     try:
         return os.listdir(folder or "/")  # noqa: PTH208 - names alone, of a folder that may be large
     except OSError:
@@ -96,9 +96,9 @@ def _remember(key: tuple[int, int], changed_ns: int) -> None:
 
 
 def differs_by_process(path: str) -> bool:
-    """Whether an absolute path leads through a link that means something else in each process, as `/dev/fd` does.
+    """Tell whether an absolute path leads through a link that differs by process, as `/dev/fd` does.
 
-    The standard streams are no such path: shell commands name them, and whoever runs a program has given it those.
+    The standard streams do not count: shell commands name them, and they belong to the program's caller.
     """
     if path in _STREAMS:
         return False

@@ -1,7 +1,7 @@
-"""Streams of changes, below folders or of a program's own: whoever subscribes pulls them, and waits for nobody.
+"""Streams of changes, below folders or of a program's own: subscribers pull them, and no writer waits.
 
-A stream runs while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each
-path, of so many paths; what is beyond is not told by path, but that there was more is.
+A stream runs while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each path,
+up to a limit; beyond it reports only that more happened.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gatewright.sources.manager import SourceManager
 from gatewright.sources.watch import FolderNews, FolderWatch
 
 MAX_WAITING = 1_000
-"""The changes of how many paths one subscription holds."""
+"""The most paths whose changes one subscription holds."""
 
 
 class StreamState(StrEnum):
-    """Whether a stream tells changes: nobody subscribes, somebody does, or it was paused."""
+    """The state of a stream: nobody subscribes, somebody does, or it is paused."""
 
     STOPPED = "stopped"
     RUNNING = "running"
@@ -37,7 +37,7 @@ class StreamState(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """What happened to a path since it was last told."""
+    """The change of a path since the last report."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -48,7 +48,7 @@ class ChangeKind(StrEnum):
 class StreamBatch:
     """Changes by path, from the base of the stream, the oldest first.
 
-    ``more``: others happened that are not told by path: look at the folder. ``problem``: why none come.
+    ``more``: other changes happened without a path: look at the folder. ``problem``: the reason why none come.
     """
 
     changes: tuple[tuple[str, ChangeKind], ...] = ()
@@ -57,7 +57,7 @@ class StreamBatch:
 
 
 class Subscription:
-    """What waits for one subscriber. End it with ``close``, or at the end of a ``with`` block."""
+    """The changes that wait for one subscriber. End it with ``close``, or at the end of a ``with`` block."""
 
     def __init__(self, end: Callable[[Subscription], None]) -> None:
         self._end = end
@@ -67,9 +67,10 @@ class Subscription:
         self._problem: str | None = None
 
     def pull(self, *, limit: int = 100, timeout_s: float = 0.0) -> StreamBatch:
-        """At most ``limit`` changes; without any it waits for some, ``timeout_s`` at most. Blocks: call it in a thread.
+        """Return at most ``limit`` changes, after a wait of at most ``timeout_s`` for some. Blocks: call it in a
+        thread.
 
-        Once a batch has all that waited it says whether there was more.
+        The batch with the last waiting change tells whether more happened.
         """
         with self._news:
             self._news.wait_for(lambda: bool(self._waiting or self._more or self._problem), timeout_s)
@@ -81,7 +82,7 @@ class Subscription:
             return batch
 
     def put(self, changes: Sequence[tuple[str, ChangeKind]], *, more: bool = False, problem: str | None = None) -> None:
-        """Have these wait, too; never blocks."""
+        """Add changes to the waiting ones; never blocks."""
         with self._news:
             for path, change in changes:
                 before = self._waiting.pop(path, None)
@@ -98,7 +99,7 @@ class Subscription:
             self._news.notify_all()
 
     def close(self) -> None:
-        """Hear of nothing any more."""
+        """Stop listening."""
         self._end(self)
 
     def __enter__(self) -> Subscription:
@@ -111,7 +112,7 @@ class Subscription:
 class Stream:
     """The changes of one source. Methods may be called from any thread.
 
-    ``_begin`` and ``_end`` have it told of changes, or no longer; they are called with the lock, and do not wait.
+    ``_begin`` and ``_end`` start and stop the source's reports; they run under the lock, and do not wait.
     """
 
     def __init__(self, source: Source) -> None:
@@ -124,19 +125,19 @@ class Stream:
 
     @property
     def state(self) -> StreamState:
-        """What it does now."""
+        """The current state."""
         if self._paused:
             return StreamState.PAUSED
         return StreamState.RUNNING if self._is_on else StreamState.STOPPED
 
     def follow(self, source: Source) -> None:
-        """Tell changes by the levels of ``source`` from now on."""
+        """Report changes by the levels of ``source`` from now on."""
         with self._lock:
             self.source = source
             self._rules = PermissionRules(source.permission_rules, source.default_permission)
 
     def subscribe(self) -> Subscription:
-        """Hear of the changes from now on."""
+        """Listen to the changes from now on."""
         with self._lock:
             made = Subscription(self._unsubscribe)
             self._subscribed.append(made)
@@ -144,19 +145,19 @@ class Stream:
             return made
 
     def pause(self) -> None:
-        """Tell nothing until it is resumed."""
+        """Stay silent until ``resume``."""
         with self._lock:
             self._paused = True
             self._run_or_not()
 
     def resume(self) -> None:
-        """Go on; whoever subscribed is told, once it runs, that there may have been more meanwhile."""
+        """Go on; once it runs, subscribers hear of possible changes in between."""
         with self._lock:
             self._paused = False
             self._run_or_not()
 
     def close(self, problem: str | None = None) -> None:
-        """Stop; whoever subscribed is told ``problem``."""
+        """Stop; subscribers hear of ``problem``."""
         with self._lock:
             ended, self._subscribed = self._subscribed, []
             self._run_or_not()
@@ -164,7 +165,7 @@ class Stream:
             one.put((), problem=problem)
 
     def row(self) -> dict[str, JsonValue]:
-        """What is said of it: id, type, state, subscribers."""
+        """Return id, type, state and number of subscribers."""
         return {
             "source_id": self.source.source_id,
             "type": str(self.source.kind),
@@ -208,16 +209,16 @@ class FolderStream(Stream):
         self._watch: FolderWatch | None = None
 
     def subscribe(self) -> Subscription:
-        """Hear of the changes from now on; of those before the folder was watched, a moment later, as ``more``.
+        """Listen from now on; earlier changes, up to the start of the watch, come a moment later as ``more``.
 
-        Raises WorkspaceError where the folder may not be watched.
+        Raises WorkspaceError for a folder that nobody may watch.
         """
         if self.folder.refused:
             raise WorkspaceError(self.folder.refused)
         return super().subscribe()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the folder is watched; whether that came to be in time."""
+        """Wait until the folder is watched; return False after the timeout."""
         watch = self._watch
         return watch is not None and watch.wait(timeout_s)
 
@@ -235,7 +236,7 @@ class FolderStream(Stream):
         self._put(told, more=news.more, problem=news.problem)
 
     def _is_hidden(self, path: str) -> bool:
-        """Whether it is protected, or its level none, here or by a source of files over the same folder."""
+        """Tell whether a path is protected or of level none, here or in a file source over the same folder."""
         place = self.folder.path.rstrip("/") + "/" + path
         if self._rules.level(path) is Permission.NONE or self._manager.protects_by_name(place):
             return True
@@ -249,23 +250,23 @@ class FolderStream(Stream):
 
 
 Tell = Callable[[str, ChangeKind], None]
-"""Tells one change of a program's stream, by key. Raises ValueError for what is no key, or no change."""
+"""Reports one change of a program's stream, by key. Raises ValueError for a wrong key or change."""
 
 
 class StreamCode(Protocol):
     """The parts of a stream that a program writes."""
 
     def start(self, tell: Tell) -> None:
-        """Begin to tell changes, from whichever thread."""
+        """Begin to report changes, from any thread."""
         ...
 
     def stop(self) -> None:
-        """Cease to."""
+        """Stop reporting."""
         ...
 
 
 class OwnStream(Stream):
-    """A stream of the program's: its code is started and stopped in turn by one thread, and nobody waits for it."""
+    """A stream of the program: one thread starts and stops its code in turn, and nobody waits for it."""
 
     def __init__(self, source: Source, code: StreamCode) -> None:
         super().__init__(source)
@@ -274,7 +275,7 @@ class OwnStream(Stream):
         self._problem = ""
 
     def row(self) -> dict[str, JsonValue]:
-        """As of every stream, and what went wrong when it was started or stopped last."""
+        """Return the row of every stream, and the problem of the last start or stop."""
         return {**super().row(), **({"problem": self._problem} if self._problem else {})}
 
     def _begin(self) -> None:
@@ -289,7 +290,7 @@ class OwnStream(Stream):
             threading.Thread(target=self._work, name="gatewright-stream", daemon=True).start()
 
     def _work(self) -> None:
-        """Start and stop until it is as it is wanted."""
+        """Start and stop the code until it is in the wanted state."""
         while True:
             with self._lock:
                 if self._is_started is self._is_on:
@@ -319,7 +320,7 @@ class OwnStream(Stream):
 
 
 class Streams:
-    """The streams of a workspace, and what agents are told of them and of its sources of files."""
+    """The streams of a workspace, and the rows that agents see of them and of its file sources."""
 
     def __init__(self, manager: SourceManager) -> None:
         self._manager = manager
@@ -332,18 +333,18 @@ class Streams:
         wanted: Sequence[tuple[Source, BaseFolder]],
         own: Sequence[tuple[Source, StreamCode]] = (),
     ) -> None:
-        """Have exactly these, on folders and of the program; of one that is another who subscribed is told its end."""
+        """Run exactly these, on folders and of the program; subscribers of a replaced one hear of its end."""
         self._policy, before = policy, self._running
         self._running = {
-            **{source.source_id: self._followed(source, folder) for source, folder in wanted},
-            **{source.source_id: self._followed_own(source, code) for source, code in own},
+            **{source.source_id: self._folder_stream(source, folder) for source, folder in wanted},
+            **{source.source_id: self._own_stream(source, code) for source, code in own},
         }
         for name, stream in before.items():
             if self._running.get(name) is not stream:
                 stream.close("the stream is not attached any more")
 
     def get(self, source_id: str) -> Stream | None:
-        """A stream, or None."""
+        """Return a stream, or None."""
         return self._running.get(source_id)
 
     def close(self) -> None:
@@ -351,7 +352,7 @@ class Streams:
         for stream in self._running.values():
             stream.close("the workspace was closed")
 
-    def _followed(self, source: Source, folder: BaseFolder) -> FolderStream:
+    def _folder_stream(self, source: Source, folder: BaseFolder) -> FolderStream:
         stream = self._running.get(source.source_id)
         if not isinstance(stream, FolderStream) or stream.folder is not folder:
             return FolderStream(source, folder, self._manager)
@@ -359,7 +360,7 @@ class Streams:
             stream.follow(source)
         return stream
 
-    def _followed_own(self, source: Source, code: StreamCode) -> OwnStream:
+    def _own_stream(self, source: Source, code: StreamCode) -> OwnStream:
         stream = self._running.get(source.source_id)
         if not isinstance(stream, OwnStream) or stream.code is not code:
             return OwnStream(source, code)
@@ -370,7 +371,7 @@ class Streams:
     # for tools
 
     def rows(self, *, agent_id: str) -> list[JsonValue]:
-        """Every source and stream of the agent, in the order of the policy: id, type, state."""
+        """Return every source and stream of the agent, in the order of the policy: id, type, state."""
         policy = self._policy
         agent = None if policy is None else policy.agents.get(agent_id)
         if policy is None or agent is None:
@@ -380,14 +381,14 @@ class Streams:
         return [row for row in found if row is not None]
 
     def pause(self, source_id: str, *, agent_id: str) -> JsonValue:
-        """Pause a stream; a source of files only answers with its state. Raises ToolFailure for one of nobody's."""
-        return self._done(source_id, agent_id, Stream.pause)
+        """Pause a stream; a file source only returns its state. Raises ToolFailure for an unknown one."""
+        return self._act(source_id, agent_id, Stream.pause)
 
     def resume(self, source_id: str, *, agent_id: str) -> JsonValue:
-        """Let a stream go on, as ``pause``."""
-        return self._done(source_id, agent_id, Stream.resume)
+        """Resume a stream, as ``pause`` pauses it."""
+        return self._act(source_id, agent_id, Stream.resume)
 
-    def _done(self, source_id: str, agent_id: str, act: Callable[[Stream], None]) -> JsonValue:
+    def _act(self, source_id: str, agent_id: str, act: Callable[[Stream], None]) -> JsonValue:
         def row() -> JsonValue:
             found = (one for one in self.rows(agent_id=agent_id) if isinstance(one, dict))
             return next((one for one in found if one["source_id"] == source_id), None)

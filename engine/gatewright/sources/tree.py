@@ -1,11 +1,10 @@
-"""Folders as a model may see them: their entries, what may be read below one, found by pattern, and removing one.
+"""Folders as a model may see them: their entries, the readable tree below, search by pattern, and removal.
 
-Left out: what has level none, what a killed save left behind, what no operation can use (links, pipes, devices, hard
-links), and names that could not be written in a call.
-
-Everything goes through descriptors, folder by folder, and links are never followed. The walk is in sorted order and
-bounded in entries, depth and time, so that the same tree gives the same beginning. A folder with level none is not
-entered: what an earlier rule opens inside it can be used by its path and is not found here.
+The lists leave out level none, temporary files of killed saves, entries that no operation can use (links, pipes,
+devices, hard links), and names that no call can write. Everything goes through descriptors, folder by folder, and never
+follows links. The walk is sorted and bounded in entries, depth and time, so that the same tree gives the same
+beginning. It does not enter a folder with level none: a path that an earlier rule opens inside is usable, but stays off
+the list.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ def list_entries(
     level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
     limit: int,
 ) -> list[JsonValue]:
-    """Folders first, then by name; of more than ``limit`` entries the last row says how many were left out."""
+    """List folders first, then by name; beyond ``limit`` the last row counts the rest."""
     parts = () if relative == BASE else tuple(relative.split("/"))
-    loaded = source.loaded_labels()
+    loaded = source.block_labels()
     seen = count()
     with entries_of(source.folder, parts) as entries:
         shown = (_row(source, relative, entry, level_of, loaded) for entry in entries)
@@ -86,7 +85,7 @@ def row_of(
     level: LevelDecision,
     loaded: frozenset[str],
 ) -> dict[str, JsonValue]:
-    """What is told of a file or folder: how it is ``named``, kind, size, level, and whether it has a block."""
+    """Return the row of a file or folder: its name from ``named``, kind, size, level, and True if it has a block."""
     is_folder = stat.S_ISDIR(status.st_mode)
     size: dict[str, JsonValue] = {} if is_folder else {"size": status.st_size}
     kind = "folder" if is_folder else "file"
@@ -95,7 +94,7 @@ def row_of(
 
 
 def is_nameable(name: str) -> bool:
-    """Whether a call can name it: not with control characters, a backslash or bytes that are no UTF-8."""
+    """Tell whether a call can name it: without control characters, backslashes and bytes that are not UTF-8."""
     return isinstance(parse_model_path(f"a/{name}"), ModelPath)
 
 
@@ -112,7 +111,7 @@ _SHOWN = 50
 
 @dataclass(slots=True)
 class Found:
-    """One entry that was met: its path below the base, its metadata, its level."""
+    """One entry of the walk: its path below the base, its metadata, its level."""
 
     relative: str
     status: os.stat_result
@@ -120,13 +119,13 @@ class Found:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """True for a folder."""
         return stat.S_ISDIR(self.status.st_mode)
 
 
 @dataclass(slots=True)
 class Walk:
-    """Everything below a folder, in order; ``stopped`` says why the walk ended early."""
+    """Everything below a folder, in order; ``stopped`` is the reason why the walk ended early."""
 
     source: FileSource
     level_of: LevelOf
@@ -137,7 +136,7 @@ class Walk:
     _until: float = field(default=0.0)
 
     def below(self, relative: str, *, enter: Callable[[Found], bool]) -> Iterator[Found]:
-        """The entries below a folder, a folder before what is in it; those it does not ``enter`` are still given."""
+        """Yield the entries below a folder, a folder before its content, also those that ``enter`` rejects."""
         self._until = self.clock() + _MAX_SECONDS
         folders = [iter(self._entries(() if relative == BASE else tuple(relative.split("/"))))]
         too_deep: str | None = None
@@ -151,7 +150,7 @@ class Walk:
                 if len(folders) >= _MAX_DEPTH:
                     too_deep = f"folders more than {_MAX_DEPTH} deep"
                 else:
-                    with suppress(ToolFailure):  # gone or closed since it was met
+                    with suppress(ToolFailure):  # gone or closed meanwhile
                         folders.append(iter(self._entries(tuple(found.relative.split("/")))))
         self.stopped = self.stopped or too_deep
 
@@ -183,10 +182,10 @@ def list_tree(
     limit: int,
     recursive: bool,
 ) -> list[JsonValue]:
-    """What may be read below a folder, by path; with a gitignore pattern the files that it matches.
+    """List the readable entries below a folder, by path; with a gitignore pattern the files that it matches.
 
-    The pattern is matched on the path below ``relative``; not ``recursive``: on what is in the folder itself. Where
-    something was left out, the last row says so and why.
+    The pattern applies to the path below ``relative``; without ``recursive`` to the entries of the folder itself. The
+    last row tells the reason if the list is cut.
     """
     rules: PermissionRules | None = None
     if pattern is not None:
@@ -194,7 +193,7 @@ def list_tree(
         if problem is not None:
             raise ToolFailure(problem, code="bad-pattern")
         rules = PermissionRules([PermissionRule(pattern, Permission.READ_ONLY)], Permission.NONE)
-    loaded, skipped = source.loaded_labels(), 0 if relative == BASE else len(relative) + 1
+    loaded, skipped = source.block_labels(), 0 if relative == BASE else len(relative) + 1
     walk = Walk(source, level_of)
     rows: list[JsonValue] = []
     for found in walk.below(relative, enter=lambda one: recursive and _is_open(one)):
@@ -217,43 +216,47 @@ def _is_open(found: Found) -> bool:
 
 def _usable(found: Found) -> bool:
     if any("\ud800" <= char <= "\udfff" for char in found.relative):
-        return False  # no call could write that name
+        return False  # no call can write that name
     return found.is_folder or unusable(found.status) is None
 
 
 def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[JsonValue]:
-    """The states of the files with a block below a folder that have a level; the last row says what was left out."""
+    """Return the states of the files with a block below a folder, unless their level is none; the last row mentions a
+    cut.
+    """
     below = "" if relative == BASE else relative + "/"
     rows: list[JsonValue] = []
     until = time.monotonic() + _MAX_SECONDS
-    for path in source.loaded_places():
+    for path in source.block_places():
         if not path.startswith(below) or level_of(path, False, ()).permission is Permission.NONE:
             continue
         if len(rows) == _MAX_STATES or time.monotonic() > until:
             return [*rows, {"kind": "more", "why": "there is more than can be looked at in one go"}]
-        with suppress(ToolFailure):  # block and file are gone since
+        with suppress(ToolFailure):  # block and file are gone by now
             rows.append(source.status(path))
     return rows
 
 
 @frozen
 class Doomed:
-    """What removing a folder takes away. ``asks``: how many files only go after somebody was asked."""
+    """The files, folders and blocks that go with a folder. ``asks``: the number of files that go only after a
+    question.
+    """
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
     blocks: tuple[str, ...]
     asks: int
 
-    def shown(self) -> str:
-        """The first of them, for a person."""
+    def summary(self) -> str:
+        """List the first of them, for a person."""
         rows = [f"-{path}" for path in self.files[:_SHOWN]]
         more = len(self.files) - len(rows)
         return "\n".join([*rows, f"[and {more:,} more]"] if more else rows)
 
 
-def doomed(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
-    """Everything that goes with a folder. Raises ToolFailure where one file in it may not be deleted, or is no file."""
+def plan_removal(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
+    """Collect everything that goes with a folder. Raises ToolFailure if a file in it may not go, or is not a file."""
     if relative == BASE:
         raise ToolFailure("the top folder of a source is never removed", code="is-a-folder")
     files: list[str] = []
@@ -263,7 +266,7 @@ def doomed(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
     for found in walk.below(relative, enter=lambda _: True):
         verdict = verdict_for(found.level.permission, Action.DELETE)
         if not _is_open(found) or not _usable(found) or (verdict is Verdict.DENY and not found.is_folder):
-            raise _kept()
+            raise _stays_failure()
         if found.is_folder:
             folders.append(found.relative)
         else:
@@ -272,17 +275,17 @@ def doomed(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
     if walk.stopped is not None:
         raise ToolFailure(f"the folder holds too much to go at once: {walk.stopped}", code="too-large")
     below = relative + "/"
-    blocks = tuple(path for path in source.loaded_places() if path.startswith(below))
+    blocks = tuple(path for path in source.block_places() if path.startswith(below))
     for path in blocks:
         verdict = verdict_for(level_of(path, False, ()).permission, Action.DELETE)
         if verdict is Verdict.DENY:
-            raise _kept()
+            raise _stays_failure()
         asks += verdict is Verdict.ASK and path not in files
     return Doomed(tuple(files), tuple(folders), blocks, asks)
 
 
 def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonValue:
-    """Remove what was found, files first; what came there since stays and is told, with what is gone by then."""
+    """Remove the planned files, then the folders; newer entries stay, and the failure counts the removed files."""
     gone = 0
     try:
         for path in going.files:
@@ -292,7 +295,7 @@ def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonVal
                 if status is None:
                     continue
                 if level_of(path, False, (identity_of(status),)).protected:
-                    raise _kept()
+                    raise _stays_failure()
                 gone += descriptor.remove(folder, parts[-1], sync=False)
         for path in reversed(going.folders):
             parts = tuple(path.split("/"))
@@ -304,5 +307,5 @@ def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonVal
     return {"files": gone, "folders": len(going.folders), "blocks": blocks}
 
 
-def _kept() -> ToolFailure:
+def _stays_failure() -> ToolFailure:
     return ToolFailure("the folder holds something that may not be removed", code=NOT_PERMITTED)

@@ -1,14 +1,10 @@
-"""Changes from outside, noticed below watched folders and taken into blocks where that loses nothing.
+"""Outside changes: noticed below watched folders, and taken into blocks where that loses nothing.
 
-One thread; the operating system says what changed (watchfiles); where it cannot, the folder is looked at every second
-or two. That the folder itself goes away, and comes back, is told; another folder in its place is none that came back.
-It is for people who see the whole folder.
-
-One thread for each source, started and stopped by `SourceWatching`; the operating system says what changed
-(watchfiles), content decides. A base that goes away and comes back is watched again, and everything with a block is
-compared then; another folder in its place is not, and that is told.
-Where the system cannot watch, files with a block are looked at every few seconds instead, and that is told. It knows
-no agent: what is told names only what has a level and is reached without a link, and is bounded.
+`FolderWatch` serves people who see the whole folder. `SourceWatching` runs one thread for each source, and compares
+content; it names only paths that have a level and are reached without a link, and its reports are bounded. The
+operating system reports the changes (watchfiles); where it cannot, the watch looks at the folder, or at the files with
+a block, every few seconds, and says so. A base that goes away and comes back is watched again and compared; another
+folder in its place is a problem instead.
 """
 
 from __future__ import annotations
@@ -40,9 +36,9 @@ _POLL_MS = 1_500
 
 @frozen
 class FolderNews:
-    """Paths from the base, with ``/``, that something happened to. ``more``: more than are told, or all may be new.
+    """Paths from the base, with ``/``, that changed. ``more``: others changed too, or all may be new.
 
-    ``is_there``: whether the folder is. ``problem``: why not, or why its changes are not noticed.
+    ``is_there``: the folder exists. ``problem``: the reason why not, or why nobody notices its changes.
     """
 
     came: frozenset[str] = frozenset()
@@ -61,7 +57,9 @@ class FolderNews:
 def changes_below(
     folder: BaseFolder, done: threading.Event, debounce_ms: int, tick_ms: int, *, polls: bool = False
 ) -> Iterator[set[tuple[Change, str]]]:
-    """What changed since the last time, each ``tick_ms`` at least: until another folder stands there, or ``done``."""
+    """Yield the changes since the last time, each ``tick_ms`` at least: until another folder stands there, or
+    ``done``.
+    """
     from watchfiles import Change, watch
 
     for found in watch(
@@ -81,10 +79,10 @@ def changes_below(
 
 
 class FolderWatch:
-    """Watches from its making until ``close``. ``notify`` is called in a thread of ours.
+    """Watches from its making until ``close``. ``notify`` runs in a thread of ours.
 
-    ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a folder that came back is seen.
-    ``tells_gap``: once it watches, that there may have been ``more`` before.
+    ``debounce_ms``: the longest that changes gather; ``tick_ms``: the time to notice a folder that came back.
+    ``tells_gap``: the watch begins with ``more``, for earlier changes.
     """
 
     def __init__(
@@ -107,15 +105,15 @@ class FolderWatch:
         self._thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the folder is being watched; whether that came to be in time."""
+        """Wait until the folder is watched; return False after the timeout."""
         return self._stands.wait(timeout_s)
 
     def stop(self) -> None:
-        """Tell nothing any more; the thread ends by itself a moment later."""
+        """Stay silent from now on; the thread ends by itself a moment later."""
         self._done.set()
 
     def close(self) -> None:
-        """As ``stop``, and wait for the thread."""
+        """Stop, and wait for the thread."""
         self.stop()
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -138,19 +136,19 @@ class FolderWatch:
                 self._done.wait(self._tick_ms / 1000)
                 continue
             try:
-                self._watched(is_back=not was_there, polls=False)
-            except OSError:  # the system cannot watch so much: then the folder is looked at now and then
-                self._polled(is_back=not was_there)
+                self._run_watch(is_back=not was_there, polls=False)
+            except OSError:  # the system cannot watch so much: look at the folder now and then
+                self._poll(is_back=not was_there)
             was_there = True
 
-    def _polled(self, *, is_back: bool) -> None:
+    def _poll(self, *, is_back: bool) -> None:
         try:
-            self._watched(is_back=is_back, polls=True)
+            self._run_watch(is_back=is_back, polls=True)
         except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
             self._tell(FolderNews(problem=str(error)))
             self._done.set()
 
-    def _watched(self, *, is_back: bool, polls: bool) -> None:
+    def _run_watch(self, *, is_back: bool, polls: bool) -> None:
         watched = changes_below(self.folder, self._done, self._debounce_ms, self._tick_ms, polls=polls)
         for number, found in enumerate(watched):
             if not number:
@@ -192,7 +190,7 @@ Signature = tuple[int, int, int, int]
 
 @frozen
 class Noticed:
-    """What changed in a source, by path. ``more``: there was more than is told. ``problem``: watching goes badly."""
+    """Changes in a source, by path. ``more``: others changed too. ``problem``: the watch goes badly."""
 
     source_id: str
     changes: tuple[OutsideChange, ...] = ()
@@ -203,9 +201,9 @@ class Noticed:
 class SourceWatching:
     """A watch over sources of one manager, from the first ``follow`` on. End it with ``close``.
 
-    ``wanted`` answers the ids to watch; ``notify`` is called in a thread of ours, and what it raises is kept quiet.
-    It may change the policy, and so call ``follow``, or ``close``: neither waits for a thread under a lock.
-    ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a base that came back is seen.
+    ``wanted`` returns the ids to watch; ``notify`` runs in a thread of ours, and its errors are ignored. It may change
+    the policy, and so call ``follow``, or ``close``: neither waits for a thread under a lock. ``debounce_ms``: the
+    longest that changes gather; ``tick_ms``: the time to notice a base that came back.
     """
 
     def __init__(
@@ -228,21 +226,21 @@ class SourceWatching:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The sources that are watched now."""
+        """The currently watched sources."""
         return tuple(self._watches)
 
     def follow(self) -> None:
-        """Watch what is wanted now, at the bases that the sources have now; what ends ends a moment later."""
+        """Watch the wanted sources at their current bases; a watch that ends takes a moment."""
         with self._following:
             if not self._closed:
                 self._watch(self._wanted())
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until every folder that is there is being watched; whether that came to be in time."""
+        """Wait until every existing folder is watched; return False after the timeout."""
         return all(one.stands.wait(timeout_s) for one in tuple(self._watches.values()))
 
     def close(self) -> None:
-        """Stop, and wait for what is told just now, unless that is what closes: afterwards nothing is told any more."""
+        """Stop, and wait for running reports, unless one of them closes: no report follows."""
         with self._following:
             self._closed = True
             self._watch(())
@@ -295,7 +293,7 @@ class _Watch:
                 fault = self.folder.fault()
                 if fault is None:
                     told = ""
-                    self._watched()
+                    self._run_watch()
                     continue
                 if fault.code == REPLACED and str(fault) != told:
                     told = str(fault)
@@ -303,58 +301,58 @@ class _Watch:
                 self.done.wait(self._tick_ms / 1000)
             except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
                 self._tell(Noticed(self._source_id, problem=f"changes are looked for every few seconds: {error}"))
-                self._polled()
+                self._poll()
 
-    def _watched(self) -> None:
-        """Until the base is another folder, or the end."""
+    def _run_watch(self) -> None:
+        """Watch until the base is another folder, or the end."""
         prefix = self.folder.place.rstrip("/") + "/"
         for number, found in enumerate(changes_below(self.folder, self.done, self._debounce_ms, self._tick_ms)):
             if not number:
-                self._look_at(self._loaded())  # what changed before the watch stood
+                self._look_at(self._places_with_block())  # changes before the watch began
                 self.stands.set()
             if found or self._again:
                 below = {path[len(prefix) :] for _, path in found if path.startswith(prefix)}
                 self._look_at({path for path in below if not is_leftover(path)})
         self.stands.clear()
-        self._look_at(self._loaded())
+        self._look_at(self._places_with_block())
 
-    def _polled(self) -> None:
-        """Files with a block, by their metadata, until the end or until the base is worth another watch."""
+    def _poll(self) -> None:
+        """Look at the files with a block, by their metadata, once in a while."""
         for _ in range(_POLL_TICKS):
             if self.done.wait(self._tick_ms / 1000):
                 return
-        loaded = self._loaded()
+        loaded = self._places_with_block()
         stands = self.folder.fault() is None
         now = {path: _signature(f"{self.folder.place}/{path}") if stands else None for path in loaded}
         self._look_at({path for path, _ in now.items() - self._signatures.items()})
         self._signatures = now
 
-    def _loaded(self) -> set[str]:
+    def _places_with_block(self) -> set[str]:
         source = self._manager.get(self._source_id)
         try:
-            return set() if source is None else set(source.loaded_places())
+            return set() if source is None else set(source.block_places())
         except GatewrightError:
             return set()
 
     def _look_at(self, changed: set[str]) -> None:
-        """Take in what has a block, tell that and the rest; what could not be taken in is tried again."""
-        loaded = self._loaded()
+        """Take in changes of files with a block, report them and the rest; retry the failed ones next time."""
+        loaded = self._places_with_block()
         wanted = (changed | self._again) & loaded
         wanted |= {path for path in loaded if any(above in changed for above in _above(path))}
         self._again = set()
-        told = [one for path in sorted(wanted) if (one := self._taken_in(path)) is not None]
+        told = [one for path in sorted(wanted) if (one := self._take_in(path)) is not None]
         rest = sorted(changed - loaded)
         for path in rest[: 4 * MAX_TOLD]:
             if len(told) > MAX_TOLD:
                 break
-            if self._may_be_told(path) and (one := self._taken_in(path, without_block=True)) is not None:
+            if self._may_report(path) and (one := self._take_in(path, without_block=True)) is not None:
                 told.append(one)
         if told:
             more = len(told) > MAX_TOLD or len(rest) > 4 * MAX_TOLD
             self._tell(Noticed(self._source_id, tuple(told[:MAX_TOLD]), more))
 
-    def _taken_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
-        """What became of a path; None where that is nothing to tell."""
+    def _take_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
+        """Take in one path; None if it has nothing to report."""
         if self.done.is_set():
             return None
         try:
@@ -364,14 +362,14 @@ class _Watch:
         except GatewrightError:
             self._again.add(path)
             return None
-        if change is None:  # asked under the lock of a call, so none is in the middle of making its block
+        if change is None:  # asked under the lock of a call, so no call is just making its block
             return OutsideChange(path, FileState.NOT_LOADED, merged=False) if without_block else None
         if change.state is not FileState.DISK_DELETED and self.folder.fault() is not None:
-            return None  # nothing is told of what stands in the place of the base
+            return None  # stay silent about the folder in the place of the base
         return None if change.state in {FileState.SYNCED, FileState.BLOCK_MODIFIED} else change
 
-    def _may_be_told(self, path: str) -> bool:
-        """Whether it has a level and no link leads there; the temporary and the hidden stay unnamed."""
+    def _may_report(self, path: str) -> bool:
+        """Tell whether a path has a level and no link leads there; temporary and hidden names stay out."""
         source = self._manager.get(self._source_id)
         if source is None or any("\ud800" <= char <= "\udfff" for char in path):
             return False
@@ -398,5 +396,5 @@ def _signature(path: str) -> Signature | None:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The folders above a path."""
+    """Yield the folders above a path."""
     return (path[:at] for at, letter in enumerate(path) if letter == "/")

@@ -1,7 +1,7 @@
-"""Folders of whiteouts: what hides names in an overlay, in a folder of ours that goes with the process that made it.
+"""Folders of whiteouts, which hide names in an overlay; they lie in a folder of ours that goes with its process.
 
-A whiteout is a character device 0/0 at the place of a hidden name; the folders above it are made like the real ones,
-since they show instead of these. Nothing may show that is not there: where a real folder goes, so does ours.
+A whiteout is a character device 0/0 at the place of a hidden name; the folders above it look like the real ones, since
+they show instead. They must never show a folder that is gone: where a real folder goes, ours goes too.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _HERE, _EXCHANGE = -100, 2
 
 @cache
 def libc() -> ctypes.CDLL:
-    """The C library, for what Python has no function for."""
+    """Return the C library, for calls that Python lacks."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def homes() -> tuple[str, ...]:
-    """The folders of ours in which whiteouts may lie, for they must not lie in what they hide. Makes them.
+    """Make and return the folders of ours for whiteouts, which must not lie in what they hide.
 
-    Nobody else may have made them: their names can be guessed.
+    Folders of other users do not count: their names can be guessed.
     """
     user = os.getuid()
     runtime, temporary = os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()
@@ -48,7 +48,7 @@ def homes() -> tuple[str, ...]:
 
 
 def _own(path: str, user: int) -> str:
-    """The folder without links, if it is there, private and ours; else empty."""
+    """Return the folder without links, if it is private and ours; else empty."""
     with suppress(OSError):
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)  # noqa: PTH102 - names of any bytes
@@ -59,7 +59,7 @@ def _own(path: str, user: int) -> str:
 
 
 class WhiteoutFolders:
-    """Those of one process; what one that was killed left in ``cache`` is removed."""
+    """The whiteout folders of one process; the first look removes those of killed processes from ``cache``."""
 
     def __init__(self, cache: Path) -> None:
         one_at_a_time = os.open(cache / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -76,7 +76,7 @@ class WhiteoutFolders:
         self._changed: set[str] = set()
 
     def take(self, folder: str, names: Iterable[str]) -> str:
-        """A folder that hides paths below ``folder``; one that others use and nobody changed serves again."""
+        """Return a folder that hides paths below ``folder``; unchanged ones are shared."""
         hidden = sorted(names)
         digest = hashlib.sha256(os.fsencode("\0".join((folder, *hidden)))).hexdigest()[:32]
         made = next(path for n in count() if (path := f"{self.path}/{digest}{n}") not in self._changed)
@@ -90,21 +90,21 @@ class WhiteoutFolders:
         return made
 
     def let_go(self, whiteouts: str) -> None:
-        """Remove one if this was the last that used it."""
+        """Remove a folder after its last user."""
         self._users[whiteouts] -= 1
         if not self._users[whiteouts]:
             del self._users[whiteouts]
             shutil.rmtree(whiteouts, ignore_errors=True)
 
     def hide(self, overlay: Mount, names: Iterable[str]) -> bool:
-        """Hide paths in an overlay that is in use; whether there were any that were not. Raises OSError."""
+        """Hide paths in an overlay in use; tell whether any is new. Raises OSError."""
         fresh = [name for name in sorted(names) if _hide(overlay.whiteouts, overlay.path, name)]
         if fresh:
             self._changed.add(overlay.whiteouts)
         return bool(fresh)
 
     def follow(self, overlay: Mount, folder: str, *, hides: bool) -> None:
-        """Have ours go where a real folder went; ``hides``: when it comes back it stays hidden until it is looked into.
+        """Remove our copy of a real folder that went; ``hides``: if it comes back, it stays hidden until ``look_into``.
 
         Raises OSError.
         """
@@ -137,7 +137,7 @@ class WhiteoutFolders:
         shutil.rmtree(aside, ignore_errors=True)
 
     def ghosts(self, overlay: Mount) -> list[str]:
-        """The folders that ours show and that are not there."""
+        """Return the folders that ours show although they are gone."""
         found: list[str] = []
         for above, folders, _ in os.walk(overlay.whiteouts):
             real = overlay.path + above[len(overlay.whiteouts) :]
@@ -188,7 +188,7 @@ def _exchange(one: str, other: str) -> None:
 
 
 def _dress(made: str, real: str) -> None:
-    """Give a folder of ours, which shows instead of the real one, the mode of that."""
+    """Give a folder of ours the mode of the real one that it stands for."""
     status = status_at(real)
     if status is not None:
         os.chmod(made, 0o700 | stat.S_IMODE(status.st_mode) & 0o077)  # noqa: PTH101 - names of any bytes

@@ -1,9 +1,9 @@
-"""The changes that a process made in its private copies, written back once it is done, as far as the levels let it.
+"""The changes of a process in its private copies, written back after it ended, as far as the levels allow.
 
-Every changed file is judged as any other writing: what is allowed is written in one step, and what somebody else
-changed meanwhile is left as it is. What is not written back stays in a folder of ours; where somebody is there to be
-asked, what asks is written from there once they agree, for which nobody waits. Only names and contents of files count:
-links, modes and empty folders do not.
+Every changed file counts as any other write: an allowed one is written in one step, and a file that somebody else
+changed meanwhile stays. The rest stays in a folder of ours; if somebody can be asked, a change that asks is written
+from there once they agree, while nobody waits. Only names and contents of files count, not links, modes and empty
+folders.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from gatewright.sources.roomcopy import CopyChange, Difference, mark_of, remove_
 from gatewright.sources.roomview import RoomPlan
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""The largest file that is written back."""
+"""The largest file to write back."""
 MAX_CHANGES = 2_000
 MAX_KEPT = 20
-"""So many folders with what was not written back are there at most; the oldest goes for a new one."""
+"""The most folders with unwritten changes; the oldest goes for a new one."""
 _TOLD = 50
 _DONE = {Action.APPEND: "written", Action.OVERWRITE: "written over", Action.DELETE: "deleted"}
 _THEIRS = "somebody else changed it meanwhile"
@@ -52,9 +52,9 @@ _TWICE = frozenset({"conflict", "exists", "not-found"})
 
 @frozen
 class Change:
-    """A file that a process made, changed or removed; ``diff``: of what is text, for whoever is asked.
+    """A file that a process made, changed or removed; ``diff``: of a text, for the person who is asked.
 
-    ``approved_by``: who agreed to it, where it asked.
+    ``approved_by``: the person who agreed, if it asked.
     """
 
     path: str
@@ -63,14 +63,14 @@ class Change:
     approved_by: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Path and action, and who agreed."""
+        """Return path and action, and the person who agreed."""
         agreed: dict[str, JsonValue] = {"approved_by": printable(self.approved_by)} if self.approved_by else {}
         return {"path": printable(self.path), "action": str(self.action)} | agreed
 
 
 @frozen
 class KeptBack:
-    """A change that was not written back, and why."""
+    """A change that stayed unwritten, and the reason."""
 
     change: Change
     why: str
@@ -78,9 +78,9 @@ class KeptBack:
 
 @frozen
 class GivenBack:
-    """The outcome of the changes of the processes of a room. ``folder``: where the files lie that were kept back.
+    """The outcome of the changes of a room's processes. ``folder``: the place of the unwritten files.
 
-    ``unread``: why the changes could not be looked at, where that is so: then they lie there, all of them.
+    ``unread``: the reason if nobody could look at the changes: then all of them lie there.
     """
 
     written: tuple[Change, ...] = ()
@@ -89,7 +89,7 @@ class GivenBack:
     unread: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The first of each, and how many there are."""
+        """Return the first of each, and their numbers."""
         told: dict[str, JsonValue] = {
             "written": [one.to_json() for one in self.written[:_TOLD]],
             "written_count": len(self.written),
@@ -100,7 +100,7 @@ class GivenBack:
         return told | ({"unread": self.unread} if self.unread else {})
 
     def words(self) -> list[str]:
-        """The same in lines for whoever waits."""
+        """Return the same as lines for the caller."""
         lines = [f"{_DONE[one.action]} {printable(one.path)}" for one in self.written[:_TOLD]]
         lines += [
             f"kept back what was {_DONE[one.change.action]}: {printable(one.change.path)}: {printable(one.why)}"
@@ -116,21 +116,23 @@ class Asker(Protocol):
     """Asks somebody who may agree to a change."""
 
     async def is_attended(self) -> bool:
-        """Tell whether anybody is there."""
+        """Tell whether anybody can answer."""
         ...
 
     async def __call__(self, change: Change, /) -> str:
-        """The one who agrees. Raises NobodyAnswered, and ToolFailure where it was refused or cannot be asked."""
+        """Return the person who agrees. Raises NobodyAnswered, and ToolFailure for a refusal or an impossible
+        question.
+        """
         ...
 
     def begin(self, work: Coroutine[None, None, None], /) -> None:
-        """Carry out what asks, while whoever began it goes on."""
+        """Run a question while its caller goes on."""
         ...
 
 
 @frozen
 class _Question:
-    """A change that asks, ``one`` with its copy among the kept ones; ``action``: what it comes to."""
+    """A change that asks; ``one`` is its copy among the kept ones, ``action`` its effect."""
 
     change: Change
     one: Difference
@@ -138,11 +140,11 @@ class _Question:
 
 
 class WriteBack:
-    """The places of a confinement that its processes get as copies, as they stand when this is made.
+    """The places of a confinement that its processes get as copies, as of its making.
 
-    ``kept``: the folder of ours for what is not written back. ``ask`` None: nobody is there. ``told`` hears, in a
-    thread, what became of changes. ``now``: all that holds when something is written, beside what held when the
-    processes began; nothing: nothing may be written any more.
+    ``kept``: our folder for unwritten changes. ``ask`` None: nobody can answer. ``told`` receives the outcomes, in a
+    thread. ``now``: the confinements in force at the time of a write, besides the one at the start; none: nothing may
+    be written.
     """
 
     def __init__(
@@ -160,18 +162,18 @@ class WriteBack:
         self._bases = {place: BaseFolder(place if os.path.isdir(place) else os.path.dirname(place)) for place in copied}  # noqa: PTH112, PTH120 - names of any bytes
 
     async def give_back(self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]) -> GivenBack:
-        """Write back what ``look`` finds in the copies of a plan, once no process works in them.
+        """Write back the findings of ``look`` in the copies of a plan, once no process works in them.
 
-        What asks is kept, and asked about while nobody waits; ``told`` hears of that once more.
+        Changes that ask are kept, and asked about while nobody waits; ``told`` receives those outcomes later.
         """
-        found, questions = await self._given_back(plan, look)
+        found, questions = await self._sort_changes(plan, look)
         if found != GivenBack():
             await aio.to_thread(self._told, found)
         if questions and self._ask is not None:
             self._ask.begin(self._ask_about(questions, found.folder, self._ask))
         return found
 
-    async def _given_back(
+    async def _sort_changes(
         self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]
     ) -> tuple[GivenBack, list[_Question]]:
         try:
@@ -208,14 +210,14 @@ class WriteBack:
         return GivenBack(tuple(written), tuple(refused), folder), moved
 
     async def _ask_about(self, questions: Sequence[_Question], folder: str, ask: Asker) -> None:
-        """Ask about one after the other, until nobody answers, and write what somebody agrees to."""
+        """Ask about one change after the other, until nobody answers, and write the agreed ones."""
         written, kept = list[Change](), list[KeptBack]()
         is_silent = False
         for question in questions:
             change, why_not = replace(question.change, action=question.action), _SILENT
             if not is_silent:
                 try:
-                    who = await self._agreed(question, ask)
+                    who = await self._write_if_agreed(question, ask)
                     change, why_not = replace(change, approved_by=who), ""
                 except NobodyAnswered:
                     is_silent = True
@@ -228,13 +230,13 @@ class WriteBack:
         is_left = await aio.to_thread(self._is_left, folder)
         await aio.to_thread(self._told, GivenBack(tuple(written), tuple(kept), folder if is_left else ""))
 
-    async def _agreed(self, question: _Question, ask: Asker) -> str:
-        """Write a change once somebody agreed; who that is. Raises NobodyAnswered, and ToolFailure.
+    async def _write_if_agreed(self, question: _Question, ask: Asker) -> str:
+        """Write a change after a person agreed, and return the person. Raises NobodyAnswered, and ToolFailure.
 
-        Nobody is asked about what cannot be done, and an answer does not outlive the levels that asked.
+        Nobody is asked about an impossible change, and an answer does not outlive the levels that asked.
         """
         one, action = question.one, question.action
-        who = await ask(await aio.to_thread(self._shown, question))
+        who = await ask(await aio.to_thread(self._with_diff, question))
         if await aio.to_thread(self._verdict, one.path, action) is Verdict.DENY:
             raise ToolFailure(_DENIED)
         if why_not := await aio.to_thread(self._write, one, action):
@@ -244,14 +246,14 @@ class WriteBack:
         return who
 
     def _files(self, look: Callable[[], Sequence[Difference]]) -> list[Difference]:
-        """The files among the differences. Raises ToolFailure for more than anybody could look at, and OSError."""
+        """Return the changed files. Raises ToolFailure for more than anybody could review, and OSError."""
         found = [one for one in look() if not one.is_folder]
         if len(found) > MAX_CHANGES:
             raise ToolFailure(f"more than {MAX_CHANGES:,} files were changed", code="too-many")
         return sorted(found, key=lambda one: one.path)
 
     def _verdict(self, path: str, action: Action) -> Verdict:
-        """The verdict of the levels on an action: the strictest of all sources over a path, then and now."""
+        """Return the verdict of the levels on an action: the strictest of all sources over a path, then and now."""
         now = self._now()
         given = ([one.path for one in held.places if one.use is not PlaceUse.READ] for held in now)
         if not now or not all(any(is_below(path, one) for one in places) for places in given):
@@ -267,7 +269,7 @@ class WriteBack:
         return max(found, key=STRICTNESS.__getitem__)
 
     def _mildest(self, change: Change, one: Difference) -> Action | None:
-        """The action of a change by what the files hold: an append where only more stands there; None: nothing."""
+        """Return the action of a change by the files' content: an append if only text was added; None: no change."""
         if one.change is not CopyChange.CHANGED:
             return change.action
         try:
@@ -278,8 +280,8 @@ class WriteBack:
             return None
         return Action.APPEND if new.startswith(old) else Action.OVERWRITE
 
-    def _shown(self, question: _Question) -> Change:
-        """The change with its difference, where it is text. Raises ToolFailure for one that cannot be written."""
+    def _with_diff(self, question: _Question) -> Change:
+        """Add the difference of texts to the change. Raises ToolFailure for a change that cannot be written."""
         one, change = question.one, replace(question.change, action=question.action)
         if self._verdict(one.path, question.action) is Verdict.DENY:
             raise ToolFailure(_DENIED)
@@ -293,7 +295,7 @@ class WriteBack:
             return change
 
     def _write(self, one: Difference, granted: Action) -> str:
-        """Do it where the file is as it was copied; the reason why not, empty where it is done."""
+        """Write a file that is still as copied; return the reason if not, empty if done."""
         try:
             self._do(one, granted)
         except ToolFailure as failure:
@@ -322,16 +324,16 @@ class WriteBack:
             return descriptor.read_bytes(folder, name, MAX_FILE_BYTES)
 
     def _place_of(self, path: str) -> tuple[BaseFolder, tuple[str, ...], str]:
-        """The folder to begin at, the folders from there, and the name of a file."""
+        """Return the folder to begin at, the folders from there, and the name of a file."""
         place = max((one for one in self._bases if is_below(path, one)), key=len)
         base = self._bases[place]
         *above, name = path[len(base.path) :].lstrip("/").split("/")
         return base, tuple(above), name
 
     def _keep(self, left: Sequence[tuple[str, str]]) -> tuple[str, dict[str, str]]:
-        """Move files out of their copies into a folder of their own among the kept ones, of which the oldest go.
+        """Move files out of their copies into a new folder among the kept ones, of which the oldest go.
 
-        That folder, and where each path lies in it.
+        Return that folder, and the new place of each path.
         """
         if not left:
             return "", {}
@@ -348,7 +350,7 @@ class WriteBack:
         return str(own), goals
 
     def _drop(self, copy: str) -> None:
-        """Remove what was written after all from the kept ones, with the folders that are empty then."""
+        """Remove a written file from the kept ones, with its empty folders."""
         with suppress(OSError):
             Path(copy).unlink()
             for folder in Path(copy).parents:
@@ -376,7 +378,7 @@ def _action(one: Difference) -> Action:
 
 
 def _new(one: Difference) -> bytes:
-    """The bytes that stand in the copy. Raises ToolFailure for what is no plain file, or too large."""
+    """Read the bytes of a copy. Raises ToolFailure unless it is a plain file of allowed size."""
     above, name = os.path.split(one.copy)
     with descriptor.open_folder(BaseFolder(above), ()) as folder:
         return descriptor.read_bytes(folder, name, MAX_FILE_BYTES)[0]

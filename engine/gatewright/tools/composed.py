@@ -1,6 +1,6 @@
-"""A tool that is made of calls of other tools. It does nothing itself: each step is a call of the same agent.
+"""A tool made of calls of other tools: each step is a call of the same agent.
 
-What a step may do is decided when its turn comes, so that a composition can do nothing that its agent cannot.
+Each step is decided when its turn comes, so that a composition can do nothing that its agent cannot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.tool import Tool
 
 QUESTION_S = 60.0
-"""The time that a composition has for the question of each step, beside the times of the steps themselves."""
+"""The time that a composition has for the question of each step, besides the times of the steps themselves."""
 
 _TIERS = tuple(SafetyTier)
 
@@ -50,8 +50,8 @@ class Reach:
     side_effects: frozenset[SideEffect] = frozenset()
     timeout_s: float = 0.0
 
-    def joined(self, other: Reach) -> Reach:
-        """Both, one after the other."""
+    def plus(self, other: Reach) -> Reach:
+        """Add another reach, one after the other."""
         return Reach(
             max(self.tier, other.tier, key=_TIERS.index),
             self.destroys or other.destroys,
@@ -61,7 +61,7 @@ class Reach:
 
 
 class ComposedTool(DefinedTool, abstract=True):
-    """The tool of a composition; ``reach``: what its steps come to. In a copy each step is judged by itself."""
+    """The tool of a composition; ``reach``: the sum of its steps. In a copy each step is judged by itself."""
 
     leaves_copy = False
 
@@ -84,7 +84,7 @@ class ComposedTool(DefinedTool, abstract=True):
         ]
 
     def facts(self) -> ToolFacts:
-        """Nothing in its arguments is a path for itself."""
+        """Return the facts of every tool; none of its own arguments is a path."""
         return self._own_facts
 
     @once
@@ -95,7 +95,7 @@ class ComposedTool(DefinedTool, abstract=True):
 
     @once
     def digest(self) -> str:
-        """SHA-256 of what it is to policies and models, its steps included."""
+        """Return SHA-256 of its face to policies and models, its steps included."""
         steps: list[JsonValue] = [
             {"tool": step.tool, "arguments": dict(step.arguments), "when": _plain(step.when)}
             for step in self.composition.steps
@@ -110,8 +110,8 @@ class ComposedTool(DefinedTool, abstract=True):
             }
         )
 
-    def given(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The input as the steps see it: with the defaults that its schema names."""
+    def with_defaults(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the input of the steps: with the defaults of the schema."""
         properties = as_object(self.composition.input.get("properties")) or {}
         defaults = {
             name: table["default"]
@@ -121,17 +121,19 @@ class ComposedTool(DefinedTool, abstract=True):
         return {**defaults, **arguments}  # pyright: ignore[reportReturnType]
 
     def applies(self, number: int, given: JsonValue, results: Sequence[JsonValue]) -> bool:
-        """Tell whether a step fits its condition. Raises SchemaError where that cannot be told."""
+        """Tell whether a step fits its condition. Raises SchemaError if nobody can tell."""
         condition = self._conditions[number]
         if isinstance(condition, SchemaChecker):
             return condition.holds({"input": given, "steps": list(results)})
         return condition is not False
 
     async def _carry_out(self, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> JsonValue:
-        """The result of the last step that applied. Raises ToolFailure with the reason of the one that ended it."""
+        """Return the result of the last step that applied. Raises ToolFailure with the reason of the one that ended
+        it.
+        """
         if context.step is None:
             raise ToolFailure("a composition cannot be executed here", code="not-supported")
-        given, steps = self.given(arguments), self.composition.steps
+        given, steps = self.with_defaults(arguments), self.composition.steps
         results: list[JsonValue] = []
         ran: list[bool] = []
         last: JsonValue = None
@@ -144,13 +146,13 @@ class ComposedTool(DefinedTool, abstract=True):
                     continue
                 call = fill_in(step.arguments, given, results, ran)
             except NoValue as error:
-                raise _ended(number, len(steps), ran, StepFailure(_missing(error), "", "no-value")) from None
+                raise _failure_of(number, len(steps), ran, StepFailure(_missing(error), "", "no-value")) from None
             except SchemaError as error:
                 said = "whether it applies cannot be told of these values"
-                raise _ended(number, len(steps), ran, StepFailure(said, str(error), "no-condition")) from None
+                raise _failure_of(number, len(steps), ran, StepFailure(said, str(error), "no-condition")) from None
             done = await context.step(number, step.tool, call)
             if done.failure is not None:
-                raise _ended(number, len(steps), ran, done.failure)
+                raise _failure_of(number, len(steps), ran, done.failure)
             last = done.result
             results.append(last)
             ran.append(True)
@@ -159,8 +161,8 @@ class ComposedTool(DefinedTool, abstract=True):
         return last
 
 
-def _ended(number: int, count: int, ran: Sequence[bool], failure: StepFailure) -> ToolFailure:
-    """The failure of a composition that ended at a step; no tool is named, since its agent may not see it."""
+def _failure_of(number: int, count: int, ran: Sequence[bool], failure: StepFailure) -> ToolFailure:
+    """Return the failure of a composition that ended at a step, without the tool's name: its agent may not see it."""
     which = f"the {ordinal(number)} of {count} steps"
     done = [ordinal(index) for index, has_run in enumerate(ran) if has_run]
     before = f"done before that, and not undone: the {', the '.join(done)} step" if done else "nothing was done before"
@@ -181,10 +183,10 @@ def _plain(when: Mapping[str, JsonValue] | bool | None) -> JsonValue:
 
 
 def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = ()) -> tuple[ComposedTool, ...]:
-    """The tools of the policy's compositions, as far as they can be made of the tools that there are.
+    """Make the tools of the policy's compositions, as far as the present tools allow.
 
-    Raises RegistrationError for one that cannot be shown or checked.
-    ``facts`` is what policies know of those; ``tools``, where they are at hand, tell side effects and times.
+    Raises RegistrationError for one that cannot be shown or checked. ``facts`` describe the present tools to policies;
+    ``tools``, if given, add side effects and times.
     """
     made: dict[str, ComposedTool | None] = {}
     known: dict[str, list[ToolFacts]] = {}
@@ -222,7 +224,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
                 found = reach_of(step, depth)
                 if found is None:
                     return None
-                reach = reach.joined(found)
+                reach = reach.plus(found)
             if depth <= MAX_DEPTH:
                 tool = made[composition.name] = ComposedTool(composition, reach)
                 tool.check()

@@ -1,4 +1,4 @@
-"""The call as a running tool sees it: an immutable snapshot, and the ports to what lies outside."""
+"""The call as a running tool sees it: an immutable snapshot, and the ports to everything outside."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from gatewright.tools.declaration import ResourceBounds
 
 
 class WebPort(Protocol):
-    """The web as tools see it. Methods raise ToolFailure; of a cancelled one no connection is left."""
+    """The web as tools see it. Methods raise ToolFailure; a cancelled one closes its connections."""
 
     @property
     def allow_private(self) -> bool:
-        """Whether private networks and this machine may be reached."""
+        """True if calls may reach private networks and this machine."""
         ...
 
     @property
     def engines(self) -> tuple[UrlTarget, ...]:
-        """Where searches are sent."""
+        """The addresses that searches go to."""
         ...
 
     async def fetch(
@@ -44,15 +44,17 @@ class WebPort(Protocol):
         raw: bool = False,
         bounds: ResourceBounds,
     ) -> WebPage:
-        """What stands at a canonical ``url``, with the ``headers`` sent to its own origin alone.
+        """Fetch a canonical ``url``; the ``headers`` go to its own origin alone.
 
-        HTML comes as Markdown unless ``raw``. ``follow`` gives the canonical form of each address that it redirects
-        to, or raises. Of the ``bounds`` it keeps the number of requests.
+        HTML comes as Markdown unless ``raw``. ``follow`` returns the canonical form of each redirect, or raises. The
+        number of requests stays within ``bounds``.
         """
         ...
 
     async def search(self, query: str, *, count: int, freshness: str | None, bounds: ResourceBounds) -> JsonValue:
-        """``engine``, ``results`` (title, url, snippet), and ``failed``: the engines that gave none, and why."""
+        """Return ``engine``, ``results`` (title, url, snippet), and ``failed``: the engines without results, and
+        why.
+        """
         ...
 
     async def send(
@@ -64,19 +66,19 @@ class WebPort(Protocol):
         follow: Callable[[UrlTarget], None],
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
-        """The answer to a request: JSON, text or bytes; one without a body is an object with its status.
+        """Return the answer to a request: JSON, text or bytes; one without a body is an object with its status.
 
         The headers of the request, those of ``headers_env`` and the fields of the query in ``query_env`` (each from the
-        environment variable named there) go to its own origin alone; nothing of what they hold stands in the answer.
-        ``follow`` raises where the call may not go on to an address that it is redirected to. Of the ``bounds`` it
-        keeps the number of requests and the bytes of the network. An answer that is no success is a failure.
+        environment variable of that name) go to its own origin alone; the answer holds none of their values. ``follow``
+        raises for a redirect that the call may not follow. Requests and network bytes stay within ``bounds``. An answer
+        without success is a failure.
         """
         ...
 
 
 @frozen
 class WebRequest:
-    """A request as it is sent. ``content_type``: of the body. ``raw``: of the answer the bytes are wanted."""
+    """A request to send. ``content_type``: of the body. ``raw``: the answer as bytes."""
 
     method: str
     url: UrlTarget
@@ -88,9 +90,9 @@ class WebRequest:
 
 @frozen
 class WebPage:
-    """An answer of a web server. ``kind`` is html, json, text or binary; of the latter there is no ``text``.
+    """An answer of a web server. ``kind`` is html, json, text or binary; a binary one has no ``text``.
 
-    ``size`` in bytes as far as it was read; ``is_cut``: there is more. ``headers``: names in lower case.
+    ``size``: the bytes that were read; ``is_cut``: the server sent more. ``headers``: names in lower case.
     """
 
     url: str
@@ -107,10 +109,10 @@ class WebPage:
 _USUAL = ResourceBounds()
 
 Progress = Callable[[float, float | None, str | None], None]
-"""Told how far a call is: the amount done, the whole where it is known, and words where there are any."""
+"""Receives the progress of a call: the amount done, the whole if it is known, and words if it has any."""
 
 OnPiece = Callable[[str], None]
-"""Told each piece of a stream as it comes, as text. The whole is checked later: only secrets within one are out."""
+"""Receives each piece of a stream as text. The whole is checked later: only secrets within one piece are out."""
 
 
 class Again(Protocol):
@@ -119,13 +121,15 @@ class Again(Protocol):
     def __call__(
         self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
     ) -> Mapping[str, JsonValue]:
-        """The canonical form of the arguments. Raises ToolFailure where the call would be denied, or asked about."""
+        """Return the canonical form of the arguments. Raises ToolFailure if the call would be denied, or asked
+        about.
+        """
         ...
 
 
 @frozen
 class StepFailure:
-    """The reason why a step ended a composition, for the model and for the operator; ``began``: it was carried out."""
+    """The reason why a step ended a composition, for the model and for the operator; ``began``: the step ran."""
 
     said: str
     detail: str
@@ -135,21 +139,21 @@ class StepFailure:
 
 @frozen
 class StepDone:
-    """The end of one step of a composition: its result, or why there is none."""
+    """The end of one step of a composition: its result, or the failure."""
 
     result: JsonValue = None
     failure: StepFailure | None = None
 
 
 RunStep = Callable[[int, str, "Mapping[str, JsonValue] | None"], Awaitable[StepDone]]
-"""Makes a call of another tool for the same agent, through all stages: its number among the steps, tool, arguments.
+"""Calls another tool for the same agent, through all stages: the step's number, tool, arguments.
 
-Without arguments the step does not apply, which is only told.
+Without arguments it only reports that the step does not apply.
 """
 
 
 class StopSignal:
-    """Whether a call was asked to stop; it may be looked at from any thread."""
+    """The request to stop a call; any thread may look at it."""
 
     _stopped = False
 
@@ -158,16 +162,16 @@ class StopSignal:
         self._stopped = True
 
     def is_set(self) -> bool:
-        """Whether the stop was asked for."""
+        """Tell whether somebody asked for the stop."""
         return self._stopped
 
 
 @frozen
 class Ports:
-    """What calls can reach; None: it is not there, and tools that need it fail.
+    """The services that calls can reach; None: missing, and tools that need it fail.
 
-    ``folder``: where relative paths of arguments and prefixes of capabilities begin (the policy's folder); None: there
-    is none, so no such path is accepted.
+    ``folder``: the start of relative paths in arguments and in prefixes of capabilities (the policy's folder); None: no
+    such path is accepted.
     """
 
     sources: SourceManager | None = None
@@ -179,7 +183,7 @@ class Ports:
     folder: str | None = None
 
     def real(self, path: str) -> str:
-        """An absolute path without links and ``..``, as the files that are there are called. Raises OSError."""
+        """Resolve links and ``..`` in an absolute path, in the names of the files on disk. Raises OSError."""
         return os.path.realpath(path) if self.sources is None else self.sources.real(path)
 
 
@@ -188,19 +192,16 @@ _NOTHING = Ports()
 
 @frozen
 class ToolExecutionContext:
-    """One call: who calls, in which session, what was granted, and what it can reach. ``granted``: the action allowed.
+    """One call: its agent, its session, its grants and its ports. ``granted``: the allowed action.
 
-    ``operation``: what was decided, empty for a tool without operations.
-
-    ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
-    that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
-    itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
-    was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
-    by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
-    ``progress``: told by the tool how far it is, in the loop that it runs in; ``on_piece``: the pieces of a stream.
-    ``again``: for a tool that comes upon another place on its way (a redirect); None: it may go nowhere else.
-    ``step``: for a composition, which is made of calls of other tools.
-    ``note``: told by the tool what held for whatever ran, for the trace.
+    ``operation``: the decided one, empty for a tool without operations. ``bounds``: the smaller of those that the tool
+    declares and those that the grants allow. ``capabilities``: all that the agent holds. ``deadline_s``: its end, by
+    `time.monotonic`; None: no end. ``agreed``: the tool itself asked (`Assessment.ask`), and somebody agreed.
+    ``approved``: somebody agreed to the call, just now or by a standing approval. ``approved_change``: returns the
+    change that this person saw. ``client``: name and version of the calling program, in its own words. ``progress``:
+    the tool reports its progress there, in its own loop; ``on_piece``: the pieces of a stream. ``again``: decides the
+    call anew for another place on its way (a redirect); None: it may go nowhere else. ``step``: runs the steps of a
+    composition. ``note``: the tool reports there, for the trace, what confined its process.
     """
 
     agent_id: str
@@ -228,56 +229,56 @@ class ToolExecutionContext:
 
     @property
     def all_source_ids(self) -> tuple[str, ...]:
-        """The sources of files of the agent, and those that the program brings."""
+        """The agent's sources of files, and those of the program."""
         return self.source_ids + self.own_source_ids
 
     @property
     def cancelled(self) -> bool:
-        """Whether the result is not wanted any more; a tool that works in a thread looks here and stops."""
+        """True if nobody wants the result any more; a tool that works in a thread looks here and stops."""
         return self.stop.is_set()
 
     def remaining_s(self) -> float | None:
-        """Seconds until the deadline, never below 0; None when there is none."""
+        """Return the seconds until the deadline, never below 0; None without a deadline."""
         return None if self.deadline_s is None else max(0.0, self.deadline_s - time.monotonic())
 
     def require_sources(self) -> SourceManager:
-        """The sources, or a ToolFailure when the workspace has none."""
+        """Return the sources, or raise ToolFailure if the workspace has none."""
         if self.ports.sources is None:
             raise ToolFailure("no file source is attached", code="no-source")
         return self.ports.sources
 
     def require_roots(self) -> RootFolders:
-        """The roots, or a ToolFailure when the workspace has none."""
+        """Return the roots, or raise ToolFailure if the workspace has none."""
         if self.ports.roots is None:
             raise ToolFailure("there is no folder for files here", code="no-root")
         return self.ports.roots
 
     def require_blocks(self) -> AgentBlocks:
-        """The blocks, or a ToolFailure when the workspace keeps none."""
+        """Return the blocks, or raise ToolFailure if the workspace keeps none."""
         if self.ports.blocks is None:
             raise ToolFailure("there are no blocks here", code="no-blocks")
         return self.ports.blocks
 
     def require_notes(self) -> NoteBook:
-        """The notes, or a ToolFailure when none are kept."""
+        """Return the notes, or raise ToolFailure if the workspace keeps none."""
         if self.ports.notes is None:
             raise ToolFailure("no notes are kept here", code="no-notes")
         return self.ports.notes
 
     def require_web(self) -> WebPort:
-        """The web, or a ToolFailure where it cannot be reached from here."""
+        """Return the web, or raise ToolFailure if it is out of reach."""
         if self.ports.web is None:
             raise ToolFailure("the web cannot be reached from here; go on without it", code="no-web")
         return self.ports.web
 
     def require_streams(self) -> Streams:
-        """The sources and streams, or a ToolFailure when the workspace has none."""
+        """Return the sources and streams, or raise ToolFailure if the workspace has none."""
         if self.ports.streams is None:
             raise ToolFailure("there are no sources here", code="no-source")
         return self.ports.streams
 
     def require_user(self) -> str:
-        """The id of the user, or a ToolFailure when the call is made for nobody."""
+        """Return the id of the user, or raise ToolFailure for a call without one."""
         if not self.user_id:
             text = "this tool works for one user, and this session belongs to none; go on without it"
             raise ToolFailure(text, code="no-user")

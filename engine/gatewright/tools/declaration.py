@@ -29,13 +29,13 @@ _SEMVER = re.compile(
 
 
 def check_tool_name(name: object) -> None:
-    """Raises RegistrationError unless ``name`` is one that policies and protocols can write."""
+    """Raise RegistrationError unless policies and protocols can write ``name``."""
     if why := tool_name_fault(name):
         raise RegistrationError(why)
 
 
 def check_operation_name(name: str, tool_name: str) -> None:
-    """Raises RegistrationError unless ``name`` is one that a policy can write."""
+    """Raise RegistrationError unless a policy can write ``name``."""
     if not _OPERATION.fullmatch(name):
         raise RegistrationError(
             f"`{name}` of tool `{tool_name}` is no operation name: letters, digits, `_`, `-`, `.`, up to 64"
@@ -44,7 +44,9 @@ def check_operation_name(name: str, tool_name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def major_of(version: str, tool_name: str) -> int:
-    """The major number of a semantic version (semver.org, 2.0.0). Raises RegistrationError for any other text."""
+    """Return the major number of a semantic version (semver.org, 2.0.0). Raises RegistrationError for any other
+    text.
+    """
     found = _SEMVER.fullmatch(version)
     if found is None:
         raise RegistrationError(f"version `{version}` of tool `{tool_name}` is not of the form `1.2.3`")
@@ -52,7 +54,7 @@ def major_of(version: str, tool_name: str) -> int:
 
 
 class SideEffect(StrEnum):
-    """One kind of thing that a tool touches outside itself; a tool without any declares the empty set."""
+    """One kind of effect outside the tool; a tool without any declares the empty set."""
 
     NET_READ = "NetRead"
     NET_WRITE = "NetWrite"
@@ -64,10 +66,10 @@ class SideEffect(StrEnum):
 
 
 class Determinism(StrEnum):
-    """What a result depends on besides the arguments.
+    """The sources of a result besides the arguments.
 
-    Pure: nothing. Deterministic: what the workspace holds (files, blocks, notes). Maybe: what is outside of it, too.
-    NonDeterministic: the time or chance, such as a new id.
+    Pure: none. Deterministic: the workspace (files, blocks, notes). Maybe: the world outside, too. NonDeterministic:
+    time or chance, such as a new id.
     """
 
     PURE = "Pure"
@@ -88,7 +90,7 @@ class ResultType(StrEnum):
 
 
 class Normalization(StrEnum):
-    """How a result becomes the bytes that are hashed: canonical JSON, the bytes themselves, or the tool's own way."""
+    """The way from a result to the bytes to hash: canonical JSON, the bytes themselves, or the tool's own way."""
 
     JSON = "json"
     BINARY = "binary"
@@ -97,9 +99,9 @@ class Normalization(StrEnum):
 
 @frozen
 class ResourceBounds:
-    """What one call may use; None is unbounded. Raises RegistrationError for a bound that is not positive.
+    """The limits of one call; None is unbounded. Raises RegistrationError for a bound that is not positive.
 
-    ``network_bytes``: sent and received; ``max_requests``: to servers, those that redirects lead to included.
+    ``network_bytes``: sent and received; ``max_requests``: to servers, those of redirects included.
     """
 
     timeout_s: float = 30.0
@@ -116,28 +118,26 @@ class ResourceBounds:
 
     @property
     def is_timed_only(self) -> bool:
-        """Whether time is all that it bounds."""
+        """True if it bounds nothing but time."""
         others = (self.memory_bytes, self.cpu_s, self.network_bytes, self.max_requests)
         return all(bound is None for bound in others)
 
 
 class Declaration:
-    """What every tool declares, as attributes of its class.
+    """The attributes that every tool class declares.
 
-    ``safety_tier`` holds for operations that name none; undeclared it is the strictest.
-    ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
-    ``examples``: arguments of calls to try, as an operator may be offered them; no model is told of them.
-    ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
-    its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
-    ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
-    ``held``: why nobody may see it before the operator accepts it. ``leaves_copy``: what it does is done elsewhere,
-    also when it is called in a disposable copy of a workspace. ``instructions``: what its server says of all its tools,
-    as the operator accepted it. ``listed_name``: what the program that runs it calls it. ``outmoded``: only agents that
-    list it have it. ``texts``: the arguments that hold texts only and no paths, with all that is in them, so that no
-    level of a source is asked about them. ``actions``: what a tool without operations may do to a file, block or note.
-    ``source``: the source of a program that it belongs to (`Tool.of_source`). ``destroys``: whether it takes something
-    away for good, where that is known; None: its name tells. ``recipe``: what its definition tells whoever executes it.
-    ``assessed``: the operations that an `assess` of its own looks into; None: all of them.
+    ``safety_tier`` holds for operations without their own; undeclared it is the strictest. ``required_capabilities``:
+    the kinds that an agent must hold; None: those of the side effects. ``examples``: arguments of calls to try, for
+    operators, never for models. ``needs_user``: a call for nobody is denied. ``enforces_bounds``: the tool's runner (a
+    process of its own) enforces all its bounds; this process enforces time only, and refuses to register others.
+    ``is_executable``: this program can run it; a call of any other fails at execution. ``held``: the reason why nobody
+    may see it before the operator accepts it. ``leaves_copy``: its effects happen elsewhere, even in a disposable copy
+    of a workspace. ``instructions``: its server's words about all its tools, as the operator accepted them.
+    ``listed_name``: its name in the program that runs it. ``outmoded``: only agents that list it have it. ``texts``:
+    the arguments that hold texts only and no paths, with everything in them, so that no level of a source applies.
+    ``actions``: what a tool without operations may do to a file, block or note. ``source``: the program's source that
+    it belongs to (`Tool.of_source`). ``destroys``: True if it removes something for good; None: its name tells.
+    ``recipe``: the part of its definition for its executor.
     """
 
     name: str = ""
@@ -189,7 +189,7 @@ def check_conduct(
     *,
     enforces_bounds: bool,
 ) -> None:
-    """Raises RegistrationError for bounds that nobody would enforce, and for a pure tool that touches something."""
+    """Raise RegistrationError for bounds that nobody would enforce, and for a pure tool with side effects."""
     if not bounds.is_timed_only and not enforces_bounds:
         text = "bounds of memory, cpu, network and requests are not supported for a tool that runs inside this process"
         raise RegistrationError(f"{where}: {text}; only its `timeout_s` is enforced")
@@ -211,21 +211,21 @@ _KINDS = {str(kind): kind for kind in CapabilityKind}
 
 
 def kinds_of(declared: Collection[str], where: str) -> frozenset[CapabilityKind]:
-    """The declared kinds. Raises RegistrationError for an unknown one."""
+    """Return the declared kinds. Raises RegistrationError for an unknown one."""
     if isinstance(declared, str):
         raise RegistrationError(f"{where}: capabilities are a collection of kinds, not one text")
     return frozenset(_kind(name, where) for name in declared)
 
 
 def kinds_of_effects(effects: Collection[SideEffect]) -> frozenset[CapabilityKind]:
-    """The kinds that side effects come under; starting a process is Exec."""
+    """Return the kinds of capability for side effects; starting a process is Exec."""
     return frozenset(
         CapabilityKind.EXEC if effect is SideEffect.PROCESS_SPAWN else CapabilityKind(str(effect)) for effect in effects
     )
 
 
-def judged_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
-    """The kinds whose reach some parameter tells: an address, a path, a table, a variable."""
+def kinds_from_parameters(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
+    """Return the kinds whose reach a parameter shows: an address, a path, a table, a variable."""
     found = (_JUDGED.get(mark.role, _NONE) for parameter in parameters for mark in parameter.marks)
     return _NONE.union(*found)
 

@@ -16,11 +16,11 @@ from gatewright.tools.declaration import Determinism, Normalization, ResourceBou
 from gatewright.tools.define import MARK, OperationMark, listing_of
 from gatewright.tools.result import check_yields, yields
 from gatewright.tools.shape import PlainShape, definitions
-from gatewright.tools.signature import Binding, Function, bind, returned_schema
+from gatewright.tools.signature import Binding, Function, bind, return_schema
 from gatewright.tools.tool import Tool
 
 Normalizer = Callable[[JsonValue | bytes], bytes]
-"""Gives the bytes that are hashed and kept for a result."""
+"""Returns the bytes to hash and keep for a result."""
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable[object] | AsyncIterator[object]])
 
 
@@ -39,12 +39,12 @@ class FunctionTool(Tool, abstract=True):
 
 
 class NormalizedTool(FunctionTool, abstract=True):
-    """One whose results are normalised by a function of its own."""
+    """A function tool with a function of its own that normalises results."""
 
     normalizer: Normalizer
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
-        """The bytes that the function makes of the result."""
+        """Return the bytes that the function makes of the result."""
         return self.normalizer(result)
 
 
@@ -108,7 +108,7 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     check_yields(function, kind, where)
     is_binary = kind is ResultType.BINARY or (kind is ResultType.STREAM and bytes in get_args(binding.returns))
     plain = Normalization.BINARY if is_binary else Normalization.JSON
-    output = None if kind is ResultType.STREAM else returned_schema(binding.returns)
+    output = None if kind is ResultType.STREAM else return_schema(binding.returns)
     usual = {"normalization": plain, "output_schema": output}
     made = FunctionTool
     if callable(normalizer := given.get("normalization")):
@@ -117,7 +117,7 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
 
 
 def _result_type(returns: Any, where: str) -> ResultType:
-    """The kind of result that a return annotation promises."""
+    """Return the kind of result that a return annotation promises."""
     if returns is inspect.Signature.empty:
         raise RegistrationError(f"{where}: `return` has no annotation; give one, or a `result_type`")
     if returns is bytes:

@@ -1,4 +1,4 @@
-"""Turning a declared class into a tool: every check that is made when it is defined."""
+"""The definition of a tool class: every check on it, made when Python creates the class."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gatewright.tools.declaration import (
     kinds_of,
     major_of,
 )
-from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, any_output
 from gatewright.tools.result import check_yields
 from gatewright.tools.schemashape import InputShape
 from gatewright.tools.shape import PLAIN, MethodShape, check_parameters, model_shape
-from gatewright.tools.signature import Binding, Made, bind, returned, returned_schema
+from gatewright.tools.signature import Binding, Made, bind, return_annotation, return_schema
 
 if TYPE_CHECKING:
     from gatewright.schema.phrase import ArgumentError
@@ -37,7 +37,7 @@ MARK = "__gatewright_operation__"
 
 @frozen
 class OperationMark:
-    """What ``@operation`` says about the method that it stands on; None: taken from the method or the tool."""
+    """The arguments of ``@operation`` on a method; None: taken from the method or the tool."""
 
     name: str | None = None
     description: str | None = None
@@ -50,19 +50,19 @@ class OperationMark:
 
 
 def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
-    """The schema of its results as its operations, or its method ``run``, say it; None where they do not."""
-    if (joined := joined_output(shape.operations)) is not None:
+    """Return the result schema that its operations, or its method ``run``, declare; None without one."""
+    if (joined := any_output(shape.operations)) is not None:
         return joined
     own = declared.__dict__.get("run")
     if own is None or declared.result_type is ResultType.STREAM:
         return None
     with suppress(RegistrationError):
-        return returned_schema(returned(own, f"tool `{declared.name}`"))
+        return return_schema(return_annotation(own, f"tool `{declared.name}`"))
     return None
 
 
 def check_declaration(declared: Declaration | type[Declaration], base: type[Any]) -> None:
-    """What every tool has to declare, wherever it comes from; ``base`` is ``Tool``. Raises RegistrationError."""
+    """Check what every tool must declare; ``base`` is ``Tool``. Raises RegistrationError."""
     if not declared.name:
         raise RegistrationError(f"`{getattr(declared, '__name__', type(declared).__name__)}` declares no `name`")
     check_tool_name(declared.name)
@@ -96,7 +96,7 @@ def check_declaration(declared: Declaration | type[Declaration], base: type[Any]
 
 
 def check_texts(declared: Declaration | type[Declaration], shape: InputShape) -> None:
-    """Raises RegistrationError where what it declares as texts are not arguments of its own, or bear a marker."""
+    """Raise RegistrationError if a declared text is not an argument of the tool, or bears a marker."""
     if not declared.texts:
         return
     where = f"tool `{declared.name}`"
@@ -110,7 +110,7 @@ def check_texts(declared: Declaration | type[Declaration], shape: InputShape) ->
 
 
 def check_examples(declared: Declaration | type[Declaration], shape: InputShape) -> None:
-    """Raises RegistrationError for the first of the tool's examples that is no call of it, and says where."""
+    """Raise RegistrationError, with its place, for the first of the tool's examples that is not a valid call."""
     if not declared.examples:
         return
     names = frozenset(spec.name for spec in shape.operations) or frozenset({PLAIN})
@@ -127,7 +127,7 @@ def check_examples(declared: Declaration | type[Declaration], shape: InputShape)
 
 
 def listing_of(given: Any, where: str) -> Any:
-    """A function ``operations`` as a class holds it: of the tool, or of nothing. Raises RegistrationError."""
+    """Return a function ``operations`` as a class holds it: of the tool, or of nothing. Raises RegistrationError."""
     function = cast("Any", given.__func__ if isinstance(given, staticmethod) else given)
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise RegistrationError(
@@ -141,9 +141,9 @@ def listing_of(given: Any, where: str) -> Any:
 
 
 def shape_of(declared: type[Declaration], base: type[Any]) -> InputShape:
-    """The operations that ``declared`` has, read from its methods or its model. Raises RegistrationError."""
+    """Read the operations of ``declared`` from its methods or its model. Raises RegistrationError."""
     where = f"tool `{declared.name}`"
-    methods = _marked(declared, base, where)
+    methods = _operation_methods(declared, base, where)
     if methods and declared.input_model is not None:
         raise RegistrationError(f"{where} has both `input_model` and methods with `@operation`")
     if methods:
@@ -153,8 +153,8 @@ def shape_of(declared: type[Declaration], base: type[Any]) -> InputShape:
     raise RegistrationError(f"{where} has no operations: mark methods with `@operation`, or set `input_model`")
 
 
-def _marked(declared: type[Declaration], base: type[Any], where: str) -> dict[str, Callable[..., Any]]:
-    """The methods with ``@operation`` by attribute, inherited ones first."""
+def _operation_methods(declared: type[Declaration], base: type[Any], where: str) -> dict[str, Callable[..., Any]]:
+    """Return the methods with ``@operation`` by attribute, inherited ones first."""
     found: dict[str, Callable[..., Any]] = {}
     for owner in reversed(declared.__mro__):
         for attribute, value in vars(owner).items():
@@ -188,9 +188,9 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
 
 
 def _output(declared: type[Declaration], mark: OperationMark, binding: Binding) -> Schema | None:
-    """The schema of an operation's results, where it says one."""
+    """Return the schema of an operation's results, if it declares one."""
     says_none = declared.output_schema is None and declared.result_type is not ResultType.STREAM
-    return returned_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema
+    return return_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema
 
 
 def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: Binding, where: str) -> OperationSpec:

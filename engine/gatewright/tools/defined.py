@@ -1,4 +1,4 @@
-"""A tool made of a definition: what it takes is read off its schema."""
+"""A tool made of a definition: its schema tells what it takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gatewright.schema.engine import linear_part, pattern_problems
 from gatewright.schema.walk import Schema, pointer_text
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.schemashape import Runner, answering, definition_shape, selected
+from gatewright.tools.schemashape import Runner, answering, definition_shape, select
 from gatewright.tools.tool import Tool
 
 _MOST_PATTERNS = 20
@@ -39,9 +39,8 @@ class Given(TypedDict, total=False):
 class DefinedTool(Tool, abstract=True):
     """A stranger's tool. Without a ``runner`` it is shown and gated, and a call of it fails at execution.
 
-    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. ``listed_name``: if
-    it is not its name here. Raises RegistrationError for a definition that cannot be
-    shown or checked.
+    ``trusted``: the tiers of the definition count; otherwise everything is privileged. ``listed_name``: its name at the
+    server, if another. Raises RegistrationError for a definition that cannot be shown or checked.
     """
 
     result_type = ResultType.ANY
@@ -90,7 +89,7 @@ class DefinedTool(Tool, abstract=True):
         try:
             shape = definition_shape(schema, self.safety_tier, tiers, runner)
             if definition.operation_field is not None or definition.operations is not None:
-                shape = selected(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
+                shape = select(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
             if definition.operation_outputs:
                 shape = answering(shape, definition.operation_outputs)
         except SchemaError as error:
@@ -105,7 +104,9 @@ class DefinedTool(Tool, abstract=True):
         return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))
 
     def output_checker_of(self, operation: str) -> SchemaChecker | None:
-        """As of every tool; what cannot be checked in linear time is left out, and each is compiled as it is needed."""
+        """Return the checker of an operation without the parts that need more than linear time; each compiles on first
+        use.
+        """
         said = self.definition.operation_outputs.get(operation)
         if said is None:
             return self.output_checker
@@ -119,7 +120,7 @@ class DefinedTool(Tool, abstract=True):
 
     @property
     def unchecked_output(self) -> str:
-        """Why results are not checked against all of the output schema that was given; empty where they are."""
+        """The reason why results are not checked against all of the given output schema; empty if they are."""
         if self.definition.output_fault:
             return f"cannot be used ({self.definition.output_fault}); results are not checked"
         for pointer, why in _patterns(self.output_schema) if self.output_schema is not None else ():
@@ -128,7 +129,7 @@ class DefinedTool(Tool, abstract=True):
 
 
 class RunTool(DefinedTool, abstract=True):
-    """A tool that is run here by its definition, which says what its results are and what a call may use."""
+    """A tool that this program runs by its definition, which describes its results and limits."""
 
     enforces_bounds = True
 
@@ -140,6 +141,6 @@ class RunTool(DefinedTool, abstract=True):
 
 
 def _patterns(schema: Schema) -> tuple[tuple[str, str], ...]:
-    """The first patterns that cannot run: a pointer to each, and why."""
+    """Return the first patterns that cannot run: a pointer to each, and the reason."""
     found = islice(pattern_problems(schema), _MOST_PATTERNS)
     return tuple((pointer_text(problem.pointer), problem.message) for problem in found)

@@ -1,4 +1,4 @@
-"""Tools known by their definitions alone, as MCP servers and manifests give them."""
+"""Tools known by their definitions alone, as MCP servers and manifests list them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _T = TypeVar("_T", bound=StrEnum)
 
 @frozen
 class Conduct:
-    """The words of a definition about results and a call of a tool that is run here; a stranger's has none."""
+    """The part of a definition about results and calls of a tool that this program runs; a stranger's has none."""
 
     result_type: ResultType = ResultType.ANY
     normalization: Normalization | None = None
@@ -58,14 +58,13 @@ class Conduct:
 
 @frozen
 class ToolDefinition:
-    """Name, words and schemas of a tool. ``safety_tier`` None, and operations that ``operation_tiers`` does not name:
-    nothing was said, which counts as privileged.
+    """Name, words and schemas of a tool.
 
-    ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
-    ``output_fault``: why the output schema that was given cannot be used; then there is none.
-    ``destroys``: what its hints say of that, None where they say nothing. ``run``: how it is executed, in words that
-    whoever executes it understands; None: nothing is said of that. ``conduct`` counts where the tool is run here.
-    ``operation_outputs``: the schemas of the results of single operations.
+    ``safety_tier`` None, and operations missing from ``operation_tiers``: undeclared, which counts as privileged.
+    ``operation_field`` and ``operations`` as a policy may declare them: an empty field means that no field selects
+    operations. ``output_fault``: the reason why the given output schema is unusable, and left out. ``destroys``: by its
+    hints, None without any. ``run``: the words for its executor, None without any. ``conduct`` counts if this program
+    runs the tool. ``operation_outputs``: the result schemas of single operations.
     """
 
     name: str
@@ -86,7 +85,7 @@ class ToolDefinition:
 
 @frozen
 class DefinitionProblem:
-    """Why one tool was set aside. ``pointer`` (RFC 6901) is into the manifest; ``name`` is empty where it has none."""
+    """The reason for leaving a tool out. ``pointer`` (RFC 6901) is into the manifest; ``name`` is empty without one."""
 
     pointer: str
     name: str
@@ -94,7 +93,7 @@ class DefinitionProblem:
 
 
 class _SetAside(Exception):
-    """A definition that cannot be used; the pointer is relative to it."""
+    """A definition that is unusable; the pointer is relative to it."""
 
     def __init__(self, pointer: str, message: str) -> None:
         super().__init__(message)
@@ -103,9 +102,9 @@ class _SetAside(Exception):
 
 
 def read_definitions(value: object) -> tuple[tuple[ToolDefinition, ...], tuple[DefinitionProblem, ...]]:
-    """The tools of a parsed manifest, in its order, and what was set aside; it never raises for a JSON value.
+    """Read the tools of a parsed manifest, in its order, and the problems; never raises for a JSON value.
 
-    ``value``: a list of tools as MCP, OpenAI or Anthropic spell them, or an object that holds one under ``tools``.
+    ``value``: a list of tools as MCP, OpenAI or Anthropic spell them, or an object with such a list under ``tools``.
     """
     table = as_object(value)
     rows = as_list(table.get("tools")) if table is not None else as_list(value)
@@ -199,14 +198,14 @@ def _conduct(said: Schema) -> Conduct:
     rows = as_list(effects)
     if effects is not None and rows is None:
         raise _extra("/side_effects", "`side_effects` must be a list")
-    result = _named(said, "result_type", ResultType) or ResultType.ANY
-    normal = _named(said, "normalization", _NORMALIZATIONS)
+    result = _choice(said, "result_type", ResultType) or ResultType.ANY
+    normal = _choice(said, "normalization", _NORMALIZATIONS)
     if result is ResultType.BINARY and normal is None:
         normal = Normalization.BINARY
     return Conduct(
         result,
         normal,
-        _named(said, "determinism", Determinism) or Determinism.NON_DETERMINISTIC,
+        _choice(said, "determinism", Determinism) or Determinism.NON_DETERMINISTIC,
         None if rows is None else frozenset(_one_of("side_effects", row, SideEffect) for row in rows),
         _bounds(said.get("bounds", {})),
     )
@@ -226,7 +225,7 @@ def _bounds(value: object) -> ResourceBounds:
         raise _extra("/bounds", "`bounds` are positive numbers that a computer can hold") from None
 
 
-def _named(said: Schema, key: str, known: Iterable[_T]) -> _T | None:
+def _choice(said: Schema, key: str, known: Iterable[_T]) -> _T | None:
     return _one_of(key, said[key], known) if said.get(key) is not None else None
 
 
@@ -254,7 +253,7 @@ def _text(row: Schema, key: str) -> str:
 
 
 def _input_schema(row: Schema) -> tuple[str, Schema]:
-    """The schema under whichever key it stands; an OpenAI function without one takes no arguments."""
+    """Return the schema under any of its keys; an OpenAI function without one takes no arguments."""
     given = [(key, row[key]) for key in _SCHEMA_KEYS if row.get(key) is not None]
     if not given and row.get("type") == "function":
         return "parameters", {"type": "object", "properties": {}}
@@ -270,7 +269,7 @@ def _input_schema(row: Schema) -> tuple[str, Schema]:
 
 
 def _output_schema(row: Schema) -> tuple[Schema | None, str]:
-    """The output schema, and why there is none although one was given."""
+    """Return the output schema, and the reason if a given one is left out."""
     key = next((key for key in _OUTPUT_KEYS if row.get(key) is not None), None)
     if key is None:
         return None, ""
@@ -339,7 +338,7 @@ def _operation_outputs(said: Schema) -> dict[str, Schema]:
 
 
 def result_schema_fault(schema: Schema) -> str:
-    """Say why a schema of any result, not of an object alone, cannot be used; empty where it can."""
+    """Return the reason why a schema of any result, not of an object alone, is unusable; empty if it is fine."""
     problems = check_schema({"type": "object", "properties": {"result": linear_part(schema)}})
     return problems[0].message if problems else ""
 
@@ -359,7 +358,7 @@ def _extra(place: str, message: str) -> _SetAside:
 
 
 def _check_size(root: Schema) -> None:
-    """Depth, number of values, characters, and texts and numbers that nobody could write down again."""
+    """Check depth, number of values, characters, and texts and numbers that nobody could write again."""
     characters = 0
     for seen, (value, depth) in enumerate(_values(root)):
         if depth > MAX_DEPTH:
@@ -375,7 +374,7 @@ def _check_size(root: Schema) -> None:
 
 
 def _values(root: object) -> Iterator[tuple[object, int]]:
-    """Every value and every key with its depth, without recursion."""
+    """Yield every value and every key with its depth, without recursion."""
     stack: list[tuple[object, int]] = [(root, 1)]
     while stack:
         value, depth = stack.pop()

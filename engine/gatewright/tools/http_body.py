@@ -1,6 +1,6 @@
 """The body of a request: JSON, a form, a form of parts with files, a text, or bytes.
 
-A file is given as an object with `text` or `base64`, and perhaps its `name`; a plain text is one, too.
+A file is an object with `text` or `base64`, and perhaps its `name`; a plain text is one, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_OBJECT = "this is all of a form, and has to be an object"
 
 
 class Kind(StrEnum):
-    """The form that a body has."""
+    """The form of a body."""
 
     JSON = "json"
     FORM = "form"
@@ -54,7 +54,7 @@ _TYPES = {
 class Body:
     """A body. ``held``: the argument that is all of it, or the fields of an object.
 
-    ``optional``: without any of its arguments nothing is sent.
+    ``optional``: without any of its arguments the request has no body.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Body:
     optional: bool = False
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """The arguments that it cannot be made of."""
+        """Yield the arguments that cannot make the body."""
         if isinstance(self.held, tuple):
             files = [field.argument for field in self.held if field.file]
             yield from spread_issues(self.held, arguments)
@@ -80,7 +80,7 @@ class Body:
                 yield ArgumentIssue(f"/{name}", _NO_FILE)
 
     def content(self, arguments: Mapping[str, JsonValue]) -> tuple[bytes, str] | None:
-        """The bytes and their type; None: nothing is sent."""
+        """Return the bytes and their type; None: no body."""
         if isinstance(self.held, str):
             if self.held not in arguments:
                 return None
@@ -105,7 +105,7 @@ class Body:
 
 
 def read_body(value: object, place: str) -> Body | None:
-    """The body that a definition describes. Raises RegistrationError."""
+    """Read the body that a definition describes. Raises RegistrationError."""
     if value is None:
         return None
     table = as_object(value)
@@ -126,7 +126,7 @@ def read_body(value: object, place: str) -> Body | None:
 
 
 def _file(value: object) -> tuple[bytes, str] | None:
-    """The content and the name of a file; None for what is none."""
+    """Return the content and the name of a file; None for anything else."""
     if isinstance(value, str):
         return value.encode(), ""
     table = as_object(value)
@@ -166,7 +166,7 @@ def _parts(fields: Iterable[Field], arguments: Mapping[str, JsonValue]) -> Itera
 
 
 def _multipart(parts: Iterable[_Part]) -> tuple[bytes, str]:
-    """The parts between a boundary that stands in none of them (RFC 7578)."""
+    """Return the parts between a boundary that stands in none of them (RFC 7578)."""
     rows = list(parts)
     content = b"".join(row[3] for row in rows)
     boundary = sha256(content).hexdigest()
@@ -174,14 +174,14 @@ def _multipart(parts: Iterable[_Part]) -> tuple[bytes, str]:
         boundary = sha256(boundary.encode()).hexdigest()
     made = bytearray()
     for name, file, kind, data in rows:
-        about = f'; filename="{_quoted(file)}"' if file is not None else ""
-        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{_quoted(name)}"{about}\r\n'
+        about = f'; filename="{_quote(file)}"' if file is not None else ""
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="{_quote(name)}"{about}\r\n'
         made += f"{head}Content-Type: {kind}\r\n\r\n".encode() if kind else f"{head}\r\n".encode()
         made += data + b"\r\n"
     made += f"--{boundary}--\r\n".encode()
     return bytes(made), f"multipart/form-data; boundary={boundary}"
 
 
-def _quoted(text: str) -> str:
-    """A name as browsers write it: what would end it is percent-encoded."""
+def _quote(text: str) -> str:
+    """Write a name as browsers do, with the characters that would end it percent-encoded."""
     return "".join(f"%{ord(char):02X}" if char == '"' or ord(char) < 32 or ord(char) == 127 else char for char in text)

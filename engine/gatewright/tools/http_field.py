@@ -15,15 +15,15 @@ from gatewright.tools.operation import ArgumentIssue
 MAX_FIELDS = 500
 Escape = Callable[[str, str], str]
 _RESERVED = "/:?@!$'()*,;"
-"""What RFC 3986 reserves and a value may hold as it is: all that ends neither it nor the query."""
+"""Characters that RFC 3986 reserves and a value may hold as they are: they end neither it nor the query."""
 _SPREAD = "its keys stand beside the other arguments: none may be called like one of those, or be empty"
 
 
 class Style(StrEnum):
-    """The way in which a list or an object stands in a query or a form.
+    """The spelling of a list or an object in a query or a form.
 
-    repeat: one field for each element; comma, space, pipe: one text; brackets: `name[key]=value`; spread: each key is
-    a field of its own; json: as JSON.
+    repeat: one field for each element; comma, space, pipe: one text; brackets: `name[key]=value`; spread: each key is a
+    field of its own; json: as JSON.
     """
 
     REPEAT = "repeat"
@@ -42,7 +42,7 @@ _SEPARATORS = {Style.COMMA: ",", Style.SPACE: " ", Style.PIPE: "|"}
 class Field:
     """The name of a value at the server, and the argument that holds it.
 
-    ``reserved``: what is reserved in an address stays as it is. ``file``: of a form of parts, the value is a file;
+    ``reserved``: reserved characters of an address stay as they are. ``file``: in a form of parts, the value is a file;
     ``media_type``: that of its part.
     """
 
@@ -55,7 +55,7 @@ class Field:
 
 
 def read_fields(value: object, place: str, *, parts: bool = False) -> tuple[Field, ...]:
-    """Of a list the names, which are the arguments' too; of an object each name with its argument.
+    """Read a list of names, which are the arguments' too, or an object from names to arguments.
 
     ``parts``: of a form of parts, which may be files. Raises RegistrationError.
     """
@@ -67,7 +67,7 @@ def read_fields(value: object, place: str, *, parts: bool = False) -> tuple[Fiel
 
 
 def pairs(fields: Sequence[Field], arguments: Mapping[str, JsonValue], escape: Escape) -> Iterator[str]:
-    """The fields that arguments fill, each as `name=value`."""
+    """Yield the fields that arguments fill, each as `name=value`."""
     for field in fields:
         value = arguments.get(field.argument)
         if value is None:
@@ -75,7 +75,7 @@ def pairs(fields: Sequence[Field], arguments: Mapping[str, JsonValue], escape: E
         name, safe = escape(field.name, ""), _RESERVED if field.reserved else ""
         separator = _SEPARATORS.get(field.style)
         if field.style is Style.BRACKETS:
-            yield from _bracketed(name, value, escape)
+            yield from _brackets(name, value, escape)
         elif field.style is Style.JSON:
             yield f"{name}={escape(json.dumps(value, ensure_ascii=False), safe)}"
         elif field.style is Style.SPREAD and isinstance(value, dict):
@@ -91,7 +91,7 @@ def pairs(fields: Sequence[Field], arguments: Mapping[str, JsonValue], escape: E
 
 
 def spread_issues(fields: Sequence[Field], arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-    """The objects whose keys would fill other fields than their own."""
+    """Yield the objects whose keys would fill other fields than their own."""
     if not any(field.style is Style.SPREAD for field in fields):
         return
     taken = {field.name for field in fields if field.style is not Style.SPREAD} | {""}
@@ -103,7 +103,7 @@ def spread_issues(fields: Sequence[Field], arguments: Mapping[str, object]) -> I
 
 
 def plain(value: JsonValue) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -138,8 +138,8 @@ def is_media_type(text: str) -> bool:
     return bool(slash and words) and len(text) <= 200 and text.isascii() and text.isprintable()
 
 
-def _bracketed(name: str, value: JsonValue, escape: Escape) -> Iterator[str]:
-    """`name[key]=value`, and so on inside; without recursion, since a model chooses how deep a value is."""
+def _brackets(name: str, value: JsonValue, escape: Escape) -> Iterator[str]:
+    """Yield `name[key]=value`, and so on inside; without recursion, since a model chooses the depth of a value."""
     stack: list[tuple[str, JsonValue]] = [(name, value)]
     while stack:
         name, value = stack.pop()

@@ -1,8 +1,8 @@
-"""The path of a request as a template: its components, what fills them, and which other paths they may become.
+"""The path of a request as a template: its components, their slots, and the other paths that they may become.
 
-Slots are written as RFC 6570 has them: `{id}`, a list or an object with commas; `{.id}` and `{;id}`, a label and a
-matrix; `{id*}`, exploded. A value stands within its component, whatever it is; `{+id}` has one or more of them, and
-slashes between. None is ever empty, `.` or `..`.
+Slots follow RFC 6570: `{id}`, a list or an object with commas; `{.id}` and `{;id}`, a label and a matrix; `{id*}`,
+exploded. A value stays within its component, whatever it is; `{+id}` fills one or more of them, with slashes between.
+None is ever empty, `.` or `..`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Component: TypeAlias = tuple[str | Slot, ...]
 
 @frozen
 class PathTemplate:
-    """The components of a path, each of texts and slots. ``text``: as it was written."""
+    """The components of a path, each made of texts and slots. ``text``: as written."""
 
     components: tuple[Component, ...]
     text: str = ""
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """The arguments that cannot stand in the path."""
+        """Yield the arguments that cannot stand in the path."""
         for parts in self.components:
             slots = [part for part in parts if isinstance(part, Slot)]
             bad = [slot for slot in slots if not _fits(arguments.get(slot.argument), slot)]
@@ -60,8 +60,8 @@ class PathTemplate:
                 ArgumentIssue(f"/{slot.argument}", _SPAN if slot.operator == "+" else _COMPONENT) for slot in bad
             )
 
-    def confused(self, arguments: Mapping[str, object], others: Sequence[PathTemplate]) -> Iterator[ArgumentIssue]:
-        """The arguments that make it the path of another request, which is more exactly about it than this one."""
+    def confusions(self, arguments: Mapping[str, object], others: Sequence[PathTemplate]) -> Iterator[ArgumentIssue]:
+        """Yield the arguments that make it the path of another, more exact request."""
         filled = [_text_of(parts, arguments).split("/") for parts in self.components]
         texts = [text.casefold() for parts in filled for text in parts]
         own = [
@@ -71,12 +71,12 @@ class PathTemplate:
             names = (part.argument for parts in self.components for part in parts if isinstance(part, Slot))
             yield from (ArgumentIssue(f"/{name}", _OTHER) for name in dict.fromkeys(names))
 
-    def filled(self, arguments: Mapping[str, object]) -> str:
-        """The path without its first slash."""
+    def fill(self, arguments: Mapping[str, object]) -> str:
+        """Return the path without its first slash."""
         return "/".join(_text_of(parts, arguments) for parts in self.components)
 
     def takes(self, texts: Sequence[str], ranks: Sequence[int]) -> bool:
-        """Tell whether the path ``texts`` of a request with ``ranks`` is one of these, which say more of it."""
+        """Tell whether the path ``texts`` of a request with ``ranks`` fits this template, which is more exact."""
         own = self.spread(len(texts))
         return (
             own is not None
@@ -85,13 +85,13 @@ class PathTemplate:
         )
 
     def may_become(self, other: PathTemplate) -> bool:
-        """Tell whether arguments could make it a path of ``other``, which says more of that than this one."""
+        """Tell whether arguments could make it a path of ``other``, which is more exact about it."""
         spans = self.is_spanning, other.is_spanning
         least = max(len(self.components), len(other.components))
         return any(self._meets(other, count) for count in range(least, least + 1 + all(spans)))
 
     def spread(self, count: int) -> tuple[Component, ...] | None:
-        """Its components, where it has ``count``; what spans several stands as often as it needs."""
+        """Return its components if it can have ``count``; one that spans several is repeated."""
         more = count - len(self.components)
         if more == 0:
             return self.components
@@ -102,17 +102,17 @@ class PathTemplate:
 
     @property
     def has_slots(self) -> bool:
-        """Tell whether arguments say anything of it."""
+        """True if an argument fills a part of it."""
         return any(map(_rank, self.components))
 
     @property
     def first(self) -> str | None:
-        """Its first component, where no argument says anything of that."""
+        """Its first component, if that is fixed."""
         return _ends(self.components[0])[0] if _rank(self.components[0]) == 0 else None
 
     @property
     def is_spanning(self) -> bool:
-        """Tell whether a value may have several components."""
+        """True if a value may have several components."""
         return any(_rank(parts) == _SPANNING for parts in self.components)
 
     def _meets(self, other: PathTemplate, count: int) -> bool:
@@ -125,7 +125,7 @@ class PathTemplate:
 
 
 def read_path(value: object, place: str) -> PathTemplate:
-    """The template that a text describes. Raises RegistrationError."""
+    """Read a template from a text. Raises RegistrationError."""
     if not isinstance(value, str) or not value.startswith("/") or len(value) > MAX_URL_CHARS:
         raise wrong(place, "must be a path that begins with `/`, such as `/items/{item}`")
     found: list[Component] = []
@@ -146,21 +146,21 @@ def read_path(value: object, place: str) -> PathTemplate:
 
 
 def wrong(place: str, why: str) -> RegistrationError:
-    """The fault of a definition, with its place."""
+    """Return the fault of a definition, with its place."""
     return RegistrationError(f"`{place}` {why}")
 
 
 def plain_text(value: object) -> str:
-    """A text, number or boolean as it stands in an address; nothing for anything else."""
+    """Write a text, number or boolean as in an address; nothing for anything else."""
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, bool | int | float) else ""
 
 
 def flat_texts(value: object) -> list[str] | None:
-    """The values of a list, or the keys and values of an object in turn, as they stand in an address.
+    """Return the values of a list, or the keys and values of an object in turn, as in an address.
 
-    None for what is neither, or holds another one.
+    None for anything else, and for nested ones.
     """
     rows, table = as_list(value), as_object(value)
     if table is not None:
@@ -191,7 +191,7 @@ def _text_of(parts: Component, arguments: Mapping[str, object]) -> str:
 
 
 def _value(value: object, slot: Slot) -> str:
-    """A value as RFC 6570 expands it, each of its texts percent-encoded."""
+    """Expand a value as RFC 6570 does, each of its texts percent-encoded."""
     if slot.operator == "+":
         return quote(plain_text(value), "/")
     texts = [quote(text, "") for text in flat_texts(value) or [plain_text(value)]]
@@ -206,7 +206,7 @@ def _value(value: object, slot: Slot) -> str:
 
 
 def _rank(parts: Component) -> int:
-    """The degree to which it is open: 0 nothing, 1 a part, 2 all of a component but for punctuation, 3 several."""
+    """Rank how open it is: 0 fixed, 1 a part, 2 all of a component except punctuation, 3 several."""
     slots = [part for part in parts if isinstance(part, Slot)]
     if not slots:
         return 0
@@ -221,7 +221,7 @@ def _ranks_of(parts: Component, count: int) -> list[int]:
 
 
 def _ends(parts: Component) -> tuple[str, str]:
-    """The texts that it begins and ends with."""
+    """Return the texts at its beginning and end."""
     first, last = (parts[0], parts[-1]) if parts else ("", "")
     texts = (first if isinstance(first, str) else "", last if isinstance(last, str) else "")
     return texts[0].casefold(), texts[1].casefold()
@@ -233,7 +233,7 @@ def _is_of(text: str, parts: Component) -> bool:
 
 
 def _are_alike(one: Component, other: Component) -> bool:
-    """Tell whether a text may be of both components."""
+    """Tell whether a text may fit both components."""
     (begin, end), (start, stop) = _ends(one), _ends(other)
     if _rank(one) == 0 or _rank(other) == 0:
         return _is_of(begin, other) if _rank(one) == 0 else _is_of(start, one)

@@ -1,8 +1,8 @@
 """The HTTP requests of a tool: read from the `run` of its definition, filled with the arguments of a call.
 
-A request goes to the server of its catalog, below the path of that, whatever the arguments are: a value fills a
-template as text within the path, in the query, a header, a cookie or the body, and never decides about more. Nor does
-it make the request another one that the server has.
+A request goes to the server of its catalog, below its path, whatever the arguments are: a value fills a template as
+text within the path, in the query, a header, a cookie or the body, and decides nothing else. Nor can it turn the
+request into another one of the same server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatewright.tools.http_path import PathTemplate, Slot, flat_texts, plain_tex
 from gatewright.tools.operation import ArgumentIssue
 
 READING = frozenset({"GET", "HEAD"})
-"""The methods that change nothing on a server that keeps to the protocol (RFC 9110, 9.2.1)."""
+"""The methods that change nothing on a server that follows the protocol (RFC 9110, 9.2.1)."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 MAX_EXCEPT = 2_000
 _KEYS = frozenset({"method", "path", "except", "query", "headers", "cookies", "body"})
@@ -36,7 +36,7 @@ _OURS = frozenset(
 )
 _OUR_PREFIXES = ("proxy-", "sec-", "x-forwarded-", "x-real-", "x-original-", "x-http-method", "x-method-override")
 _NO_ARGUMENT = frozenset({"authorization", "content-type", "cookie"})
-"""Headers that an argument never fills: they say who asks, or what the body is."""
+"""Headers that no argument fills: they name the caller, or describe the body."""
 HEADER_FORM = "a header is written `Name: value`, in ASCII and on one line"
 _IN_HEADER = "this is the value of a header: one line of ASCII"
 
@@ -45,7 +45,7 @@ _IN_HEADER = "this is the value of a header: one line of ASCII"
 class RequestTemplate:
     """One request. ``headers``: each with its text, or with the slot of an argument.
 
-    ``others``: the paths of requests of their own, which this one may not become.
+    ``others``: the paths of other requests, which this one may not become.
     """
 
     method: str
@@ -58,13 +58,13 @@ class RequestTemplate:
 
     @property
     def writes(self) -> bool:
-        """Tell whether it may change something on the server."""
+        """True if it may change something on the server."""
         return self.method not in READING
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """The arguments that cannot stand in the request."""
+        """Yield the arguments that cannot stand in the request."""
         found = list(self.path.issues(arguments))
-        yield from found or self.path.confused(arguments, self.others)
+        yield from found or self.path.confusions(arguments, self.others)
         yield from spread_issues((*self.query, *self.cookies), arguments)
         for _, text in self.headers:
             if isinstance(text, Slot) and text.argument in arguments:
@@ -73,12 +73,12 @@ class RequestTemplate:
                     yield ArgumentIssue(f"/{text.argument}", _IN_HEADER)
         yield from self.body.issues(arguments) if self.body is not None else ()
 
-    def filled(self, base: UrlTarget, arguments: Mapping[str, JsonValue], *, allow_private: bool) -> WebRequest:
-        """The request for ``arguments``, below ``base``. Raises ToolFailure where they cannot fill it."""
+    def fill(self, base: UrlTarget, arguments: Mapping[str, JsonValue], *, allow_private: bool) -> WebRequest:
+        """Fill the request with ``arguments``, below ``base``. Raises ToolFailure for arguments that do not fit."""
         for issue in self.issues(arguments):
             raise ToolFailure(f"{issue.pointer}: {issue.message}", code="bad-argument")
         query = "&".join(pairs(self.query, arguments, quote))
-        whole = f"{base.text.rstrip('/')}/{self.path.filled(arguments)}{f'?{query}' if query else ''}"
+        whole = f"{base.text.rstrip('/')}/{self.path.fill(arguments)}{f'?{query}' if query else ''}"
         url = parse_url(whole, allow_private=allow_private)
         if isinstance(url, UrlRefused):
             raise ToolFailure(url.hint, code=url.code, detail=url.reason)
@@ -101,23 +101,23 @@ class RequestTemplate:
 
 @frozen
 class RequestTemplates:
-    """The requests of one tool, by operation; those of a tool with one request stand under the empty name."""
+    """The requests of one tool, by operation; the request of a tool with a single one has the empty name."""
 
     by_operation: Mapping[str, RequestTemplate]
 
     @property
     def is_single(self) -> bool:
-        """Tell whether all calls make the same request."""
+        """True if all calls make the same request."""
         return "" in self.by_operation
 
     def of(self, operation: str) -> tuple[RequestTemplate, ...]:
-        """The request of an operation; all of them for one that the definition does not name."""
+        """Return the request of an operation; all of them for an unknown one."""
         found = self.by_operation.get(operation, self.by_operation.get(""))
         return tuple(self.by_operation.values()) if found is None else (found,)
 
 
 def read_requests(run: object) -> RequestTemplates:
-    """The requests that ``run`` describes: one, or under `operations` one for each. Raises RegistrationError."""
+    """Read the requests of ``run``: one, or one for each of its `operations`. Raises RegistrationError."""
     table = as_object(run)
     if table is None:
         raise wrong("run", "must be a JSON object that describes a request")
@@ -131,7 +131,7 @@ def read_requests(run: object) -> RequestTemplates:
 
 
 def base_address(url: str) -> UrlTarget:
-    """The address that all requests of a catalog go below. Raises RegistrationError."""
+    """Return the address above all requests of a catalog. Raises RegistrationError."""
     base = parse_url(url, allow_private=True)
     if isinstance(base, UrlRefused):
         raise RegistrationError(f"the `url` of the catalog cannot be used: {base.reason}")
@@ -141,7 +141,7 @@ def base_address(url: str) -> UrlTarget:
 
 
 def header_fault(name: str) -> str | None:
-    """Say why a header may not be sent by a definition or a model; None: it may."""
+    """Say why neither a definition nor a model may send a header; None: they may."""
     if not _HEADER.fullmatch(name):
         return HEADER_FORM
     lowered = name.lower()
@@ -176,13 +176,13 @@ def _template(value: object, place: str) -> RequestTemplate:
 
 
 def _others(one: RequestTemplate, rows: Iterable[RequestTemplate]) -> tuple[PathTemplate, ...]:
-    """The paths that the request may not become: those it names, and those of requests beside it."""
+    """Return the paths that the request may not become: those it names, and those of the requests beside it."""
     beside = (row.path for row in rows if row is not one and method_class(row.method) == method_class(one.method))
     return tuple(dict.fromkeys((*one.others, *(path for path in beside if one.path.may_become(path)))))
 
 
 def method_class(method: str) -> str:
-    """The method whose requests a server answers alike."""
+    """Return the method whose requests a server answers alike."""
     return "GET" if method in READING else method
 
 
@@ -208,7 +208,7 @@ def _read_headers(value: object, place: str) -> tuple[tuple[str, str | Slot], ..
 
 
 def _in_header(value: object, slot: Slot) -> str:
-    """A value as it stands in a header: a list or an object with commas."""
+    """Write a value as in a header: a list or an object with commas."""
     texts = flat_texts(value)
     if texts is None:
         return "\n" if isinstance(value, list | dict) else plain_text(value)

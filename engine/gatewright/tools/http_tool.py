@@ -1,4 +1,4 @@
-"""A tool whose calls are HTTP requests: what they reach, and what of a call cannot be sent. It does no I/O itself."""
+"""A tool whose calls are HTTP requests: their addresses, and the parts of a call that cannot be sent."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import Conduct, ToolDefinition
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.operation import ArgumentIssue
-from gatewright.tools.result import normalized
+from gatewright.tools.result import normal_bytes
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 
 
 BOUNDS = ResourceBounds(timeout_s=30.0, network_bytes=10 * 1024 * 1024, max_requests=6)
-"""What a call may use, where the definition says nothing of that."""
+"""The limits of a call whose definition sets none."""
 _RESULTS = frozenset({ResultType.ANY, ResultType.OBJECT, ResultType.ARRAY, ResultType.STRING, ResultType.BINARY})
 _OF_WORLD = frozenset({Determinism.MAYBE, Determinism.NON_DETERMINISTIC})
 
 
 class HttpTool(DefinedTool, abstract=True):
-    """A tool of a catalog of type `http`: the requests that the `run` of its definition describes, below ``url``.
+    """A tool of a catalog of type `http`: the requests in the `run` of its definition, below ``url``.
 
-    Raises RegistrationError for requests that cannot be made.
+    Raises RegistrationError for impossible requests.
     """
 
     enforces_bounds = True
@@ -50,7 +50,7 @@ class HttpTool(DefinedTool, abstract=True):
         self._take(definition.conduct)
 
     def _take(self, conduct: Conduct) -> None:
-        """Be what the definition says of calls and results. Raises RegistrationError for what no request is."""
+        """Take over the definition's conduct. Raises RegistrationError for a conduct that no request has."""
         said = conduct.bounds
         if said.memory_bytes is not None or said.cpu_s is not None:
             raise RegistrationError(f"tool `{self.name}`: a request has no bounds of memory and processor time")
@@ -69,7 +69,7 @@ class HttpTool(DefinedTool, abstract=True):
         )
 
     def facts(self) -> ToolFacts:
-        """As of every tool; each operation needs the network, and is judged by where its requests go."""
+        """Return the facts of every tool; each operation needs the network, and is judged by its address."""
         return self._web_facts
 
     @once
@@ -77,24 +77,24 @@ class HttpTool(DefinedTool, abstract=True):
         facts = super().facts()
         return replace(facts, operations=tuple(self._with_needs(row) for row in facts.operations))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:
-        """The server of the catalog, read or written to."""
+    def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:
+        """Return the server of the catalog, read or written to."""
         kinds = {request.writes for request in self._requests.of(operation)}
         base = parse_url(self._base.text, allow_private=web is not None and web.allow_private)
         return (base,) if isinstance(base, UrlRefused) else tuple(replace(base, writes=one) for one in sorted(kinds))
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """Arguments that are missing, or cannot stand in an address."""
+        """Return missing arguments, and those that cannot stand in an address."""
         requests = self._requests.of(operation)
         issues = tuple(requests[0].issues(arguments)) if len(requests) == 1 else ()
         return (*super().missing_arguments(operation, arguments), *issues)
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
-        """A text and bytes as they are, anything else as canonical JSON."""
-        return result.encode() if isinstance(result, str) else normalized(result)
+        """Return a text and bytes as they are, anything else as canonical JSON."""
+        return result.encode() if isinstance(result, str) else normal_bytes(result)
 
     def text_for_model(self, result: JsonValue) -> str | None:
-        """A text as it stands, anything else as canonical JSON."""
+        """Return a text as it is, anything else as canonical JSON."""
         return self.normalize(result).decode()
 
     def _with_needs(self, row: OperationFacts) -> OperationFacts:

@@ -1,6 +1,6 @@
-"""Where markers stand in an annotation, and the values that stand there in arguments. It checks no text.
+"""The markers in an annotation, and the values at their places in arguments.
 
-A marker that the check could not reach for certain is an error when the tool is declared: what is marked is checked.
+A marker that the check could miss is an error when the tool is declared: every marked text is checked.
 """
 
 from __future__ import annotations
@@ -39,17 +39,19 @@ _NO_TEXT = (int, float, complex, bytes, dict, BaseModel)
 
 
 def marks_in(hint: Any, what: str) -> tuple[Mark, ...]:
-    """The marks of a parameter with the annotation ``hint``; ``what`` names it in errors. Raises RegistrationError."""
+    """Return the marks of a parameter with the annotation ``hint``; ``what`` names it in errors. Raises
+    RegistrationError.
+    """
     walk = _Walk(what)
-    return walk.settled(list(walk.of(hint, ())))
+    return walk.unique(list(walk.of(hint, ())))
 
 
 def marks_of_fields(model: type[BaseModel], what: str) -> dict[str, tuple[Mark, ...]]:
-    """The marks of each field of a model, by the name that it has in JSON. Raises RegistrationError."""
+    """Return the marks of each field of a model, by its name in JSON. Raises RegistrationError."""
     found: dict[str, tuple[Mark, ...]] = {}
     for name, info in model.model_fields.items():
         walk = _Walk(f"{what}: parameter `{name}`")
-        marks = walk.settled([*walk.of_metadata(info.metadata, info.annotation, ()), *walk.of(info.annotation, ())])
+        marks = walk.unique([*walk.of_metadata(info.metadata, info.annotation, ()), *walk.of(info.annotation, ())])
         if marks:
             found[_json_name(model, name, info, walk.what)] = marks
             if info.default_factory is not None:
@@ -58,15 +60,15 @@ def marks_of_fields(model: type[BaseModel], what: str) -> dict[str, tuple[Mark, 
 
 
 class _Walk:
-    """One way through an annotation."""
+    """One walk through an annotation."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self._open: list[type[BaseModel]] = []
         self._again: set[type[BaseModel]] = set()
 
-    def settled(self, marks: list[Mark]) -> tuple[Mark, ...]:
-        """The marks without repetition. Raises RegistrationError for two different ones at one place."""
+    def unique(self, marks: list[Mark]) -> tuple[Mark, ...]:
+        """Return each mark once. Raises RegistrationError for two different ones at one place."""
         by_place: dict[At, Mark] = {}
         for mark in marks:
             if by_place.setdefault(mark.at, mark) != mark:
@@ -140,14 +142,14 @@ def _json_name(model: type[BaseModel], name: str, info: FieldInfo, what: str) ->
 
 
 def _meaning(hint: Any) -> Any:
-    """What a named type stands for: of ``NewType`` and type aliases; None for everything else."""
+    """Return the type behind a ``NewType`` or a type alias; None for everything else."""
     if isinstance(hint, type):
         return None
     return getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
 
 
 def _may_be_text(base: Any) -> bool:
-    """Whether a value of that type may be a text or a list of texts."""
+    """Tell whether a value of that type may be a text or a list of texts."""
     origin = get_origin(base)
     if origin in (Union, types.UnionType) or origin in _LISTS or origin is tuple or origin is Annotated:
         return any(_may_be_text(argument) for argument in get_args(base)[: 1 if origin is Annotated else None])
@@ -179,7 +181,7 @@ def _holds_marker(hint: Any, seen: set[int]) -> bool:
 
 
 def _field_hints(hint: Any) -> list[Any]:
-    """What a class says of its fields; where that cannot be resolved, the markers that it mentions."""
+    """Return the annotations of a class's fields; if they cannot be resolved, the markers that they mention."""
     try:
         return list(get_type_hints(hint, include_extras=True).values())
     except (NameError, TypeError, AttributeError, SyntaxError):
@@ -188,7 +190,7 @@ def _field_hints(hint: Any) -> list[Any]:
 
 
 def values_at(value: JsonValue, at: At, pointer: Pointer = ()) -> Iterator[tuple[Pointer, JsonValue]]:
-    """Every value that stands at ``at``, with its pointer: the items of a list one by one, null never."""
+    """Yield every value at ``at``, with its pointer: the items of a list one by one, null never."""
     if not at:
         if isinstance(value, list):
             for index, item in enumerate(value):
@@ -206,8 +208,8 @@ def values_at(value: JsonValue, at: At, pointer: Pointer = ()) -> Iterator[tuple
                 yield from values_at(value[name], rest, (*pointer, name))
 
 
-def replaced(value: JsonValue, texts: Mapping[Pointer, str]) -> JsonValue:
-    """``value`` with the texts at those pointers; what it held is left as it was."""
+def replace_texts(value: JsonValue, texts: Mapping[Pointer, str]) -> JsonValue:
+    """Put texts at those pointers of ``value``, and leave the rest as it is."""
     if not texts:
         return value
     if () in texts:
@@ -216,7 +218,7 @@ def replaced(value: JsonValue, texts: Mapping[Pointer, str]) -> JsonValue:
     for pointer, text in texts.items():
         inner.setdefault(pointer[0], {})[pointer[1:]] = text
     if isinstance(value, list):
-        return [replaced(item, inner.get(index, {})) for index, item in enumerate(value)]
+        return [replace_texts(item, inner.get(index, {})) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        return {name: replaced(item, inner.get(name, {})) for name, item in value.items()}
+        return {name: replace_texts(item, inner.get(name, {})) for name, item in value.items()}
     return value

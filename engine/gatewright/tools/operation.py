@@ -1,7 +1,7 @@
-"""Operations of a tool: one as a value, which a schema has and which field selects them, faults of arguments.
+"""The operations of a tool: each as a value, the readings of a schema that find them, faults of arguments.
 
-Discovered: as `discover_operations` reads it. Declared: with the field or the operations that somebody names. A closed
-list that is named is narrowed; a free text becomes a closed list.
+`discover_operations` finds operations; a policy declares them by naming the field or the operations. A declaration
+narrows a closed list, and turns a free text into one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints
-from gatewright.schema.filter import FilterResult, joined_outputs
+from gatewright.schema.filter import FilterResult, any_of_outputs
 from gatewright.schema.operation import choice_of, path_text
-from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
-from gatewright.tools.declaration import judged_kinds
-from gatewright.tools.parameter import CommandParameter, FileParameter, Mark, Parameter, Role, required_kinds
+from gatewright.schema.walk import Schema, as_object, names_required, objects, properties_of
+from gatewright.tools.declaration import kinds_from_parameters
+from gatewright.tools.parameter import CommandParameter, FileParameter, Mark, Parameter, Role, unavoidable_kinds
 
 
 @frozen
@@ -33,11 +33,11 @@ class ArgumentIssue:
 
 @frozen
 class OperationSpec:
-    """One operation. ``actions``: what it may turn out to do to a file or block.
+    """One operation. ``actions``: the possible actions on a file or block.
 
-    ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities`` None: those of the tool.
-    ``output_schema``: of its results, where it has one of its own. ``taken``: the names of its parameters,
-    ``required``: of those that every call has to give.
+    ``one_of``: groups of parameters of which a call gives exactly one. ``capabilities`` None: those of the tool.
+    ``output_schema``: of its results, if it has its own. ``taken``: the names of its parameters, ``required``: of those
+    that every call must give.
     """
 
     name: str
@@ -65,7 +65,7 @@ class OperationSpec:
         takes_others: bool = False,
         deletes: bool = False,
     ) -> OperationFacts:
-        """What the policy needs to know of it; ``capabilities`` are the tool's, for an operation that says none."""
+        """Return the facts for policies; ``capabilities`` are the tool's, for an operation without its own."""
         markers = [mark.marker for parameter in self.parameters for mark in parameter.marks]
         files = [marker for marker in markers if isinstance(marker, FileParameter)]
         commands = any(isinstance(marker, CommandParameter) for marker in markers)
@@ -79,10 +79,10 @@ class OperationSpec:
             self.tier,
             self.actions,
             self.description,
-            (capabilities if self.capabilities is None else self.capabilities) | required_kinds(self.parameters),
+            (capabilities if self.capabilities is None else self.capabilities) | unavoidable_kinds(self.parameters),
             tuple(parameter.name for parameter in self.parameters),
             self.required,
-            judged_kinds(self.parameters),
+            kinds_from_parameters(self.parameters),
             {parameter.name: parameter.whole_schema for parameter in self.parameters},
             frozenset(parameter.name for parameter in self.parameters if parameter.has_default),
             paths,
@@ -97,26 +97,26 @@ class OperationSpec:
         )
 
 
-def joined_output(specs: Iterable[OperationSpec]) -> Schema | None:
-    """The schema of results of any of the operations; None where one of them says none."""
+def any_output(specs: Iterable[OperationSpec]) -> Schema | None:
+    """Return the schema of any operation's results; None if one of them has none."""
     said = [spec.output_schema for spec in specs]
     known = [one for one in said if one is not None]
-    return joined_outputs(known) if known and len(known) == len(said) else None
+    return any_of_outputs(known) if known and len(known) == len(said) else None
 
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
 _Held = frozenset[str] | None
-"""The operations for which a branch holds; None: whatever the operation."""
+"""The operations for which a branch holds; None: all."""
 
 
 def parameters_in(schema: Schema) -> tuple[Parameter, ...]:
-    """The root's own properties, in its order."""
-    required = frozenset(required_of(schema))
+    """Return the root's own properties, in its order."""
+    required = frozenset(names_required(schema))
     return tuple(parameter_of(name, value, name in required) for name, value in properties_of(schema).items())
 
 
 def parameter_of(name: str, value: object, required: bool, marks: tuple[Mark, ...] = ()) -> Parameter:
-    """The parameter whose schema is ``value``."""
+    """Return the parameter whose schema is ``value``."""
     own = as_object(value) or {}
     said = own.get("description")
     return Parameter(
@@ -143,7 +143,7 @@ class Branches:
                 self._own.setdefault(name, []).append(node)
 
     def parameter(self, name: str, operation: str, *, required: bool) -> Parameter:
-        """The parameter as the first branch of ``operation`` declares it that does, or else as any does."""
+        """Return the parameter from the first branch of ``operation`` that declares it, else from any."""
         for node in (*self._own.get(operation, ()), *self._common):
             if name in properties_of(node):
                 return parameter_of(name, properties_of(node)[name], required)
@@ -161,7 +161,7 @@ def _applying(schema: Schema, field: str) -> Iterator[tuple[Schema, _Held]]:
 
 
 def _conditional(node: Schema, field: str, held: _Held) -> list[tuple[Schema, _Held]]:
-    """What an `if` decides; nothing is known of what holds otherwise."""
+    """Return the part that an `if` decides; the opposite case stays unknown."""
     condition = as_object(node.get("if"))
     names = None if condition is None else _names(condition, field)
     rows = (("then", _both(held, names)), ("else", held))
@@ -180,7 +180,7 @@ def _names(node: Schema, field: str) -> _Held:
 
 
 MAX_OPERATIONS = 1_000
-"""A longer list is no list of operations, and nobody could gate by it."""
+"""The most operations that a list may have: nobody could gate by more."""
 MAX_NAME = 1_000
 """The longest name of an operation: no saved session, rule or approval holds a longer one."""
 _OFF = "low"
@@ -188,7 +188,7 @@ _OFF = "low"
 
 @frozen
 class Reading:
-    """One reading of ``schema``. ``asked``: the field that discovery has to be asked for to find it again.
+    """One reading of ``schema``. ``asked``: the field that discovery needs to find it again.
 
     ``names``: the operations that count, in their order; ``is_free``: they stand in a text that takes anything.
     """
@@ -200,8 +200,8 @@ class Reading:
     asked: str | None = None
     is_free: bool = False
 
-    def filtered(self, shown: frozenset[str]) -> FilterResult:
-        """The schema with the ``shown`` operations only. Raises SchemaError."""
+    def filter_to(self, shown: frozenset[str]) -> FilterResult:
+        """Return the schema with the ``shown`` operations only. Raises SchemaError."""
         if self.is_free:
             return filter_with_lints(self.schema, shown, field=self.asked, operations=self.names)
         if shown.issuperset(self.found.names):
@@ -209,34 +209,34 @@ class Reading:
         return filter_with_lints(self.schema, shown, found=self.found)
 
 
-def discovered_reading(schema: Schema, inlined: Schema) -> Reading | None:
-    """What discovery is sure enough of. Raises SchemaError."""
+def discover_reading(schema: Schema, inlined: Schema) -> Reading | None:
+    """Return the reading that discovery is sure enough of. Raises SchemaError."""
     found = discover_operations(inlined)
     if found is None or found.confidence == _OFF or len(found.names) > MAX_OPERATIONS:
         return None
     reading = _reading(schema, inlined, found)
-    return None if reading is None else _bounded(reading)
+    return None if reading is None else _check_bounds(reading)
 
 
-def declared_reading(schema: Schema, inlined: Schema, asked: str | None, operations: tuple[str, ...] | None) -> Reading:
-    """The reading with the field ``asked`` for, or the ``operations`` declared, or both. Raises SchemaError."""
+def read_declaration(schema: Schema, inlined: Schema, asked: str | None, operations: tuple[str, ...] | None) -> Reading:
+    """Return the reading by the field ``asked`` for, or the declared ``operations``, or both. Raises SchemaError."""
     wanted = None if operations is None else tuple(dict.fromkeys(operations))
-    closed = _closed(schema, inlined, asked)
+    closed = _read_closed_list(schema, inlined, asked)
     if wanted is None:
         if closed is None:
             raise SchemaError(_no_operations(inlined, asked))
-        return _bounded(closed)
+        return _check_bounds(closed)
     if not wanted or not all(wanted):
         raise SchemaError("the declared operations hold no name" if not wanted else "an operation without name")
     if closed is not None and (asked is not None or not frozenset(wanted).isdisjoint(closed.names)):
-        return _bounded(_narrowed(closed, wanted))
+        return _check_bounds(_narrow(closed, wanted))
     found = discover_operations(inlined, field=asked, operations=wanted)
     if found is None:
         raise SchemaError(_no_operations(inlined, asked))
-    return _bounded(Reading(schema, inlined, found, found.names, found.field, is_free=True))
+    return _check_bounds(Reading(schema, inlined, found, found.names, found.field, is_free=True))
 
 
-def _bounded(reading: Reading) -> Reading:
+def _check_bounds(reading: Reading) -> Reading:
     if len(reading.names) > MAX_OPERATIONS:
         raise SchemaError(f"`{reading.found.field}` lists more than {MAX_OPERATIONS:,} operations")
     if any(len(name) > MAX_NAME for name in reading.names):
@@ -244,8 +244,8 @@ def _bounded(reading: Reading) -> Reading:
     return reading
 
 
-def _closed(schema: Schema, inlined: Schema, asked: str | None) -> Reading | None:
-    """The closed list at ``asked``; one that stands in several places is read in all of them."""
+def _read_closed_list(schema: Schema, inlined: Schema, asked: str | None) -> Reading | None:
+    """Read the closed list at ``asked``, in all places that hold it."""
     found = discover_operations(inlined)
     if asked is not None and (found is None or not found.also or asked not in map(path_text, found.places)):
         found = discover_operations(inlined, field=asked)
@@ -254,12 +254,12 @@ def _closed(schema: Schema, inlined: Schema, asked: str | None) -> Reading | Non
 
 
 def _reading(schema: Schema, inlined: Schema, found: OperationSet, asked: str | None = None) -> Reading | None:
-    """An empty text is nothing that a policy could name, so it is never shown."""
+    """Build a reading; it leaves out the empty text, which no policy could name."""
     names = tuple(name for name in found.names if name)
     return Reading(schema, inlined, found, names, asked) if names else None
 
 
-def _narrowed(closed: Reading, wanted: tuple[str, ...]) -> Reading:
+def _narrow(closed: Reading, wanted: tuple[str, ...]) -> Reading:
     names = closed.found.names
     unknown = [name for name in wanted if name not in names]
     if unknown:

@@ -1,6 +1,6 @@
-"""One parameter of a tool, and the markers that tell the gate what its texts are: paths, addresses, tables, ....
+"""One parameter of a tool, and the markers that tell the gate the meaning of its texts: paths, addresses, tables, ....
 
-A marker stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` says where.
+A marker stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` holds the places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gatewright.schema.walk import Schema
 
 
 class Role(StrEnum):
-    """What a parameter's text means to the gate."""
+    """The meaning of a parameter's text to the gate."""
 
     PLAIN = "plain"
     PATH = "path"
@@ -44,7 +44,7 @@ class PathParameter:
 
 @frozen
 class LabelParameter:
-    """Marks the label of a block: ``Annotated[str, LabelParameter()]``; ``makes``: of one that the call makes."""
+    """Marks the label of a block: ``Annotated[str, LabelParameter()]``; ``makes``: the call creates the block."""
 
     makes: bool = False
 
@@ -56,9 +56,9 @@ class SourceParameter:
 
 @frozen
 class UrlParameter:
-    """Marks a URL; ``effect`` says whether something is sent there. The tool is given its canonical form.
+    """Marks a URL; ``effect`` tells whether the tool sends data there. The tool receives its canonical form.
 
-    Raises RegistrationError for a scheme whose URLs have no host that could be judged.
+    Raises RegistrationError for a scheme whose URLs have no host to judge.
     """
 
     schemes: tuple[str, ...] = WEB_SCHEMES
@@ -77,7 +77,7 @@ class UrlParameter:
 
 @frozen
 class HostParameter:
-    """Marks a host, perhaps with ``:port``; ``effect`` says whether something is sent there."""
+    """Marks a host, perhaps with ``:port``; ``effect`` tells whether the tool sends data there."""
 
     effect: Effect = "read"
 
@@ -87,7 +87,7 @@ class HostParameter:
 
 @frozen
 class FileParameter:
-    """Marks a path on disk, relative to the workspace's folder or absolute; the tool is given the absolute one.
+    """Marks a path on disk, relative to the workspace's folder or absolute; the tool receives the absolute one.
 
     A path below a source's base has that source's level as well. ``roots``: the path begins with the name of one of
     these roots of ``[workspace]`` and lies there (without a name: in the first), nowhere else.
@@ -117,7 +117,9 @@ class VariableParameter:
 
 @frozen
 class CommandParameter:
-    """Marks a shell command; the tool is given its canonical form. What it may start is said in ``[workspace]``."""
+    """Marks a shell command; the tool receives its canonical form. ``[workspace]`` names the programs that it may
+    start.
+    """
 
 
 Marker = (
@@ -165,14 +167,14 @@ class Step(Enum):
 
 @frozen
 class Mark:
-    """A marker and where it stands inside the parameter's value; ``at`` empty: the value itself, or its items."""
+    """A marker and its place inside the parameter's value; ``at`` empty: the value itself, or its items."""
 
     at: tuple[str | Step, ...]
     marker: Marker
 
     @property
     def role(self) -> Role:
-        """What the text there means."""
+        """The meaning of the text there."""
         return _ROLES[type(self.marker)]
 
 
@@ -180,10 +182,9 @@ class Mark:
 class Parameter:
     """A parameter as the model may give it. ``schema`` holds no description of its own.
 
-    ``default``: what stands for it where it is left out, null perhaps; ``has_default``: whether anything does.
-
-    ``definitions`` are the `$defs` that a recursive ``schema`` refers to. ``role`` and ``marks`` follow from each
-    other: the role is the first mark's, and plain exactly when there is none.
+    ``default``: the value if a call leaves it out, perhaps null; ``has_default``: it has one. ``definitions`` are the
+    `$defs` that a recursive ``schema`` refers to. ``role`` and ``marks`` follow from each other: the role is the first
+    mark's, and plain exactly without marks.
     """
 
     name: str
@@ -198,7 +199,7 @@ class Parameter:
 
     @property
     def whole_schema(self) -> Schema:
-        """The schema with the definitions that it refers to."""
+        """Return the schema with the definitions that it refers to."""
         return {**self.schema, "$defs": self.definitions} if self.definitions else self.schema
 
     def __post_init__(self) -> None:
@@ -210,8 +211,8 @@ class Parameter:
             object.__setattr__(self, "marks", (Mark((), _OF_ROLE[self.role]()),))
 
 
-def required_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
-    """The kinds without which no call can be granted, since a parameter that it cannot lack is marked.
+def unavoidable_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
+    """Return the kinds that every call needs, since a required parameter is marked.
 
     Paths in sources need none.
     """
@@ -220,7 +221,7 @@ def required_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]
 
 
 def kind_needed(marker: Marker) -> CapabilityKind | None:
-    """The kind of capability within which a text with ``marker`` must lie; None: no kind holds such texts."""
+    """Return the kind of capability that must cover a text with ``marker``; None: no kind holds such texts."""
     match marker:
         case UrlParameter(effect=effect) | HostParameter(effect=effect):
             return CapabilityKind.NET_WRITE if effect == "write" else CapabilityKind.NET_READ

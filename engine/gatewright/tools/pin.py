@@ -1,7 +1,7 @@
-"""The tools of a catalog as an MCP server or a manifest lists them, and those that the operator has accepted.
+"""The tools that an MCP server or a manifest lists, and those that the operator has accepted.
 
-A tool is held, so that no agent sees or calls it, until it was accepted, and again when its definition is another one
-than was accepted. What is said here is data: no server is asked, nothing is run.
+A tool is held, so that no agent sees or calls it, until the operator accepts it, and again when its definition changes.
+Everything here is data: no code asks a server or runs a tool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_TEXT = 64 * 1024
 MAX_NAME, MAX_SAID = 128, 400
 MAX_BYTES = 8 * 1024 * 1024
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "run")
-"""Parts of a definition that may not change unseen; of its ``_meta`` what is ours too. ``run``: how it is executed."""
+"""Parts of a definition whose changes count, besides our part of its ``_meta``. ``run``: the words for its executor."""
 KEPT = frozenset({*PINNED, "execution", "_meta"})
 _HEAD = "gatewright_pin"
 _OF_PACKAGE = ("package", "package_version")
@@ -44,10 +44,10 @@ _TIERS = {str(tier): tier for tier in SafetyTier}
 
 @dataclass(frozen=True)
 class Listing:
-    """What a server said: its name, version and instructions, and the definitions of its tools as MCP lists them.
+    """The words of a server: its name, version and instructions, and the definitions of its tools as MCP lists them.
 
-    ``package``: what was installed to start it, as its catalog wishes it, and ``package_version``: which of it.
-    ``left_out``: the tools that cannot be used, and why. Make one with ``Listing.of``.
+    ``package``: the package that starts it, as its catalog asks for it, and ``package_version``: the installed one.
+    ``left_out``: the unusable tools, and why. Make one with ``Listing.of``.
     """
 
     name: str = ""
@@ -70,9 +70,9 @@ class Listing:
         package: str = "",
         package_version: str = "",
     ) -> Listing:
-        """The listing of a server, within bounds: ``tools`` is its JSON list. It never raises for JSON values.
+        """Build a listing within bounds: ``tools`` is the server's JSON list. Never raises for JSON values.
 
-        Of equal names the first counts; so many tools are kept as a pin can hold.
+        The first of equal names counts; it keeps as many tools as a pin can hold.
         """
         kept, read, left_out, size = dict[str, Schema](), dict[str, ToolDefinition](), list[DefinitionProblem](), 0
         for index, row in enumerate(as_list(tools) or ()):
@@ -98,7 +98,7 @@ class Listing:
 
     @classmethod
     def of_manifest(cls, value: object) -> Listing:
-        """The listing that a manifest is: a list of tools, or an object that holds one under ``tools``, and may say
+        """Build the listing of a manifest: a list of tools, or an object with one under ``tools``, and perhaps
         ``name``, ``version`` and ``instructions``. Raises WorkspaceError for anything else.
         """
         table = as_object(value) or {}
@@ -112,15 +112,15 @@ class Listing:
 
     @once
     def definitions(self) -> Mapping[str, Schema]:
-        """The definitions by the names that the server knows."""
+        """The definitions by the names at the server."""
         return dict(zip(self.read, self.tools, strict=True))
 
 
 @frozen
 class Acceptance:
-    """What the operator accepted of one tool: its definition by digest, and what it counts as.
+    """The operator's acceptance of one tool: its definition by digest, its tier and effects.
 
-    ``definition``: as it was accepted; None where nobody kept it.
+    ``definition``: as accepted; None if nobody kept it.
     """
 
     digest: str
@@ -133,7 +133,7 @@ class Acceptance:
 
 @frozen
 class Drift:
-    """How a listing differs from what was accepted, by the names that the server knows."""
+    """The differences between a listing and the accepted tools, by the names at the server."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -142,20 +142,20 @@ class Drift:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that wait to be accepted or forgotten."""
+        """The tools that wait for the operator to accept or forget them."""
         return (*self.new, *self.changed, *self.vanished)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to accept."""
+        """True if nothing waits."""
         return not (self.names or self.instructions)
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One server: what it said last, and what of that was accepted, by the names that the server knows.
+    """One server: its last listing, and the accepted tools, by the names at the server.
 
-    ``instructions``: those that were accepted.
+    ``instructions``: the accepted ones.
     """
 
     listing: Listing = Listing()
@@ -164,12 +164,12 @@ class Pin:
 
     @once
     def drift(self) -> Drift:
-        """What of the listing waits to be accepted."""
+        """The part of the listing that waits for acceptance."""
         return drift(self, self.listing)
 
     @once
     def held(self) -> Mapping[str, str]:
-        """Why each tool that is held is held."""
+        """The reason for each held tool."""
         found = self.drift
         return {
             **dict.fromkeys(found.new, "it was never accepted"),
@@ -178,31 +178,31 @@ class Pin:
         }
 
     def definition(self, name: str) -> Schema | None:
-        """What counts as the tool's definition: the accepted one, else the one that is listed."""
+        """Return the definition that counts: the accepted one, else the listed one."""
         accepted, listed = self.accepted.get(name), self.listing.definitions.get(name)
         return listed if accepted is None or accepted.definition is None else accepted.definition
 
     def is_accepted(self, definition: Schema) -> bool:
-        """Whether exactly this definition was accepted: what a server says of a tool right before a call."""
+        """Tell whether the operator accepted exactly this definition: the server's words right before a call."""
         accepted = self.accepted.get(str(definition.get("name")))
         return accepted is not None and accepted.digest == digest_of(definition)
 
     @once
     def digest(self) -> str:
-        """SHA-256 of all that was accepted, 64 hexadecimal digits."""
+        """SHA-256 of everything accepted, 64 hexadecimal digits."""
         rows = {name: row.digest for name, row in self.accepted.items()}
         return digest({"tools": rows, "instructions": self.instructions})
 
 
 def digest_of(definition: Schema) -> str:
-    """SHA-256 of what a definition says of its tool, 64 hexadecimal digits."""
+    """Return SHA-256 of a definition's pinned parts, 64 hexadecimal digits."""
     said = {key: definition[key] for key in PINNED if definition.get(key) is not None}
     ours = (as_object(definition.get("_meta")) or {}).get(EXTRAS)
     return digest({**said, **({"_meta": {EXTRAS: ours}} if ours is not None else {})})
 
 
 def drift(pin: Pin, listing: Listing) -> Drift:
-    """How ``listing`` differs from what was accepted."""
+    """Compare ``listing`` with the accepted tools."""
     listed, accepted = listing.definitions, pin.accepted
     return Drift(
         tuple(name for name in listed if name not in accepted),
@@ -212,8 +212,8 @@ def drift(pin: Pin, listing: Listing) -> Drift:
     )
 
 
-def relisted(pin: Pin, listing: Listing) -> Pin:
-    """The pin after its server said ``listing``: nothing of it is accepted, and what was accepted is kept."""
+def relist(pin: Pin, listing: Listing) -> Pin:
+    """Replace the listing of a pin: nothing of the new one is accepted, and earlier acceptances stay."""
     kept = dict(pin.accepted)
     for name, row in pin.accepted.items():
         listed = pin.listing.definitions.get(name)
@@ -231,11 +231,11 @@ def accept(
     needs_capabilities: bool = True,
     instructions: bool = False,
 ) -> Pin:
-    """The pin with the listed definitions of ``names`` accepted (None: of all that wait); what vanished is forgotten.
+    """Accept the listed definitions of ``names`` (None: all that wait), and forget vanished ones.
 
-    Each counts as it did before, a new one as ``propose`` says. ``tiers``: what the operator says instead, by name and
-    operation ("" for the tool). ``needs_capabilities``: whether agents need the grants that the side effects come
-    under. ``instructions``: those of the server are accepted too. Raises EditRefused for a name that is not there.
+    Each keeps its tiers, a new one gets those of ``propose``. ``tiers``: the operator's own, by name and operation (""
+    for the tool). ``needs_capabilities``: agents need the grants for the side effects. ``instructions``: accept the
+    server's, too. Raises EditRefused for an unknown name.
     """
     wanted = pin.drift.names if names is None else tuple(dict.fromkeys(names))
     listed, accepted = pin.listing.definitions, dict(pin.accepted)
@@ -263,7 +263,7 @@ def accept(
 
 
 def to_json(pin: Pin) -> Schema:
-    """What `read_pin` reads back as the same pin; JSON values only."""
+    """Return JSON values that `read_pin` reads back as the same pin."""
     listing = pin.listing
     packed = {"package": listing.package, "package_version": listing.package_version} if listing.package else {}
     return {
@@ -277,12 +277,12 @@ def to_json(pin: Pin) -> Schema:
 
 
 def write_pin(pin: Pin) -> bytes:
-    """The text of the file that holds a pin."""
+    """Return the text of a pin's file."""
     return f"{json.dumps(to_json(pin), indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def read_pin(value: object) -> Pin:
-    """The pin that a parsed file holds. Raises WorkspaceError for anything else."""
+    """Read a pin from a parsed file. Raises WorkspaceError for anything else."""
     table = as_object(value)
     if table is None or table.get(_HEAD) != VERSION:
         raise WorkspaceError(f"a pin is an object with `{_HEAD}` = {VERSION}")
@@ -308,7 +308,7 @@ def _problem(row: Schema) -> DefinitionProblem:
 def acceptance(
     definition: Schema, before: Acceptance | None, proposed: Proposal, *, needs_capabilities: bool = True
 ) -> Acceptance:
-    """What a listed definition counts as once it is accepted: as ``before``, a new one as it is proposed."""
+    """Return the acceptance of a listed definition: as ``before``, or as proposed for a new one."""
     tiers = proposed.operation_tiers
     capabilities = proposed.capabilities if needs_capabilities else frozenset[CapabilityKind]()
     if before is None:
@@ -320,7 +320,7 @@ def acceptance(
 
 
 def _plain(row: Acceptance, listed: Schema | None) -> Schema:
-    """``definition`` only where the listing says another one."""
+    """Write ``definition`` only if the listing has another one."""
     said: Schema = {"digest": row.digest, "tier": str(row.tier)}
     if row.operation_tiers:
         said["operation_tiers"] = {name: str(tier) for name, tier in row.operation_tiers.items()}
@@ -344,7 +344,7 @@ def _read(name: str, value: object, listing: Listing) -> Acceptance:
     tiers = as_object(row.get("operation_tiers", {}))
     if tiers is None or not all(map(is_text, tiers)):
         raise WorkspaceError(f"`operation_tiers` of `{name}` is an object, its keys are operations")
-    definition = _kept(name, row["digest"], row.get("definition"), listing)
+    definition = _find_accepted(name, row["digest"], row.get("definition"), listing)
     return Acceptance(
         row["digest"],
         _one(name, row.get("tier"), _TIERS, "tier"),
@@ -355,8 +355,8 @@ def _read(name: str, value: object, listing: Listing) -> Acceptance:
     )
 
 
-def _kept(name: str, expected: str, value: object, listing: Listing) -> Schema | None:
-    """The definition that was accepted, from where it stands; None where neither is what the digest says."""
+def _find_accepted(name: str, expected: str, value: object, listing: Listing) -> Schema | None:
+    """Return the accepted definition from its place; None if no place has the one of the digest."""
     for one in (as_object(value), listing.definitions.get(name)):
         with suppress(ValueError, RecursionError):
             if one is not None and digest_of(one) == expected:

@@ -1,7 +1,7 @@
-"""What a stranger's tool should count as: proposed to the operator from its annotations and its names.
+"""The proposal for a stranger's tool: tiers and effects, from its annotations and its names.
 
-Annotations of MCP tools are hints (modelcontextprotocol.io, schema 2025-11-25, ToolAnnotations): whoever lies in them
-wants the lower tier. Where they and a name differ, the higher tier is proposed.
+Annotations of MCP tools are hints (modelcontextprotocol.io, schema 2025-11-25, ToolAnnotations): a liar wants the lower
+tier. If they and a name differ, the higher tier is proposed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TIERS = tuple(SafetyTier)
 
 @frozen
 class Proposal:
-    """What a tool should count as. ``operation_tiers``: of every operation found; ``why``: for the operator."""
+    """The proposed tier of a tool. ``operation_tiers``: of every operation found; ``why``: for the operator."""
 
     tier: SafetyTier
     operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
@@ -54,18 +54,18 @@ class Proposal:
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:
-        """The kinds that an agent must be granted; those on files are the business of the sources' levels."""
+        """The kinds that an agent must hold; those on files are left to the sources' levels."""
         return kinds_of_effects(self.side_effects - _ON_FILES)
 
 
 def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) -> Proposal:
-    """The tiers and side effects of a definition as an MCP server lists it, and as it was read.
+    """Propose tiers and side effects for a definition as an MCP server lists it, and as this program read it.
 
-    ``trusted``: its hints are believed.
+    ``trusted``: believe its hints.
     """
     name, hints = str(definition.get("name", "")), as_object(definition.get("annotations")) or {}
     written = read.safety_tier if read.run is not None else None
-    said, by_name = written or _hinted(hints), _named(name)
+    said, by_name = written or _tier_by_hints(hints), _tier_by_name(name)
     if said is None:
         tier = SafetyTier.READ_ONLY if by_name is SafetyTier.READ_ONLY else SafetyTier.PRIVILEGED
         why = "no hints; " + (f"by its name it {_WORDS[by_name]}" if by_name else "its name does not say what it does")
@@ -76,7 +76,7 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
         why = f"its hints say that it {_WORDS[said]}, its name that it {_WORDS[by_name]}"
     tiers: dict[str, SafetyTier] = {}
     for one in _operations(read):
-        own, listed = _named(one), read.operation_tiers.get(one) if read.run is not None else None
+        own, listed = _tier_by_name(one), read.operation_tiers.get(one) if read.run is not None else None
         if listed is not None:  # whoever imported a document knows it by method
             tiers[one] = max(listed, own or listed, key=_TIERS.index)
         elif own is None:
@@ -101,8 +101,10 @@ _WORDS = {
 }
 
 
-def _hinted(hints: Schema) -> SafetyTier | None:
-    """``destructiveHint`` counts as true where only ``readOnlyHint`` denies; None: they say nothing."""
+def _tier_by_hints(hints: Schema) -> SafetyTier | None:
+    """Read the tier from hints: ``destructiveHint`` counts as true unless ``readOnlyHint`` denies it; None without
+    hints.
+    """
     if hints.get("readOnlyHint") is True:
         return SafetyTier.READ_ONLY if hints.get("destructiveHint") is not True else SafetyTier.PRIVILEGED
     if hints.get("destructiveHint") is False:
@@ -112,8 +114,8 @@ def _hinted(hints: Schema) -> SafetyTier | None:
     return None
 
 
-def _named(name: str) -> SafetyTier | None:
-    """By the verbs among the words of a name, the first of them above all; None: they do not tell."""
+def _tier_by_name(name: str) -> SafetyTier | None:
+    """Read the tier from the verbs in a name, the first above all; None without a known verb."""
     words = _words(name)
     verbs = [word for word in words if word in READS or word in CHANGES]
     if not verbs:
@@ -130,7 +132,7 @@ def _words(name: str) -> list[str]:
 
 
 def _operations(definition: ToolDefinition) -> tuple[str, ...]:
-    """Those that are found in the schema."""
+    """Return the operations found in the schema."""
     try:
         return tuple(spec.name for spec in DefinedTool(definition, origin="").operations)
     except (RegistrationError, RecursionError):
@@ -140,7 +142,7 @@ def _operations(definition: ToolDefinition) -> tuple[str, ...]:
 def _effects(
     name: str, definition: Schema, hints: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier]
 ) -> list[SideEffect]:
-    """What it touches: an open world by its hint, files and processes by its name and arguments."""
+    """Guess the side effects: an open world by its hint, files and processes by name and arguments."""
     words = _words(name)
     writes = any(one is not SafetyTier.READ_ONLY for one in (*tiers.values(), *(() if tiers else (tier,))))
     found: list[SideEffect] = []

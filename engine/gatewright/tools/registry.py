@@ -1,4 +1,4 @@
-"""The tools that there are, by name and major version, while they come and go, and written down as definitions.
+"""The registered tools, by name and major version, while they come and go, and their definitions in writing.
 
 Writers take turns; readers look at a snapshot that never changes.
 """
@@ -26,24 +26,24 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """The tools of one revision; put in order when they are first listed, since many may come one by one."""
+    """The tools of one revision; sorted on the first listing, since many may come one by one."""
 
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
 
     @once
-    def ordered(self) -> tuple[Tool, ...]:
-        """By name and major."""
+    def in_order(self) -> tuple[Tool, ...]:
+        """The tools by name and major."""
         return tuple(self.tools[key] for key in sorted(self.tools))
 
     @once
     def lists_operations(self) -> bool:
-        """Whether a function lists the operations of any."""
+        """True if a function lists the operations of any tool."""
         return any(tool.lists_operations for tool in self.tools.values())
 
     @once
     def facts(self) -> tuple[ToolFacts, ...]:
-        """What policies need to know of them, in the same order."""
-        return tuple(tool.facts() for tool in self.ordered)
+        """The facts for policies, in the same order."""
+        return tuple(tool.facts() for tool in self.in_order)
 
 
 class _Once:
@@ -61,9 +61,9 @@ class _Once:
 
 
 class ToolRegistry:
-    """Tools in the order of name and major; ``revision`` tells whoever holds what came of them that they changed.
+    """Tools in the order of name and major; ``revision`` grows with every change.
 
-    It grows with every change, after the change: whoever reads it first and then the tools has at least those.
+    It grows after the change: a reader of the revision, and then of the tools, has at least those.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class ToolRegistry:
         self.revision = 0
 
     def register(self, tool: Tool) -> Callable[[], None]:
-        """Add ``tool``; the answer withdraws it again and may be called more than once.
+        """Add ``tool``, and return the function that withdraws it; it may run more than once.
 
         Raises AlreadyRegistered for the same name and major, RegistrationError for a declaration with gaps.
         """
@@ -88,7 +88,7 @@ class ToolRegistry:
         return _Once(lambda: self._withdraw(key))
 
     def list_operations(self) -> None:
-        """Ask every tool again whose operations a function lists; one that has others now counts as registered anew."""
+        """Ask every tool with listed operations again; one with another list counts as registered anew."""
         if not self._snapshot.lists_operations:
             return
         before = self._snapshot.tools
@@ -100,7 +100,7 @@ class ToolRegistry:
             self._replace({key: asked[key] if tool is before.get(key) else tool for key, tool in now.items()})
 
     def get(self, name: str, major: int | None = None) -> Tool | None:
-        """The tool of that name: of that major, or of the highest; None when there is none."""
+        """Return the tool of that name: of that major, or of the highest; None without one."""
         tools = self._snapshot.tools
         if major is not None:
             return tools.get((name, major))
@@ -109,22 +109,24 @@ class ToolRegistry:
 
     def tools(self) -> tuple[Tool, ...]:
         """All tools, by name and major."""
-        return self._snapshot.ordered
+        return self._snapshot.in_order
 
     def keys(self) -> frozenset[Key]:
         """Name and major version of every tool."""
         return frozenset(self._snapshot.tools)
 
     def facts(self) -> tuple[ToolFacts, ...]:
-        """What policies need to know of all tools, in the same order; asked of each tool once per revision."""
+        """Return the facts of all tools for policies, in the same order; worked out once per revision."""
         return self._snapshot.facts
 
     def manifest(self) -> dict[str, object]:
-        """The definitions of all tools, in the same order, as JSON values; `read_definitions` reads them back."""
+        """Return the definitions of all tools, in the same order, as JSON values; `read_definitions` reads them
+        back.
+        """
         return manifest_of(self.tools())
 
     def write_manifest(self, path: str | Path) -> None:
-        """Write them to ``path``, whole or not at all. Raises OSError."""
+        """Write the manifest to ``path``, whole or not at all. Raises OSError."""
         write_manifest(self.tools(), Path(path))
 
     def _withdraw(self, key: Key) -> None:
@@ -137,7 +139,7 @@ class ToolRegistry:
 
 
 def manifest_of(tools: Iterable[Tool]) -> dict[str, object]:
-    """What `read_definitions` reads back as the same tools; JSON values only, the tools in the given order."""
+    """Return JSON values that `read_definitions` reads back as the same tools, in the given order."""
     return {"tools": [definition_of(tool) for tool in tools]}
 
 
@@ -148,7 +150,7 @@ def write_manifest(tools: Iterable[Tool], path: Path) -> None:
 
 
 def definition_of(tool: Tool) -> Schema:
-    """One tool as MCP lists it, with what only we know under ``_meta``."""
+    """Return one tool as MCP lists it, with our own part under ``_meta``."""
     written: Schema = {"name": tool.name}
     if tool.description:
         written["description"] = tool.description
@@ -172,7 +174,7 @@ def _extras(tool: Tool) -> Schema:
 
 
 def _is_discovered(tool: Tool) -> bool:
-    """Whether the schema alone is read in the same way."""
+    """Tell whether discovery alone reads the schema in the same way."""
     try:
         shape = definition_shape(tool.input_schema(), tool.safety_tier, {}, None)
     except SchemaError:

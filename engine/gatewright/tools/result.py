@@ -29,24 +29,25 @@ MAX_RESULT_VALUES = 100_000
 
 
 class ForeignResult(Exception):
-    """A result with code of its own: to read it may take for ever."""
+    """A result with code of its own: reading it may take for ever."""
 
 
-def checked_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
-    """``value`` as JSON (a pydantic model becomes an object, a tuple an array) or as bytes.
+def check_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
+    """Return ``value`` as JSON (a pydantic model becomes an object, a tuple an array) or as bytes.
 
-    Raises ToolFailure for anything else, for the kind that ``normalization`` excludes, and for what is too large.
+    Raises ToolFailure for anything else, for a kind that ``normalization`` excludes, and for a result that is too
+    large.
     """
     return ResultReader().result(value, normalization)
 
 
 def plain_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
-    """The same for a value that has no code of its own; raises ForeignResult, before any of it ran, for another one."""
+    """Return a value without code of its own in the same way; raise ForeignResult for another, before its code runs."""
     return ResultReader(plain_only=True).result(value, normalization)
 
 
 def kind_problem(result: object, kind: ResultType | None) -> str | None:
-    """What is wrong when a checked result is not of the kind that its tool declared; None when it is."""
+    """Say what is wrong if a checked result is not of its tool's declared kind; None if it is."""
     wanted = _TYPES.get(kind) if kind is not None else None
     if wanted is None or isinstance(result, wanted):
         return None
@@ -54,16 +55,16 @@ def kind_problem(result: object, kind: ResultType | None) -> str | None:
     return f"the tool declares a result of type {kind} and returned a result of type {found}"
 
 
-def normalized(result: JsonValue | bytes) -> bytes:
-    """The bytes that stand for a checked result: itself, or canonical JSON."""
+def normal_bytes(result: JsonValue | bytes) -> bytes:
+    """Return the bytes that stand for a checked result: itself, or canonical JSON."""
     return result if isinstance(result, bytes) else canonical_json(result)
 
 
 class ResultReader:
-    """Reads one result, or the pieces of one; it counts values and characters, so that nothing endless is taken in.
+    """Reads one result, or the pieces of one; it counts values and characters, so that an endless one stops.
 
-    ``plain_only``: it raises ForeignResult where code of the value would have to run. Text and numbers of other classes
-    are read by Python's own methods, so what is read has no code of its own.
+    ``plain_only``: it raises ForeignResult where code of the value would have to run. Python's own methods read texts
+    and numbers of other classes, so the result has no code of its own.
     """
 
     def __init__(self, *, plain_only: bool = False) -> None:
@@ -72,11 +73,11 @@ class ResultReader:
         self._size = 0
 
     def result(self, value: object, normalization: Normalization | None) -> JsonValue | bytes:
-        """``value`` as JSON or as bytes. Raises ToolFailure."""
+        """Read ``value`` as JSON or as bytes. Raises ToolFailure."""
         kind = type(value)
         if issubclass(kind, (bytes, bytearray)):
             if normalization is Normalization.JSON:
-                raise _refused("bytes where JSON was declared")
+                raise _bad_result("bytes where JSON was declared")
             if self.plain_only and kind is not bytes and kind is not bytearray:
                 raise ForeignResult
             data = b"".join((cast("bytes", value),))
@@ -86,14 +87,14 @@ class ResultReader:
             return data
         read = self.read(value, 1)
         if normalization is Normalization.BINARY:
-            raise _refused(f"`{kind.__name__}` where bytes were declared")
+            raise _bad_result(f"`{kind.__name__}` where bytes were declared")
         return read
 
     def read(self, value: object, depth: int) -> JsonValue:
-        """``value`` as JSON. Raises ToolFailure."""
+        """Read ``value`` as JSON. Raises ToolFailure."""
         self._values += 1
         if depth > MAX_DEPTH:
-            raise _refused(f"a value nested deeper than {MAX_DEPTH} levels")
+            raise _bad_result(f"a value nested deeper than {MAX_DEPTH} levels")
         if self._values > MAX_RESULT_VALUES:
             raise _too_large()
         kind = type(value)
@@ -118,14 +119,14 @@ class ResultReader:
                 try:
                     dumped: object = value.model_dump(mode="json", by_alias=True, warnings="none")
                 except ValueError:
-                    raise _refused(f"a `{kind.__name__}` that has no JSON form") from None
+                    raise _bad_result(f"a `{kind.__name__}` that has no JSON form") from None
                 return self.read(dumped, depth)
             case list() | tuple():
                 return self._array(cast("list[object]", value), depth)
             case Mapping():
                 return self._object(cast("Mapping[object, object]", value), depth)
             case _:
-                raise _refused(f"`{kind.__name__}`, which is no JSON value")
+                raise _bad_result(f"`{kind.__name__}`, which is no JSON value")
 
     def _array(self, items: Iterable[object], depth: int) -> JsonValue:
         return [self.read(item, depth + 1) for item in items]
@@ -134,7 +135,7 @@ class ResultReader:
         made: dict[str, JsonValue] = {}
         for key, item in pairs.items():
             if not issubclass(type(key), str):
-                raise _refused("an object key that is not text")
+                raise _bad_result("an object key that is not text")
             name = str.__str__(cast("str", key))
             self._size += len(name)
             if self._size > MAX_RESULT_BYTES:
@@ -147,7 +148,7 @@ def _whole(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise _refused("a text with half of a surrogate pair") from None
+        raise _bad_result("a text with half of a surrogate pair") from None
     return text
 
 
@@ -155,16 +156,16 @@ def _number(value: float) -> int | float:
     if not isinstance(value, int):
         number = float.__float__(value)
         if not math.isfinite(number):
-            raise _refused("a number that is not finite")
+            raise _bad_result("a number that is not finite")
         return number
     whole = int.__int__(value)
     if whole.bit_length() > _MAX_BITS:
-        raise _refused(f"an integer of more than {_MAX_BITS:,} bits")
+        raise _bad_result(f"an integer of more than {_MAX_BITS:,} bits")
     return whole
 
 
 def unread() -> ToolFailure:
-    """That what the tool returned could not be read before its time was over."""
+    """Return the failure of a result that nobody could read in time."""
     text = "the tool ran, but its result could not be read in time and was not taken; do not make this call again"
     return ToolFailure(text, code="result-timed-out")
 
@@ -175,17 +176,17 @@ def _too_large() -> ToolFailure:
     return ToolFailure(f"{text}, else do not make it again", code="result-too-large")
 
 
-def _refused(what: str) -> ToolFailure:
+def _bad_result(what: str) -> ToolFailure:
     return ToolFailure(f"the tool ran, but returned {what}; do not make this call again", code="bad-result")
 
 
 def yields(function: Callable[..., Any]) -> bool:
-    """Whether ``function`` is written as one that yields its result piece by piece."""
+    """Tell whether ``function`` yields its result piece by piece."""
     return inspect.isasyncgenfunction(inspect.unwrap(function))
 
 
 def awaitable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` itself; one that yields as one that is awaited, and answers what yields its pieces."""
+    """Return ``function``; wrap one that yields into one that returns its generator when awaited."""
     if not inspect.isasyncgenfunction(function):
         return function
 
@@ -197,19 +198,20 @@ def awaitable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_yields(function: Callable[..., Any], kind: ResultType | None, where: str) -> None:
-    """Raises RegistrationError for a stream that yields nothing, and for pieces of what is no stream."""
+    """Raise RegistrationError for a stream that yields nothing, and for pieces without a stream."""
     if yields(function) and kind is not ResultType.STREAM:
         raise RegistrationError(f"{where} yields, and the `result_type` of the tool is not stream")
     if kind is ResultType.STREAM and not yields(function):
         raise RegistrationError(f"{where} yields nothing, and the `result_type` of the tool is stream")
 
 
-async def collected(
+async def collect(
     pieces: AsyncGenerator[object], normalization: Normalization | None, tell: OnPiece | None
 ) -> JsonValue | bytes:
-    """All pieces as one result: texts are one text, bytes are one, anything else is a list. ``tell``: told each one.
+    """Join all pieces into one result: texts become one text, bytes one, anything else a list. ``tell`` gets each
+    piece.
 
-    They are bounded together like one result, and closed when they are given up. Raises ToolFailure.
+    They are bounded together like one result, and closed if the call gives up. Raises ToolFailure.
     """
     kept: list[JsonValue | bytes] = []
     reader = ResultReader(plain_only=True)

@@ -1,6 +1,6 @@
-"""Input given as a JSON Schema: a stranger's definition, or a function whose operations somebody declared.
+"""Input in the form of a JSON Schema: a stranger's definition, or a function with declared operations.
 
-The schema is kept as it came; what selects operations in it is in ``reading``.
+The schema stays as it came; ``reading`` holds the selection of operations.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from gatewright.tools.operation import (
     Branches,
     OperationSpec,
     Reading,
-    declared_reading,
-    discovered_reading,
+    discover_reading,
     parameters_in,
+    read_declaration,
 )
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
-"""Does the work of a tool that is known by its definition; None of it: the tool can be decided, never executed."""
+"""Does the work of a tool known by its definition; without one the tool can be decided, never executed."""
 
 
 @frozen
 class DefinitionShape:
-    """A definition without operations: the schema as it came, and whoever runs it."""
+    """A definition without operations: the schema as it came, and its runner."""
 
     schema: Schema = field(hash=False)
     own_parameters: tuple[Parameter, ...]
@@ -48,23 +48,23 @@ class DefinitionShape:
     operations: tuple[OperationSpec, ...] = ()
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What the root of the schema declares."""
+        """Return the parameters that the root of the schema declares."""
         return self.own_parameters if operation == PLAIN else ()
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The schema as it came."""
+        """Return the schema as it came."""
         return self.schema if PLAIN in shown else None
 
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
-        """As it is: nothing is hidden."""
+    def clean(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
+        """Return the text as it is: nothing is hidden."""
         return text
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:  # noqa: ARG002
-        """Always the plain one."""
+        """Return the plain operation."""
         return (PLAIN,)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:  # noqa: ARG002
-        """Nothing: the schema says it all."""
+        """Return nothing: the schema says it all."""
         return ()
 
     async def run(
@@ -74,7 +74,7 @@ class DefinitionShape:
         arguments: Mapping[str, object],
         context: ToolExecutionContext,
     ) -> object:
-        """Hand the arguments on. Raises ToolFailure where nobody runs the tool."""
+        """Hand the arguments on. Raises ToolFailure if the tool has no runner."""
         if self.runner is None:
             raise ToolFailure(f"`{owner.name}` cannot be executed here", code="not-supported")
         return await self.runner(arguments, context)  # pyright: ignore[reportArgumentType]
@@ -82,7 +82,7 @@ class DefinitionShape:
 
 @frozen
 class SelectedShape:
-    """A schema with a field that selects operations, over an input that knows nothing of them (``inner``)."""
+    """A schema with a field that selects operations, over an input without any (``inner``)."""
 
     reading: Reading = field(hash=False)
     specs: tuple[OperationSpec, ...]
@@ -93,46 +93,46 @@ class SelectedShape:
 
     @property
     def found(self) -> OperationSet:
-        """How the operation stands in the schema."""
+        """The place of the operation in the schema."""
         return self.reading.found
 
     @property
     def operation_field(self) -> str:
-        """Where the operation stands."""
+        """The field that holds the operation."""
         return self.reading.found.field
 
     @property
     def operations(self) -> tuple[OperationSpec, ...]:
-        """In the order of the declaration, or else of the schema."""
+        """The operations in the order of the declaration, or else of the schema."""
         return self.specs
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What the schema ties to the operation, the operation field left out."""
+        """Return the parameters that the schema ties to the operation, without the operation field."""
         return next((spec.parameters for spec in self.specs if spec.name == operation), ())
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The schema filtered to the shown operations."""
-        return self.filtered(shown).schema
+        """Return the schema with the shown operations only."""
+        return self.filter_to(shown).schema
 
-    def filtered(self, shown: frozenset[str]) -> FilterResult:
-        """The same with lints, and with what cleans the tool's own texts; the last answer is kept."""
+    def filter_to(self, shown: frozenset[str]) -> FilterResult:
+        """Return the same with lints, and the cleaner of the tool's own texts; the last answer is kept."""
         for held, result in self._last[:1]:
             if held == shown:
                 return result
-        result = self.reading.filtered(shown & {spec.name for spec in self.specs})
+        result = self.reading.filter_to(shown & {spec.name for spec in self.specs})
         self._last[:] = [(shown, result)]
         return result
 
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:
-        """``text`` cleaned like those inside the schema."""
-        return self.filtered(shown).clean(text)
+    def clean(self, text: str, shown: frozenset[str]) -> str:
+        """Clean ``text`` like the texts inside the schema."""
+        return self.filter_to(shown).clean(text)
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """By the found field, its further places and its default."""
+        """Read the operations from the found field, its further places and its default."""
         return self.reading.found.of(arguments)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:  # noqa: ARG002
-        """What the input itself asks for, whatever the operation."""
+        """Return what the input itself requires, whatever the operation."""
         return self.inner.missing(PLAIN, arguments)
 
     async def run(
@@ -142,43 +142,43 @@ class SelectedShape:
         arguments: Mapping[str, object],
         context: ToolExecutionContext,
     ) -> object:
-        """The input's own way: the operation is one of its arguments."""
+        """Run the input itself: the operation is one of its arguments."""
         return await self.inner.run(owner, PLAIN, arguments, context)
 
 
 InputShape: TypeAlias = PlainShape | MethodShape | ModelShape | DefinitionShape | SelectedShape
-"""How a tool takes its input. All of them answer the same questions.
+"""The ways in which a tool takes its input. All of them answer the same questions.
 
 ``operation_field``: the field that selects the operation, ``operations``: in their declared order (None and empty for a
-tool without operations); ``found``: how the operation stands in the schema, None for declared ones. ``parameters``:
-what an operation takes. ``schema_for``: the schema for the shown operations, None when nothing is shown. ``cleaned``: a
-text of the tool's own without the names of operations that are not shown. ``operations_of``: every operation that
-arguments call, known or not, None when nobody can tell. ``missing``: what an operation needs and was not given, or was
-given and does not take. ``run`` does it for its ``owner``, the tool; raises ToolFailure for arguments that do not fit.
+tool without operations); ``found``: the place of the operation in the schema, None for declared ones. ``parameters``:
+those of an operation. ``schema_for``: the schema for the shown operations, None without any. ``clean``: a text of the
+tool's own without the names of hidden operations. ``operations_of``: every operation that arguments call, known or not,
+None if nobody can tell. ``missing``: missing and superfluous arguments of an operation. ``run`` does the work for its
+``owner``, the tool; it raises ToolFailure for arguments that do not fit.
 """
 
 
 def definition_shape(
     schema: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier], runner: Runner | None
 ) -> InputShape:
-    """The shape of a definition, with the operations that discovery is sure enough of. Raises SchemaError."""
+    """Return the shape of a definition, with the operations that discovery is sure enough of. Raises SchemaError."""
     inlined = inline_references(schema)
     plain = DefinitionShape(schema, parameters_in(inlined), runner)
-    reading = discovered_reading(schema, inlined)
-    return plain if reading is None else _selected(reading, plain, tier, tiers)
+    reading = discover_reading(schema, inlined)
+    return plain if reading is None else _select(reading, plain, tier, tiers)
 
 
-def selected(
+def select(
     shape: InputShape,
     field_name: str | None,
     operations: tuple[str, ...] | None,
     tier: SafetyTier,
     tiers: Mapping[str, SafetyTier],
 ) -> InputShape:
-    """``shape`` read with the operation field, or the operations, that somebody names. Raises SchemaError.
+    """Read ``shape`` by the operation field, or the operations, that somebody names. Raises SchemaError.
 
-    An empty ``field_name`` says that no field selects operations. Operations without a field are those of the field
-    that was read before, if there is one.
+    An empty ``field_name`` means that no field selects operations. Operations without a field are those of the field
+    that was read before, if any.
     """
     inner = shape.inner if isinstance(shape, SelectedShape) else shape
     if field_name == "":
@@ -190,21 +190,21 @@ def selected(
     schema = inner.schema_for(frozenset({PLAIN}))
     if schema is None:
         raise SchemaError("the tool shows no schema")
-    reading = declared_reading(schema, inline_references(schema), field_name, operations)
+    reading = read_declaration(schema, inline_references(schema), field_name, operations)
     _refuse_marked(reading, inner)
-    return _selected(reading, inner, tier, tiers)
+    return _select(reading, inner, tier, tiers)
 
 
 def answering(shape: InputShape, outputs: Mapping[str, Schema]) -> InputShape:
-    """``shape`` whose operations have the results that ``outputs`` describes. Raises SchemaError."""
+    """Give the operations of ``shape`` the results that ``outputs`` describes. Raises SchemaError."""
     unknown = outputs.keys() - {spec.name for spec in shape.operations}
     if unknown or not isinstance(shape, SelectedShape):
         raise SchemaError(f"`operation_outputs` names `{min(unknown, default='')[:80]}`, which it does not have")
     return replace(shape, specs=tuple(replace(spec, output_schema=outputs.get(spec.name)) for spec in shape.specs))
 
 
-def listed_names(given: object, tool_name: str) -> tuple[str, ...]:
-    """What a function ``operations`` answered, as names. Raises RegistrationError."""
+def check_listed_names(given: object, tool_name: str) -> tuple[str, ...]:
+    """Check the answer of a function ``operations``, and return its names. Raises RegistrationError."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise RegistrationError("its function `operations` answered no list of names")
     names = tuple(islice(cast("Iterable[object]", given), MAX_OPERATIONS + 1))
@@ -217,10 +217,10 @@ def listed_names(given: object, tool_name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast("tuple[str, ...]", names)))
 
 
-def listed_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tier: SafetyTier) -> InputShape:
-    """``shape`` with the operations ``names`` only: some of those it has, or of a function any. Raises SchemaError."""
+def limit_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tier: SafetyTier) -> InputShape:
+    """Limit ``shape`` to the operations ``names``: some of its own, or any for a function. Raises SchemaError."""
     if not isinstance(shape, (MethodShape, ModelShape)):
-        return selected(shape, field_name, names, tier, {})
+        return select(shape, field_name, names, tier, {})
     unknown = next((name for name in names if name not in {spec.name for spec in shape.operations}), None)
     if unknown is not None:
         raise SchemaError(f"its function `operations` names `{unknown}`, which it does not have")
@@ -229,21 +229,21 @@ def listed_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tie
 
 
 def _refuse_marked(reading: Reading, inner: InputShape) -> None:
-    """What the gate judges as a path, an address or the like stays that."""
+    """Refuse an operation field that the gate judges as a path, an address or the like."""
     fields = {steps[0] for steps in reading.found.places}
     for parameter in inner.parameters(PLAIN):
         if parameter.marks and parameter.name in fields:
             raise SchemaError(f"`{parameter.name}` is a {parameter.role} and cannot select operations")
 
 
-def _selected(reading: Reading, inner: InputShape, tier: SafetyTier, tiers: Mapping[str, SafetyTier]) -> SelectedShape:
+def _select(reading: Reading, inner: InputShape, tier: SafetyTier, tiers: Mapping[str, SafetyTier]) -> SelectedShape:
     taken = _Taken(reading, inner)
     specs = (OperationSpec(name, "", tiers.get(name, tier), parameters=taken.of(name)) for name in reading.names)
     return SelectedShape(reading, tuple(specs), inner)
 
 
 class _Taken:
-    """What each operation takes; equal lists are one, since a schema may offer many operations."""
+    """The parameters of each operation; equal lists are shared, since a schema may offer many operations."""
 
     def __init__(self, reading: Reading, inner: InputShape) -> None:
         found = reading.found
@@ -255,7 +255,7 @@ class _Taken:
         self._branches: Branches | None = None
 
     def of(self, name: str) -> tuple[Parameter, ...]:
-        """The parameters of the operation ``name``; where it is a key, that key."""
+        """Return the parameters of the operation ``name``; if it is a key, that key."""
         if self._is_keyed:
             return (self._parameter(name, name, required=True),)
         operation = self._operations[name]

@@ -14,34 +14,34 @@ _BASE64 = late_regex(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class ServerTool(DefinedTool, abstract=True):
-    """What its runner returns is the whole `CallToolResult` (see `checked_answer`), and stays so for the host.
+    """A tool whose runner returns the whole `CallToolResult` (see `check_answer`), unchanged for the host.
 
-    The model reads the texts of its content; the output schema is about its structured part.
+    The model reads the texts of its content; the output schema describes its structured part.
     """
 
     def output_part(self, result: JsonValue) -> JsonValue:
-        """The structured part, null where the server sent none."""
+        """Return the structured part, null if the server sent none."""
         return result.get("structuredContent") if isinstance(result, dict) else None
 
-    def scrubbed(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
-        """Without secrets; the bytes of images, sounds and files stay: what looks like a secret there is chance."""
+    def scrub_result(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+        """Remove secrets; the bytes of images, sounds and files stay, since secrets in them are chance."""
         if not isinstance(result, dict) or not isinstance(content := result.get("content"), list):
             return scrub(result)
-        rest, count = _scrubbed_object({**result, "content": []}, scrub)
+        rest, count = _scrub_object({**result, "content": []}, scrub)
         blocks: list[JsonValue] = []
         for block in content:
-            kept, taken = _scrubbed_block(block, scrub)
+            kept, taken = _scrub_block(block, scrub)
             blocks.append(kept)
             count += taken
         return {**rest, "content": blocks}, count
 
     def text_for_model(self, result: JsonValue) -> str | None:
-        """The texts of the content, one below the other, with a word for what is no text."""
+        """Return the texts of the content, one below the other, with a word for anything else."""
         return _text_of(result) if isinstance(result, dict) else None
 
 
-def checked_answer(answer: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A server's answer to a call, where it is a result. Raises ToolFailure with the server's words where it failed."""
+def check_answer(answer: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return a server's answer if it is a result. Raises ToolFailure with the server's words for a failed call."""
     content = answer.get("content", [])
     is_result = isinstance(content, list) and all(isinstance(block, dict) and "type" in block for block in content)
     if not is_result or not isinstance(answer.get("structuredContent", {}), dict):
@@ -70,26 +70,26 @@ def _words(block: dict[str, JsonValue]) -> str:
     return f"[{' '.join(what)}]"
 
 
-def _scrubbed_object(value: dict[str, JsonValue], scrub: Scrub) -> tuple[dict[str, JsonValue], int]:
+def _scrub_object(value: dict[str, JsonValue], scrub: Scrub) -> tuple[dict[str, JsonValue], int]:
     kept, count = scrub(value)
     return cast("dict[str, JsonValue]", kept), count  # an object stays one
 
 
-def _scrubbed_block(block: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+def _scrub_block(block: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
     if not isinstance(block, dict):
         return scrub(block)
     inner = block.get("resource")
     if isinstance(inner, dict):
-        held, count = _scrubbed_beside("blob", inner, scrub)
-        kept, more = _scrubbed_object({**block, "resource": {}}, scrub)
+        held, count = _scrub_beside("blob", inner, scrub)
+        kept, more = _scrub_object({**block, "resource": {}}, scrub)
         return {**kept, "resource": held}, count + more
-    return _scrubbed_beside("data", block, scrub)
+    return _scrub_beside("data", block, scrub)
 
 
-def _scrubbed_beside(name: str, value: dict[str, JsonValue], scrub: Scrub) -> tuple[JsonValue, int]:
-    """The object without its secrets, but for the bytes that it holds under that name in base64."""
+def _scrub_beside(name: str, value: dict[str, JsonValue], scrub: Scrub) -> tuple[JsonValue, int]:
+    """Remove the object's secrets, except from the base64 bytes under that name."""
     data = value.get(name)
     if not isinstance(data, str) or len(data) % 4 or _BASE64.fullmatch(data) is None:
         return scrub(value)
-    kept, count = _scrubbed_object({key: held for key, held in value.items() if key != name}, scrub)
+    kept, count = _scrub_object({key: held for key, held in value.items() if key != name}, scrub)
     return {**kept, name: data}, count

@@ -1,8 +1,7 @@
-"""The ways in which declared tools take their input: one function, one method per operation, a pydantic model.
+"""The input of declared tools: one function, one method per operation, or a pydantic model.
 
-What each operation needs is told in the description of the operation field.
-
-``InputShape`` in ``schemashape`` is all of them.
+The description of the operation field tells what each operation needs. ``InputShape`` in ``schemashape`` joins all
+forms.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import copy_value
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
-from gatewright.schema.filter import reduced_schema
+from gatewright.schema.filter import reduce_schema
 from gatewright.schema.prose import clean_text, text_cleaner
 from gatewright.schema.walk import Schema, objects, properties_of, walk
 from gatewright.tools.context import ToolExecutionContext
@@ -34,19 +33,21 @@ Clean = Callable[[str], str]
 
 
 def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
-    """What takes the names of ``hidden`` operations out of a text, unless something in ``kept`` bears them."""
+    """Return a function that removes the names of ``hidden`` operations from a text, unless something in ``kept`` bears
+    them.
+    """
     return text_cleaner(hidden, kept) if hidden else str
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:
-    """The input schema of a tool without operations."""
+    """Return the input schema of a tool without operations."""
     properties = {parameter.name: _property([parameter], str) for parameter in parameters}
     required = [parameter.name for parameter in parameters if parameter.required]
-    return _closed(properties, required, parameters)
+    return _close(properties, required, parameters)
 
 
 def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozenset[str]) -> Schema:
-    """The input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
+    """Return the input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
     shown = sorted(operations, key=lambda spec: spec.name)
     named = _by_name(shown)
     clean = cleaner(hidden, frozenset([*named, *[spec.name for spec in shown]]))
@@ -57,11 +58,11 @@ def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozens
         properties[name] = _property(same, clean)
         if len(same) == len(shown) and all(one.required for one in same):
             required.append(name)
-    return _closed(properties, required, [one for same in named.values() for one in same])
+    return _close(properties, required, [one for same in named.values() for one in same])
 
 
 def check_parameters(operations: Sequence[OperationSpec], field: str, where: str) -> None:
-    """Raises RegistrationError, naming the parameter, where one flat object cannot hold all ``operations``."""
+    """Raise RegistrationError, naming the parameter, if one flat object cannot hold all ``operations``."""
     for name, same in _by_name(operations).items():
         if name == field:
             raise RegistrationError(f"{where}: parameter `{name}` is the operation field")
@@ -71,7 +72,7 @@ def check_parameters(operations: Sequence[OperationSpec], field: str, where: str
 
 
 def definitions(where: str, parameters: Iterable[Parameter]) -> Schema:
-    """The `$defs` of all ``parameters``. Raises RegistrationError for one name that stands for two things."""
+    """Return the `$defs` of all ``parameters``. Raises RegistrationError for one name that stands for two things."""
     found: Schema = {}
     for parameter in parameters:
         for name, schema in parameter.definitions.items():
@@ -89,7 +90,7 @@ def _by_name(operations: Sequence[OperationSpec]) -> dict[str, list[Parameter]]:
 
 
 def _line(spec: OperationSpec, clean: Clean) -> str:
-    """One operation: its name, what it needs, what it may be given, and its sentence."""
+    """Describe one operation: its name, its required and optional parameters, and its sentence."""
     choices = {name for group in spec.one_of for name in group} if spec.one_of else ()
     needs = ", ".join([*spec.required, *[" or ".join(group) for group in spec.one_of]])
     may = ", ".join([one.name for one in spec.parameters if not one.required and one.name not in choices])
@@ -100,7 +101,7 @@ def _line(spec: OperationSpec, clean: Clean) -> str:
 
 
 def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
-    """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
+    """Return the schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
     first = same[0]
     schema = copy_value(first.schema)
     for _, node in walk(schema) if clean is not str else ():
@@ -115,7 +116,7 @@ def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
     return schema
 
 
-def _closed(properties: Schema, required: list[str], parameters: Sequence[Parameter]) -> Schema:
+def _close(properties: Schema, required: list[str], parameters: Sequence[Parameter]) -> Schema:
     schema: Schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
@@ -125,7 +126,7 @@ def _closed(properties: Schema, required: list[str], parameters: Sequence[Parame
 
 
 PLAIN = ""
-"""The name under which policies hold the one operation of a tool without operations."""
+"""The name in policies of the single operation of a tool without operations."""
 
 _PLAIN_ONLY = (PLAIN,)
 
@@ -140,23 +141,23 @@ class PlainShape:
     operations: tuple[OperationSpec, ...] = ()
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What the function takes."""
+        """Return the parameters of the function."""
         return self.binding.parameters if operation == PLAIN else ()
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The parameters object, closed."""
+        """Return the parameters object, closed."""
         return plain_schema(self.binding.parameters) if PLAIN in shown else None
 
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
-        """As it is: nothing is hidden."""
+    def clean(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
+        """Return the text as it is: nothing is hidden."""
         return text
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:  # noqa: ARG002
-        """Always the plain one."""
+        """Return the plain operation."""
         return _PLAIN_ONLY
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """Parameters left out, and names that are no parameter."""
+        """Return missing parameters, and names that are not parameters."""
         spec = OperationSpec(PLAIN, "", SafetyTier.PRIVILEGED, parameters=self.binding.parameters)
         return _issues_of(spec, arguments) if operation == PLAIN else ()
 
@@ -183,16 +184,16 @@ class MethodShape:
     found: None = None
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What the operation's method takes."""
+        """Return the parameters of the operation's method."""
         return self.bindings[operation].parameters if operation in self.bindings else ()
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """Written for the shown operations; nothing in it comes from a hidden one."""
+        """Write the schema for the shown operations; nothing in it comes from a hidden one."""
         rows = [spec for spec in self.operations if spec.name in shown]
         return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
 
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:
-        """Names that a shown operation or a parameter of one bears may stay."""
+    def clean(self, text: str, shown: frozenset[str]) -> str:
+        """Remove hidden names, unless a shown operation or one of its parameters bears them."""
         hidden = self.bindings.keys() - shown
         if not hidden:
             return text
@@ -200,12 +201,12 @@ class MethodShape:
         return clean_text(text, hidden, shown.union(kept))
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """The text in the operation field."""
+        """Return the text in the operation field."""
         given = arguments.get(self.operation_field)
         return (given,) if isinstance(given, str) else None
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """By the operation's own signature and its choices."""
+        """Check the arguments by the operation's own signature and its choices."""
         for spec in self.operations:
             if spec.name == operation:
                 return _issues_of(spec, arguments, ignored=(self.operation_field,))
@@ -292,34 +293,34 @@ class ModelShape:
 
     @property
     def operation_field(self) -> str | None:
-        """Where the model holds its operation."""
+        """The field of the model that holds its operation."""
         return self.found.field if self.found else None
 
     @property
     def operations(self) -> tuple[OperationSpec, ...]:
-        """As discovered in the model's schema."""
+        """The operations, as discovered in the model's schema."""
         return self.specs if self.found else ()
 
     def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What the schema ties to the operation."""
+        """Return the parameters that the schema ties to the operation."""
         return next((spec.parameters for spec in self.specs if spec.name == operation), ())
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The model's schema reduced to the shown operations."""
+        """Return the model's schema with the shown operations only."""
         if self.found is None:
             return self.schema if PLAIN in shown else None
         return filter_with_lints(self.schema, shown, found=self.found).schema
 
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:
-        """``text`` cleaned like those inside the schema."""
+    def clean(self, text: str, shown: frozenset[str]) -> str:
+        """Clean ``text`` like the texts inside the schema."""
         return text if self.found is None else filter_with_lints(self.schema, shown, found=self.found).clean(text)
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """By the model's own field and default."""
+        """Read the operations from the model's own field and default."""
         return self.found.of(arguments) if self.found else (PLAIN,)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What the operation's part of the schema requires; other names are the schema's business."""
+        """Return the arguments that the operation's part of the schema requires; the schema judges other names."""
         spec = next((spec for spec in self.specs if spec.name == operation), None)
         return _issues_of(spec, arguments, closed=False) if spec else ()
 
@@ -338,9 +339,9 @@ class ModelShape:
 
 
 def model_shape(declared: type[Declaration], where: str) -> ModelShape:
-    """Read the input model of a tool, and what the tool says of its operations: their tiers, actions and the like.
+    """Read the input model of a tool, and the tool's words on its operations: their tiers, actions and the like.
 
-    Raises RegistrationError for a model without object schema, and where what is said is of no operation of it.
+    Raises RegistrationError for a model without object schema, and for words on an unknown operation.
     """
     run, model, field = getattr(declared, "run", None), declared.input_model, declared.__dict__.get("operation_field")
     if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
@@ -381,8 +382,8 @@ def model_shape(declared: type[Declaration], where: str) -> ModelShape:
 def _parameters(
     schema: Schema, found: OperationSet | None, name: str, marks: Mapping[str, tuple[Mark, ...]]
 ) -> tuple[Parameter, ...]:
-    """What the operation ``name`` takes; of a model without operations, all that it has."""
-    properties = _all_properties(reduced_schema(schema, found, frozenset({name})) if found else schema)
+    """Return the parameters of the operation ``name``; of a model without operations, all."""
+    properties = _all_properties(reduce_schema(schema, found, frozenset({name})) if found else schema)
     required, names = tuple(schema.get("required", ())), tuple(properties)
     if found is not None:
         operation = next(one for one in found.operations if one.name == name)
@@ -391,7 +392,7 @@ def _parameters(
 
 
 def _all_properties(schema: Schema) -> dict[str, Schema]:
-    """The properties of a schema and of the branches that apply to the same value."""
+    """Return the properties of a schema and of the branches that apply to the same value."""
     found: dict[str, Schema] = {}
     for keyword in ("allOf", "anyOf", "oneOf"):
         for branch in objects(schema.get(keyword)):
@@ -400,7 +401,7 @@ def _all_properties(schema: Schema) -> dict[str, Schema]:
 
 
 def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
-    """The marks of each field. Raises RegistrationError for one field with different ones."""
+    """Return the marks of each field. Raises RegistrationError for one field with different ones."""
     marks: dict[str, tuple[Mark, ...]] = {}
     for held in _models(model):
         for name, found in marks_of_fields(held, where).items():
@@ -410,7 +411,7 @@ def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
 
 
 def _models(hint: Any) -> Iterator[type[BaseModel]]:
-    """The models that ``hint`` is made of: itself, the members of a union, what a root model holds."""
+    """Yield the models that ``hint`` is made of: itself, the members of a union, the content of a root model."""
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         yield hint
         root = hint.model_fields.get("root")

@@ -1,4 +1,4 @@
-"""The signature and docstring of an async function as parameters, checked when it is declared."""
+"""The signature and docstring of an async function as parameters, checked at its declaration."""
 
 from __future__ import annotations
 
@@ -43,14 +43,16 @@ _ENTRY = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 
 @frozen
 class Docstring:
-    """``description`` is all before the first section, as paragraphs; ``parameters`` are sentences by name."""
+    """The parts of a docstring: ``description``, all before the first section, and ``parameters``, sentences by
+    name.
+    """
 
     description: str = ""
     parameters: dict[str, str] = field(default_factory=dict[str, str], hash=False)
 
 
 def parse_docstring(text: str | None) -> Docstring:
-    """The parts of ``text``; lines of a paragraph are joined by spaces."""
+    """Split ``text`` into its parts; lines of a paragraph are joined by spaces."""
     lines = inspect.cleandoc(text or "").split("\n")
     sections: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
@@ -65,7 +67,7 @@ def parse_docstring(text: str | None) -> Docstring:
 
 
 def _entries(lines: list[str]) -> list[tuple[str, str]]:
-    """Each ``name (type): sentence`` with the deeper lines below it."""
+    """Return each ``name (type): sentence`` with the deeper lines below it."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     shallow = min(indents, default=0)
     found: list[tuple[str, list[str]]] = []
@@ -80,7 +82,7 @@ def _entries(lines: list[str]) -> list[tuple[str, str]]:
 
 Function = Callable[..., Awaitable[object] | AsyncIterator[object]]
 Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
-"""By the identity of an annotation: the annotation, kept alive by it, and what was made of it."""
+"""The adapter of each annotation, by its identity; the entry keeps the annotation alive."""
 _PLAIN = frozenset({str, int, float, bool})
 _NOTHING = frozenset({"type", "title", "description"})
 
@@ -97,16 +99,16 @@ class Binding:
     returns: Any = field(hash=False)
 
 
-def returned(function: Function, where: str) -> Any:
-    """The annotation of what ``function`` returns, or ``Signature.empty``. Raises RegistrationError."""
+def return_annotation(function: Function, where: str) -> Any:
+    """Return the annotation of the result of ``function``, or ``Signature.empty``. Raises RegistrationError."""
     returns = inspect.signature(function).return_annotation
-    return returns if returns is inspect.Signature.empty else _resolved(function, returns, f"{where}: `return`")
+    return returns if returns is inspect.Signature.empty else _resolve(function, returns, f"{where}: `return`")
 
 
-def returned_schema(returns: Any) -> Schema | None:
-    """The schema of results that a return annotation promises; None where it says no more than their type.
+def return_schema(returns: Any) -> Schema | None:
+    """Return the result schema that a return annotation promises; None if it names only their type.
 
-    Patterns that do not run in linear time are left out.
+    It leaves out patterns that do not run in linear time.
     """
     if returns is inspect.Signature.empty or returns is bytes:
         return None
@@ -119,7 +121,7 @@ def returned_schema(returns: Any) -> Schema | None:
 
 
 def first_message(error: ValidationError) -> str:
-    """What is wrong first, as a clause; it repeats nothing that was sent."""
+    """Describe the first fault as a clause, without repeating the input."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
     text = first["msg"][:1].lower() + first["msg"][1:]
@@ -129,9 +131,9 @@ def first_message(error: ValidationError) -> str:
 def bind(function: Function, where: str, *, is_method: bool, made: Made | None = None) -> Binding:
     """Read the signature of ``function``; ``where`` names it in errors.
 
-    ``made``: what was made of annotations before; the methods of one tool share most of theirs.
-    Raises RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter
-    without annotation, without JSON Schema, that is ``self`` outside a class, or that is no plain named one.
+    ``made``: the adapters of earlier annotations; the methods of one tool share most of theirs. Raises
+    RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter without
+    annotation, without JSON Schema, that is ``self`` outside a class, or that cannot be given by name.
     """
     if not (inspect.iscoroutinefunction(function) or yields(function)):
         raise RegistrationError(f"{where} is not an `async def` function")
@@ -152,19 +154,19 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         raise RegistrationError(f"{where}: the docstring describes `{unknown}`, which is no parameter{near}")
     own = [row for row in rows if row.name not in contexts]
     made = {} if made is None else made
-    typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
+    typed = {row.name: _adapter_of(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
     return Binding(
         awaitable(function),
         docstring,
         tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
         {name: adapter for name, (adapter, _) in typed.items()},
         contexts[0] if contexts else None,
-        returned(function, where),
+        return_annotation(function, where),
     )
 
 
 def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
-    """What the parameter is annotated with. Raises RegistrationError for one that no call could give by its name."""
+    """Return the annotation of a parameter. Raises RegistrationError for one that no call could give by its name."""
     what = f"{where}: parameter `{row.name}`"
     if row.name in ("self", "cls"):
         raise RegistrationError(f"{what} belongs to a class; use `@operation` on methods")
@@ -177,14 +179,14 @@ def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
         raise RegistrationError(f"{what} begins with an underscore")
     if row.annotation is row.empty:
         raise RegistrationError(f"{what} has no annotation")
-    hint = _resolved(function, row.annotation, what)
+    hint = _resolve(function, row.annotation, what)
     if _is_generic(hint):
         raise RegistrationError(f"{what} is generic, and a tool's types must be known")
     return hint
 
 
-def _resolved(function: Function, annotation: object, what: str) -> Any:
-    """An annotation of ``function`` without quotes or postponed evaluation. Raises RegistrationError."""
+def _resolve(function: Function, annotation: object, what: str) -> Any:
+    """Resolve quotes and postponed evaluation in an annotation of ``function``. Raises RegistrationError."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     names = cast("dict[str, Any]", getattr(inspect.unwrap(function), "__globals__", {}))
     try:
@@ -201,30 +203,30 @@ def _is_generic(hint: object) -> bool:
     return any(_is_generic(argument) for argument in get_args(hint))
 
 
-def _typed(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:
-    """What checks and converts values of the annotation ``hint``, and its JSON Schema."""
+def _adapter_of(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:
+    """Return the adapter that checks and converts values of ``hint``, and its JSON Schema."""
     if id(hint) not in made:
         try:
-            made[id(hint)] = (hint, _plain_typed(hint) if _is_plain(hint) else _made_typed(hint))
+            made[id(hint)] = (hint, _plain_typed(hint) if _is_plain(hint) else _make_adapter(hint))
         except (PydanticUserError, SchemaError):
             return _refuse(hint, what)
     return made[id(hint)][1]
 
 
 def _is_plain(hint: Any) -> bool:
-    """Whether it is `str`, `int | None` or the like, as most parameters are: made once, for all of them."""
+    """Tell whether a hint is `str`, `int | None` or the like, as most are: one adapter serves all of them."""
     if not isinstance(hint, UnionType):
         return isinstance(hint, type) and hint in _PLAIN
     first, *rest = get_args(hint)
     return rest == [NoneType] and isinstance(first, type) and first in _PLAIN
 
 
-def _made_typed(hint: Any) -> tuple[TypeAdapter[Any], Schema]:
+def _make_adapter(hint: Any) -> tuple[TypeAdapter[Any], Schema]:
     adapter = TypeAdapter[Any](hint)
     return adapter, schema_of(adapter)
 
 
-_plain_typed = lru_cache(maxsize=64)(_made_typed)
+_plain_typed = lru_cache(maxsize=64)(_make_adapter)
 
 
 def _refuse(hint: Any, what: str) -> NoReturn:

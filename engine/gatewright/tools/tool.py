@@ -1,9 +1,8 @@
-"""A tool: what it declares, which operations it has, and how it is called.
+"""A tool: its declaration, its operations, and its execution.
 
-A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; what is wrong with it is raised
-when the class is defined. ``abstract=True`` leaves both to its own subclasses or to ``__init__``.
-
-It exceeds 450 lines because it is one class: the one face by which policy, gate and program know every tool.
+A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; Python raises its faults when it
+defines the class. ``abstract=True`` leaves both to its own subclasses or to ``__init__``. Over 450 lines: it is one
+class, the one face by which policy, gate and program see every tool.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ from gatewright.schema import (
 )
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.constraint import with_closed_arguments
-from gatewright.schema.filter import told_output
+from gatewright.schema.filter import output_without
 from gatewright.schema.operation import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext, WebPort
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, kinds_of, kinds_of_effects, major_of
 from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, outputs_of, shape_of
-from gatewright.tools.operation import ArgumentIssue, OperationSpec, joined_output
+from gatewright.tools.operation import ArgumentIssue, OperationSpec, any_output
 from gatewright.tools.parameter import Parameter
-from gatewright.tools.result import ForeignResult, checked_result, collected, normalized, plain_result, unread
-from gatewright.tools.schemashape import InputShape, SelectedShape, listed_names, listed_shape, selected
+from gatewright.tools.result import ForeignResult, check_result, collect, normal_bytes, plain_result, unread
+from gatewright.tools.schemashape import InputShape, SelectedShape, check_listed_names, limit_shape, select
 from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Scrub = Callable[[JsonValue], tuple[JsonValue, int]]
-"""Takes the secrets out of a value, and says how many there were."""
+"""Removes the secrets from a value, and counts them."""
 
 __all__ = ["ArgumentIssue", "OperationSpec", "Tool"]
 
@@ -62,7 +61,7 @@ _TIERS, _ACTIONS = tuple(SafetyTier), tuple(Action)
 
 
 class Tool(Declaration):
-    """The face of every tool: what it declares, what the policy and the model are told of it, and how it runs."""
+    """The face of every tool: its declaration, its texts for policy and model, and its execution."""
 
     _shape: InputShape
     _list_operations: Any = None
@@ -71,9 +70,9 @@ class Tool(Declaration):
     _last_list: tuple[tuple[str, ...], InputShape] | None = None
     operations_problem: str = ""
     output_check: OutputCheck = OutputCheck.STRICT
-    """What becomes of a result that misfits its output schema where the policy says nothing."""
+    """The treatment of a result that misfits its output schema, unless the policy sets another."""
     unchecked_arguments: tuple[tuple[str, str], ...] = ()
-    """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and why."""
+    """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and the reason."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
     _output_is_read: bool = False
 
@@ -102,7 +101,7 @@ class Tool(Declaration):
 
     @property
     def major(self) -> int:
-        """The number that tells incompatible versions apart."""
+        """The number that separates incompatible versions."""
         return major_of(self.version, self.name)
 
     @property
@@ -111,44 +110,45 @@ class Tool(Declaration):
         return self._shape.operations
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """Every operation that ``arguments`` call, exactly as given, known or not, one for each time it is named.
+        """Return every operation that ``arguments`` call, exactly as given, known or not, one for each time it is
+        named.
 
-        ``("",)`` for a tool without operations; empty for a batch of none. None: nobody can tell.
+        ``("",)`` for a tool without operations; empty for an empty batch. None: nobody can tell.
         """
         return self._shape.operations_of(arguments)
 
     @property
     def declares_operations(self) -> bool:
-        """Whether its author declared the operations, so that no policy may read others into its schema."""
+        """True if its author declared the operations, so that no policy may read others into its schema."""
         own = isinstance(self._shape, MethodShape) or (isinstance(self._shape, ModelShape) and self.has_operations)
         return own or self._list_operations is not None
 
     @property
     def actor(self) -> Tool:
-        """The object that holds the tool's state and does its work: as a rule the tool itself.
+        """The object that holds the tool's state and does its work: usually the tool itself.
 
-        Another one where a function lists the operations: every list makes a tool of its own, the state stays one.
+        If a function lists the operations, every list makes a tool of its own, while the state stays one.
         """
         return self if self._declared_by is None or isinstance(self._shape, SelectedShape) else self._declared_by
 
     @property
     def lists_operations(self) -> bool:
-        """Whether its author's function ``operations`` lists them."""
+        """True if its author's function ``operations`` lists them."""
         return (self._declared_by or self)._list_operations is not None
 
     def with_listed_operations(self) -> Tool:
-        """The tool with the operations that its function ``operations`` lists now; itself where nothing changed.
+        """Return the tool with the current list of its function ``operations``; itself if nothing changed.
 
-        Where the function raises, or lists what cannot be, the operations stay and ``operations_problem`` says why: a
-        gate closes such a tool.
+        If the function raises, or lists something impossible, the operations stay and ``operations_problem`` says why:
+        a gate closes such a tool.
         """
         whole = self._declared_by or self
         if whole._list_operations is None:
             return self
         problem = ""
         try:
-            names = listed_names(whole._list_operations(), self.name)
-            whole._last_list = names, listed_shape(whole._shape, whole.operation_field, names, whole.safety_tier)
+            names = check_listed_names(whole._list_operations(), self.name)
+            whole._last_list = names, limit_shape(whole._shape, whole.operation_field, names, whole.safety_tier)
         except GatewrightError as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 somebody else's function; whatever it raises closes the tool
@@ -162,17 +162,17 @@ class Tool(Declaration):
 
     @property
     def has_operations(self) -> bool:
-        """Whether a field of the arguments selects the operation."""
+        """True if a field of the arguments selects the operation."""
         return bool(self._shape.operations)
 
     @property
     def operation_set(self) -> OperationSet | None:
-        """How the operation stands in the schema; None for operations declared as methods, and for a tool without."""
+        """The place of the operation in the schema; None for operations declared as methods, and without any."""
         return self._shape.found
 
     @once
     def selector(self) -> Selector | None:
-        """Where the arguments say which operation is called; None for a tool without operations."""
+        """The place of the operation in the arguments; None for a tool without operations."""
         if not self.has_operations:
             return None
         names = tuple(spec.name for spec in self.operations)
@@ -182,17 +182,17 @@ class Tool(Declaration):
             schema = self.input_schema()
         return selector_of(self.operation_field, names, self.operation_set, schema)
 
-    def declared(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
-        """This tool read with the operation field, or the list of operations, that a policy names.
+    def with_operations(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
+        """Read this tool by the operation field, or the list of operations, that a policy names.
 
-        An empty ``field``: no field selects operations. Raises SchemaError where the schema has no such field, and for
-        a tool whose author declared its operations.
+        An empty ``field``: no field selects operations. Raises SchemaError if the schema lacks the field, and for a
+        tool whose author declared its operations.
         """
         if field is None and operations is None:
             return self
         if self.declares_operations:
             raise SchemaError(f"`{self.name}` declares its own operations")
-        return self._read_as(selected(self._shape, field, operations, self.safety_tier, self._tiers))
+        return self._read_as(select(self._shape, field, operations, self.safety_tier, self._tiers))
 
     def _read_as(self, shape: InputShape) -> Tool:
         other = copy(self)
@@ -203,9 +203,9 @@ class Tool(Declaration):
         return other
 
     def of_source(self, source_id: str, rules: tuple[ToolRule, ...] = ()) -> Tool:
-        """This tool as one of a program's source, with ``rules`` beside its own.
+        """Return this tool as one of a program's source, with ``rules`` beside its own.
 
-        The paths that it takes are keys there, which have the levels of the source.
+        Its paths are keys there, with the levels of the source.
         """
         other = self._read_as(self._shape)
         other.source, other.needs_source, other._declared_by = source_id, True, self.actor
@@ -213,17 +213,17 @@ class Tool(Declaration):
         return other
 
     def parameters(self, operation: str = PLAIN) -> tuple[Parameter, ...]:
-        """What ``operation`` takes; empty for an unknown one."""
+        """Return the parameters of ``operation``; empty for an unknown one."""
         return self._shape.parameters(operation)
 
     def defaults(self, operation: str, name: str) -> list[JsonValue]:
-        """What stands for the argument where a call of the operation leaves it out: none, or each that is declared."""
+        """Return the values that stand for an omitted argument of the operation: none, or each declared one."""
         found = [one.default for one in self.parameters(operation) if one.name == name and one.has_default]
         selects = self.selector is not None and name in self.selector.fields
         return found if found or self.selector is None or not selects else self.selector.defaults(name)
 
     def facts(self) -> ToolFacts:
-        """What the policy needs to know; its tier is the highest of its operations."""
+        """Return the facts for policies; its tier is the highest of its operations."""
         return self._policy_facts
 
     @once
@@ -284,7 +284,7 @@ class Tool(Declaration):
         )
 
     def _deletes(self, spec: OperationSpec) -> bool:
-        """Whether hints say that an operation deletes, or names where nothing else says anything."""
+        """Tell whether an operation deletes, by its hints, or by its name without any other sign."""
         if spec.actions or self.destroys is False:
             return False
         own = deed_of(spec.name) if spec.name else None
@@ -294,16 +294,16 @@ class Tool(Declaration):
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:
-        """The kinds that every operation needs which names none of its own."""
+        """The kinds for every operation without its own."""
         declared = self.required_capabilities
         return kinds_of_effects(self.side_effects) if declared is None else kinds_of(declared, f"tool `{self.name}`")
 
     @once
     def digest(self) -> str:
-        """SHA-256 of what the tool is to policies and models, 64 hexadecimal digits; worked out once.
+        """SHA-256 of the tool's face to policies and models, 64 hexadecimal digits; worked out once.
 
-        Of the canonical JSON of name, version, description, both schemas, operations with their tiers and their field,
-        and of how it is executed where its definition says so.
+        It covers the canonical JSON of name, version, description, both schemas, operations with their tiers and their
+        field, and the words for its executor, if its definition has any.
         """
         rows: list[JsonValue] = [{"name": spec.name, "tier": str(spec.tier)} for spec in self.operations]
         return digest_of(
@@ -324,41 +324,41 @@ class Tool(Declaration):
         return frozenset(spec.name for spec in self.operations) or frozenset({PLAIN})
 
     def input_schema(self) -> Schema:
-        """The schema of everything that the tool can do."""
+        """Return the schema of everything that the tool can do."""
         schema = self._shape.schema_for(self._names)
         return schema if schema is not None else {"type": "object", "properties": {}, "additionalProperties": False}
 
     @property
     def schema_may_fail(self) -> bool:
-        """Whether some set of shown operations could have no usable schema; never so for declared parameters."""
+        """True if some set of shown operations could lack a usable schema; never for declared parameters."""
         return type(self).schema_for is not Tool.schema_for or not isinstance(self._shape, (PlainShape, MethodShape))
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The schema for the ``shown`` operations (``{""}`` for a tool without operations); None when none is."""
+        """Return the schema for the ``shown`` operations (``{""}`` for a tool without operations); None without any."""
         return self._shape.schema_for(shown)
 
     def description_for(self, shown: frozenset[str], text: str | None = None) -> str:
-        """The description, or ``text`` in its place, without the names of operations that are not shown."""
-        return self._shape.cleaned(self.description if text is None else text, shown)
+        """Return the description, or ``text`` in its place, without the names of hidden operations."""
+        return self._shape.clean(self.description if text is None else text, shown)
 
     def usage_rule_for(self, shown: frozenset[str]) -> str | None:
-        """The tool's own usage rule and those of the shown operations, alphabetically; None when there is none."""
+        """Return the tool's own usage rule and those of the shown operations, alphabetically; None without any."""
         rows = sorted((spec for spec in self.operations if spec.name in shown), key=lambda spec: spec.name)
         texts = [self.usage_rule, *(spec.usage_rule for spec in rows)]
-        return " ".join(cleaned for text in texts if text and (cleaned := self._shape.cleaned(text, shown))) or None
+        return " ".join(cleaned for text in texts if text and (cleaned := self._shape.clean(text, shown))) or None
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What ``operation`` needs and was not given, or was given and does not take."""
+        """Return missing and superfluous arguments of ``operation``."""
         return self._shape.missing(operation, arguments)
 
     @property
     def obstacle(self) -> str:
-        """The reason why no call may be executed on this system, with what to do; empty where it may."""
+        """Return the reason why this system cannot execute any call, with the remedy; empty if it can."""
         return ""
 
     @property
     def caveat(self) -> str:
-        """What the trace of a call says of where it is executed; empty for nothing."""
+        """Return the words for the trace of a call about its place of execution; empty for nothing."""
         return ""
 
     def assess(
@@ -367,7 +367,7 @@ class Tool(Declaration):
         arguments: Mapping[str, JsonValue],  # noqa: ARG002
         context: ToolExecutionContext,  # noqa: ARG002
     ) -> Assessment:
-        """What the call would do; without effects. Of several possible actions, the one that needs the most."""
+        """Return the effect of the call, without doing it. Of several possible actions, the one that needs the most."""
         return self._usual(operation)
 
     def assessment_of(self, operation: str) -> Assessment | None:
@@ -380,64 +380,65 @@ class Tool(Declaration):
         actions = actions or self.actions
         return Assessment(max(actions, key=_ACTIONS.index, default=None))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
-        """What every call of ``operation`` reaches on the web, whatever it is given; a capability has to cover it.
+    def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
+        """Return the web addresses that every call of ``operation`` reaches, whatever its arguments.
 
-        An address that may not be reached denies the call.
+        The agent's capabilities must cover them. A forbidden address denies the call.
         """
         return ()
 
     async def execute(
         self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext
     ) -> JsonValue | bytes:
-        """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read.
+        """Execute the call; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to
+        read.
 
-        The pieces of a stream become one result. What has code of its own (a model, a list or mapping of another
+        The pieces of a stream become one result. A value with code of its own (a model, a list or mapping of another
         class) is read in a thread.
         """
         result = await self._shape.run(self, operation, arguments, context)
         if self.result_type is ResultType.STREAM and isinstance(result, AsyncGenerator):
-            result = await collected(cast("AsyncGenerator[object]", result), self.normalization, context.on_piece)
+            result = await collect(cast("AsyncGenerator[object]", result), self.normalization, context.on_piece)
         with suppress(ForeignResult):
             return plain_result(result, self.normalization)
         try:
-            return await in_own_thread(checked_result, result, self.normalization)
+            return await in_own_thread(check_result, result, self.normalization)
         except aio.CancelledError:
             if not context.cancelled:
                 raise
             raise unread() from None
 
     def output_part(self, result: JsonValue) -> JsonValue:
-        """The part of a result that the output schema is about: as a rule all of it."""
+        """Return the part of a result that the output schema describes: usually all of it."""
         return result
 
-    def scrubbed(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
-        """The result without its secrets, and how many were taken out: as a rule of all of it."""
+    def scrub_result(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
+        """Remove the secrets from the result, and count them: usually from all of it."""
         return scrub(result)
 
     def text_for_model(self, result: JsonValue) -> str | None:  # noqa: ARG002
-        """What the model reads of a result; None: the text that it is, or its canonical JSON."""
+        """Return the model's text of a result; None: the text itself, or its canonical JSON."""
         return None
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
-        """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""
+        """Return the bytes that stand for ``result``; a tool with custom normalisation has its own."""
 
         if self.normalization is Normalization.CUSTOM:
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
-        return normalized(result)
+        return normal_bytes(result)
 
-    def told_output(self, shown: frozenset[str]) -> Schema | None:
-        """The schema of the object that a result of the ``shown`` operations is, without a word of others; or None."""
+    def model_output(self, shown: frozenset[str]) -> Schema | None:
+        """Return the schema of the result object of the ``shown`` operations, without a word of others; or None."""
         if self.normalization is not Normalization.JSON:
             return None
-        whole = joined_output(spec for spec in self.operations if spec.name in shown) or self.output_schema
+        whole = any_output(spec for spec in self.operations if spec.name in shown) or self.output_schema
         shape = self._shape
-        hidden = shape.filtered(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
-        schema = None if whole is None else told_output(whole, hidden)
+        hidden = shape.filter_to(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
+        schema = None if whole is None else output_without(whole, hidden)
         return schema if schema is not None and schema.get("type") == "object" else None
 
     def output_checker_of(self, operation: str) -> SchemaChecker | None:
-        """The schema of the operation's results, compiled once; the tool's where it has none of its own."""
+        """Return the schema of the operation's results, compiled once; the tool's if it has none of its own."""
         return self._output_checkers.get(operation) or self.output_checker
 
     @once
@@ -451,7 +452,7 @@ class Tool(Declaration):
         return None if self.output_schema is None else SchemaChecker(self.output_schema)
 
     def check(self) -> None:
-        """Raises RegistrationError for a declaration that cannot be registered."""
+        """Raise RegistrationError for a declaration that cannot be registered."""
         check_declaration(self, Tool)
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")

@@ -1,6 +1,6 @@
-"""What the model is told about using its tools: one bullet per tool under ``## Tool Usage Rules``.
+"""The model's instructions for its tools: one bullet per tool under ``## Tool Usage Rules``.
 
-It does not decide what is shown: conditions and groups that name anything hidden are left out.
+The caller decides what is shown: the section leaves out conditions and groups that name anything hidden.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gatewright.policy.verdict import split_name
 
 HEADING = "## Tool Usage Rules"
 MAX_SAID = 4_096
-"""Characters of the instructions of one server that the model is told."""
+"""The most characters of one server's instructions that the model reads."""
 Shown = Mapping[str, frozenset[str]]
-"""What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
+"""The operations that the model sees, by tool name; ``{""}`` for a tool without operations."""
 
 
 @frozen
 class UsageRow:
-    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order to be told.
+    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order of the text.
 
-    ``source_rules``: source id and rule, for calls that go to files of that source.
+    ``source_rules``: source id and rule, for calls on files of that source.
     """
 
     name: str
@@ -38,7 +38,7 @@ class UsageRow:
 
 @frozen
 class _Bullet:
-    """What is told of a tool; ``is_alone``: whichever other tools are shown."""
+    """The text about a tool; ``is_alone``: it holds whichever other tools are shown."""
 
     row: UsageRow
     text: str | None
@@ -46,7 +46,7 @@ class _Bullet:
 
 
 class UsageSection:
-    """The section for some shown tools. ``before``: an earlier one, from which the bullets that stay are taken."""
+    """The section for some shown tools. ``before``: an earlier one, whose unchanged bullets serve again."""
 
     def __init__(self, rows: Iterable[UsageRow], before: UsageSection | None = None) -> None:
         shown_rows = sorted((row for row in rows if row.shown), key=lambda row: row.name)
@@ -63,18 +63,18 @@ class UsageSection:
 
     @once
     def text(self) -> str:
-        """The section, its tools in alphabetical order; empty when there is nothing to say."""
+        """The section, its tools in alphabetical order; empty without any text."""
         bullets = [bullet.text for bullet in self._bullets.values() if bullet.text]
         return "\n".join([HEADING, "", *bullets]) + "\n" if bullets else ""
 
 
 def usage_rules(rows: Iterable[UsageRow]) -> str:
-    """The section for the shown tools, alphabetically; empty when there is nothing to say."""
+    """Return the section for the shown tools, alphabetically; empty without any text."""
     return UsageSection(rows).text
 
 
 def server_section(catalog_id: str, instructions: str) -> str:
-    """What a server says of its tools, quoted, so that it looks like nothing of ours; empty when that is nothing."""
+    """Quote a server's words about its tools, so that they do not look like ours; empty without any."""
     text = printable(instructions, keep="\n\t").strip()
     if len(text) > MAX_SAID:
         text = f"{text[:MAX_SAID].rstrip()} [...]"
@@ -90,17 +90,17 @@ def _bullet(row: UsageRow, shown: Shown) -> _Bullet:
             continue  # every call is the last one
         sentence = rule_sentence(rule, shown, tool_name=row.name)
         if sentence is not None:
-            told[f"For files of source `{source_id}`: {_lowered(sentence)}" if source_id else sentence] = None
+            told[f"For files of source `{source_id}`: {_lower_first(sentence)}" if source_id else sentence] = None
     text = f"- `{row.name}`: {' '.join(' '.join(told).split())}" if told else None
     rules = [rule.rule_type for rule in (*row.rules, *(rule for _, rule in row.source_rules))]
     return _Bullet(row, text, not any(kind.names_tools or isinstance(kind, kinds.ExclusiveGroups) for kind in rules))
 
 
 def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None) -> str | None:
-    """What ``rule`` means for calls of ``tool_name`` (the rule's own tool when None); None: nothing to tell.
+    """Describe ``rule`` for calls of ``tool_name`` (the rule's own tool when None); None: no text.
 
-    A rule that names the operations it is for begins with those of them that are shown. Groups are told to each of
-    their tools, whichever the rule stands on.
+    A rule for named operations begins with the shown ones. Each tool of a group gets the group's rule, whichever tool
+    the rule stands on.
     """
     subject = split_name(rule.tool_name)[0]
     name = tool_name or subject
@@ -112,10 +112,10 @@ def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None)
     sentence = _sentence(rule, name, operations, shown)
     if sentence is None or not limited:
         return sentence
-    return f"For {join_names(visible, 'and')}: {_lowered(sentence)}"
+    return f"For {join_names(visible, 'and')}: {_lower_first(sentence)}"
 
 
-def _lowered(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
@@ -131,7 +131,7 @@ def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Show
 
 
 def _visible(names: Iterable[str], shown: Shown) -> list[str]:
-    """``names`` (``tool`` or ``tool.operation``, majors left out) as far as the model sees them, each once."""
+    """Return the ``names`` (``tool`` or ``tool.operation``, without majors) that the model sees, each once."""
     found: dict[str, None] = {}
     for name in (split_name(written)[0] for written in names if not written.startswith(OPERATION_CONDITION)):
         owner = _owner(name, shown)
@@ -141,7 +141,7 @@ def _visible(names: Iterable[str], shown: Shown) -> list[str]:
 
 
 def _owner(name: str, shown: Shown) -> str | None:
-    """The shown tool that ``tool`` or ``tool.operation`` is about; the longest name wins."""
+    """Return the shown tool that ``tool`` or ``tool.operation`` belongs to; the longest name wins."""
     if name in shown:
         return name
     return max((tool for tool in shown if name.startswith(f"{tool}.")), key=len, default=None)

@@ -211,7 +211,7 @@ if TYPE_CHECKING:
         discover_operations,
         inline_references,
     )
-    from gatewright.schema.constraint import closed_constraint
+    from gatewright.schema.constraint import close_constraint
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.operation import Level
     from gatewright.schema.phrase import ArgumentError
@@ -287,7 +287,7 @@ door(
             "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey", "discover_operations",
             "inline_references",
         ),
-        "gatewright.schema.constraint": ("closed_constraint",),
+        "gatewright.schema.constraint": ("close_constraint",),
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.operation": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),

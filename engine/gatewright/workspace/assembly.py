@@ -304,7 +304,7 @@ def _ports(
     notes: NoteBook,
     streams: Streams,
 ) -> Ports:
-    files = sources.pinned()
+    files = sources.snapshot()
     roots = RootFolders(attachments.roots(), str(folder), files, protection, shelf.store.exclusive)
     return Ports(
         files,

@@ -160,7 +160,7 @@ def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, .
     tool = next((tool for tool in root_tools() if (tool.name, tool.major) == (facts.name, facts.major)), None)
     if tool is None:
         raise SchemaError(f"the schema of `{facts.name}` is not available")
-    return tool.declared(field, operations).facts()
+    return tool.with_operations(field, operations).facts()
 
 
 def absences() -> dict[str, str]:

@@ -127,7 +127,7 @@ class CatalogBook:
         """Read a tool's facts with the field, or the operations, that a policy names. Raises SchemaError."""
         tool = self._tool((facts.name, facts.major))
         if tool is not None:
-            return tool.declared(field, operations).facts()
+            return tool.with_operations(field, operations).facts()
         if self._declare_others is not None:
             return self._declare_others(facts, field, operations)
         raise SchemaError(f"the schema of `{facts.name}` is not available")
@@ -365,7 +365,7 @@ class ComposedTools:
 
 def as_it_came(tool: Tool) -> Tool:
     """Return the tool without operations that a policy or manifest declares; its author's own stay."""
-    return tool if tool.declares_operations else tool.declared("", None)
+    return tool if tool.declares_operations else tool.with_operations("", None)
 
 
 def _plain_name(catalog: Catalog, entry: Entry) -> str:

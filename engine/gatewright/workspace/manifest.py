@@ -21,7 +21,7 @@ from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.declaration import major_of
-from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relisted
+from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relist
 from gatewright.workspace.location import is_inside
 
 _SHOWN = 80
@@ -255,7 +255,7 @@ def _read_pin(
     manifest = Manifest(path, content, signature, listing=listing)
     if listing is not None:
         manifest = replace(manifest, problems=listing.problems)
-        pin = pin if listing.pin is None else relisted(pin, listing.pin.listing)
+        pin = pin if listing.pin is None else relist(pin, listing.pin.listing)
     return _with_pin(catalog, manifest, pin)
 
 

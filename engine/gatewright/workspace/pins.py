@@ -18,7 +18,7 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
 from gatewright.schema.walk import Schema
-from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, accept, acceptance, relisted, write_pin
+from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, accept, acceptance, relist, write_pin
 from gatewright.tools.proposal import propose
 from gatewright.workspace.location import place_file, policy_path_of
 from gatewright.workspace.manifest import read_manifest
@@ -224,7 +224,7 @@ class ServerPins:
     def record(self, catalog_id: str, listing: Listing) -> Pin:
         """Store the present listing of its tools. Raises WorkspaceError, PolicyInvalid."""
         before, is_kept = self.pin(catalog_id), self._state().book.manifest(self.server(catalog_id)).content is not None
-        after = relisted(before or Pin(), listing)
+        after = relist(before or Pin(), listing)
         if before is None or not is_kept or write_pin(after) != write_pin(before):  # equal values may differ: 1, true
             self._put(self.server(catalog_id), after, None)
         return after

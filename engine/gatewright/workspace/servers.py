@@ -29,7 +29,7 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin
-from gatewright.tools.server_tool import checked_answer
+from gatewright.tools.server_tool import check_answer
 from gatewright.workspace.commandfiles import shim_fault
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
@@ -219,7 +219,7 @@ class Servers:
         except WorkspaceError as error:
             detail = f"catalog `{catalog_id}`: {error}"
             raise ToolFailure(_UNREACHABLE, code="server-failed", detail=detail) from None
-        return checked_answer(answer)
+        return check_answer(answer)
 
     def follow(self) -> None:
         """Begin to stop the servers whose catalogs the policy has dropped or redefined.

@@ -27,7 +27,7 @@ from gatewright.policy.target import Located
 from gatewright.policy.verdict import Action, PathUse, Permission, Verdict, strictest
 from gatewright.schema import SchemaChecker
 from gatewright.schema.operation import Steps, steps_of
-from gatewright.tools.mark import At, replaced, values_at
+from gatewright.tools.mark import At, replace_texts, values_at
 from gatewright.tools.parameter import CommandParameter, FileParameter, LabelParameter, PathParameter, SourceParameter
 from gatewright.workspace.workspace import Workspace
 
@@ -145,7 +145,7 @@ class _Asked:
                 for alike in (False, True):
                     texts = {p: one.text if alike else one.other for one in uses for p, _ in values_at(made, one.at)}
                     texts |= {pointer: use.text for pointer, _ in values_at(made, use.at)}
-                    call = cast("dict[str, JsonValue]", replaced(made, texts))
+                    call = cast("dict[str, JsonValue]", replace_texts(made, texts))
                     if use.text not in texts.values() or not checker.is_valid(call):
                         continue
                     decided = self._workspace.decide(self._agent_id, plan.tool.name, call)

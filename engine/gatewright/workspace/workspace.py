@@ -544,7 +544,7 @@ class Workspace:
         self.view(agent_id)  # refuses an unknown agent
         policy = self.policy
         source_ids = {source.source_id for source in policy.sources_of(policy.agents[agent_id])}
-        return agent_blocks(self._parts.shelf, self.sources.pinned()).context(agent_id, source_ids)
+        return agent_blocks(self._parts.shelf, self.sources.snapshot()).context(agent_id, source_ids)
 
     def archive(self, agent_id: str = "") -> Archive:
         """Return the archive of an agent and the shared one for the operator: to add, search, delete.
@@ -600,7 +600,7 @@ class Workspace:
         tool = self._tool(tool_name)
         if tool is None:
             return None
-        schema = tool.told_output(frozenset(operations) or frozenset(one.name for one in tool.operations))
+        schema = tool.model_output(frozenset(operations) or frozenset(one.name for one in tool.operations))
         if schema is None or not isinstance(tool, ServerTool):
             return schema
         return {"type": "object", "properties": {"structuredContent": schema}}

@@ -94,7 +94,7 @@ class Reconciled:
 def standings_of(source: FileSource, cancelled: Callable[[], bool]) -> Standings:
     """Look at every file of a source that has a block."""
     found: dict[str, FileStanding] = {}
-    places = source.loaded_places()
+    places = source.block_places()
     for path in places[:MAX_LOOKED_AT]:
         if cancelled():
             break

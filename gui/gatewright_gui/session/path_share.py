@@ -23,7 +23,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     WorkspaceError,
-    closed_constraint,
+    close_constraint,
     frozen,
     place_rights,
     sources_reached,
@@ -166,7 +166,7 @@ def _check(condition: PathCondition) -> Callable[[str], bool]:
     fields = cast("Mapping[str, Mapping[str, object] | bool]", condition["properties"])
     if any(not isinstance(held, bool) and not {"$defs", "definitions"}.isdisjoint(held) for held in fields.values()):
         checkers = [
-            SchemaChecker(closed_constraint(held)) for held in fields.values()
+            SchemaChecker(close_constraint(held)) for held in fields.values()
         ]  # each with references of its own
         return lambda path: all(one.is_valid(path) for one in checkers)
     names = tuple(fields)

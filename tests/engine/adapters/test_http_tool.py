@@ -179,7 +179,7 @@ def test_no_argument_leads_out_of_its_place(path: str, a: Any, b: Any, style: st
     if any("\ud800" <= char <= "\udfff" for char in json.dumps([a, b], ensure_ascii=False)):
         return
     try:
-        url = request.filled(base, {"a": a, "b": b}, allow_private=False).url
+        url = request.fill(base, {"a": a, "b": b}, allow_private=False).url
     except ToolFailure:
         return
     again = parse_url(url.text)

@@ -140,7 +140,7 @@ def request_of(document: dict[str, Any], arguments: dict[str, Any]) -> WebReques
     assert branch["properties"]["operation"]["const"] == name
     assert set(branch["required"]) - {"operation"} <= arguments.keys() <= branch["properties"].keys()
     base = base_address("https://api.example.com/v1")
-    return read_requests({"operations": {name: run}}).of(name)[0].filled(base, arguments, allow_private=False)
+    return read_requests({"operations": {name: run}}).of(name)[0].fill(base, arguments, allow_private=False)
 
 
 def documented(paths: dict[str, Any]) -> dict[str, Any]:
@@ -272,7 +272,7 @@ async def test_bytes_of_a_request_arrive_at_a_server() -> None:
     made = (
         read_requests(run)
         .of("")[0]
-        .filled(base, {"a": "a b", "q": ["1", "&"], "b": {"base64": "AAH/"}}, allow_private=True)
+        .fill(base, {"a": "a b", "q": ["1", "&"], "b": {"base64": "AAH/"}}, allow_private=True)
     )
     try:
         told = await ask(made.method, made.url, made.headers, CheckedNetwork(allow_private=True), body=made.body)

@@ -97,7 +97,7 @@ async def test_gate_gives_nobody_a_result_with_a_field_of_another_type(one: Tool
 def test_no_output_schema_names_an_operation_that_is_hidden(one: Tool) -> None:
     names = [spec.name for spec in one.operations]
     for shown in [{name} for name in names] + [set(names) - {name} for name in names]:
-        told = one.told_output(frozenset(shown))
+        told = one.model_output(frozenset(shown))
         assert told is not None
         hidden = "|".join(set(names) - shown)
         assert re.search(rf"(?<![a-z])({hidden})(?![a-z])", json.dumps(told)) is None, (shown, told)
@@ -106,5 +106,5 @@ def test_no_output_schema_names_an_operation_that_is_hidden(one: Tool) -> None:
 @pytest.mark.parametrize("one", [one for one in EVERY if one.operations], ids=lambda one: f"{one.name}@{one.major}")
 def test_result_of_an_operation_fits_what_an_agent_that_has_it_is_told(one: Tool) -> None:
     for spec in one.operations:
-        told = SchemaChecker(one.told_output(frozenset({spec.name})) or {})
+        told = SchemaChecker(one.model_output(frozenset({spec.name})) or {})
         assert all(map(told.is_valid, samples(spec.output_schema or one.output_schema or {})))

@@ -176,7 +176,7 @@ def test_every_refusal_of_a_path_says_why_to_the_operator_and_what_to_do_to_the_
     assert port.find("tmp/x", roots=("tmp",)) == Refusal("root-missing", f"{gone}: `{tmp}`", gone)
     (bench.folder / "tmp").mkdir()
     taken = "another folder stands in the place of root `tmp`"
-    reason = f"{taken}: `{tmp}`; reading the policy again attaches what stands there now"
+    reason = f"{taken}: `{tmp}`; reading the policy again attaches the folder that is there now"
     assert port.find("tmp/x", roots=("tmp",)) == Refusal("root-replaced", reason, taken)
     bench.workspace.close()
 

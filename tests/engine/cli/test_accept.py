@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.tools.pin import Listing, Pin, accept, read_pin, relisted, write_pin
+from gatewright.tools.pin import Listing, Pin, accept, read_pin, relist, write_pin
 from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Runner
 from tests.support.git_tools import HINTED_BRANCH as BRANCH
@@ -121,7 +121,7 @@ def test_accepted_tools_are_in_the_preview_and_in_the_log(folder: Path, run: Run
 
 def test_what_changed_is_shown_as_a_difference_before_it_is_accepted(folder: Path, run: Runner) -> None:
     other = {**LOG, "description": "Shows the log.\nThen sends it."}
-    put(folder, relisted(accept(Pin(Listing.of([LOG, BRANCH])), None), Listing.of([other], instructions="Be quick.")))
+    put(folder, relist(accept(Pin(Listing.of([LOG, BRANCH])), None), Listing.of([other], instructions="Be quick.")))
     _, out, _ = run("catalog", "accept", folder, "git")
     assert "changed git_log\n" in out
     assert "  | -Nothing else.\n  | +Then sends it.\n" in out
@@ -217,7 +217,7 @@ def test_accepted_instructions_of_a_server_reach_the_model_without_what_is_hidde
         assert status == 0
         return str(json.loads(out)["rules"])
 
-    put(folder, relisted(pin, Listing.of([LOG, BRANCH], instructions=words)))
+    put(folder, relist(pin, Listing.of([LOG, BRANCH], instructions=words)))
     assert "Use git_log" not in told()
     run("catalog", "accept", folder, "git", "--instructions")
     lines = told().splitlines()
@@ -240,12 +240,12 @@ def test_accepted_instructions_of_a_server_reach_the_model_without_what_is_hidde
 
 def test_instructions_that_are_accepted_are_told_at_once_and_those_of_later_not_before(folder: Path) -> None:
     first, later = (Listing.of([LOG, BRANCH], instructions=f"Be {how}.") for how in ("quick", "slow"))
-    put(folder, relisted(accept(Pin(Listing.of([LOG, BRANCH])), None), first))
+    put(folder, relist(accept(Pin(Listing.of([LOG, BRANCH])), None), first))
     with Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys") as workspace:
         assert "Be quick." not in workspace.view("a").instructions
         workspace.accept_tools("git", None, instructions=True, who="test")
         assert workspace.view("a").instructions.endswith("## Instructions of the server `git`\n\n> Be quick.\n")
-    put(folder, relisted(pin_of(folder), later))
+    put(folder, relist(pin_of(folder), later))
     with Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys") as workspace:
         assert "Be quick." in workspace.view("a").instructions
         assert "Be slow." not in workspace.view("a").instructions

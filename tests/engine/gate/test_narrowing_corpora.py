@@ -13,7 +13,7 @@ from jsonschema import validators
 from gatewright.builtins import builtin_tools, file_tool
 from gatewright.gate import Gate, selfcheck
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.constraint import close_constraint
 from gatewright.schema.walk import in_place, properties_of
 from gatewright.tools.parameter import Role
 from gatewright.tools.tool import Tool
@@ -59,7 +59,7 @@ def counts_of(maker: Maker, tool: Tool, calls: int) -> tuple[int, int]:
     unlimited, after = oracle_for(whole), oracle_for(narrowed)
     before = unlimited if left == listed else oracle_for(schema_for(gate_for(tool, left)) if left else NOTHING)
     checkers = {
-        json.dumps(schema): SchemaChecker(closed_constraint(schema)).is_valid
+        json.dumps(schema): SchemaChecker(close_constraint(schema)).is_valid
         for rule in rules
         for schema in fields_of(rule).values()
     }

@@ -281,13 +281,16 @@ def test_the_elements_of_a_list_are_declared_by_the_field_with_brackets(items: J
     tool = DefinedTool(ToolDefinition("t", "Does things.", schema), origin="there")
     names = tuple(one for one in items.get("enum", ["red", "blue"]) if isinstance(one, str))
 
-    for declared in (tool.declared("marks[]", names), *([tool.declared("marks[]", None)] if "enum" in items else [])):
+    for declared in (
+        tool.with_operations("marks[]", names),
+        *([tool.with_operations("marks[]", None)] if "enum" in items else []),
+    ):
         assert declared.operation_field == "marks[]"
         assert tuple(spec.name for spec in declared.operations) == names
         assert declared.operations_of({"marks": [names[1], names[0]]}) == (names[1], names[0])
         assert declared.operations_of({"marks": [3]}) is None
     with pytest.raises(SchemaError, match=r"for its elements, `marks\[\]`"):
-        tool.declared("marks", names)
+        tool.with_operations("marks", names)
 
 
 @pytest.mark.parametrize("listed", [{"enum": [1, 2]}, {"const": 3}, {"enum": [None, True]}])
@@ -296,9 +299,9 @@ def test_a_list_without_any_text_takes_no_operations(listed: Json) -> None:
 
     assert not tool.has_operations
     with pytest.raises(SchemaError, match="for a text field only"):
-        tool.declared("op", ("read",))
+        tool.with_operations("op", ("read",))
     with pytest.raises(SchemaError, match="no operations"):
-        tool.declared("op", None)
+        tool.with_operations("op", None)
 
 
 def test_an_element_that_names_no_operation_counts_as_each_of_them() -> None:

@@ -78,7 +78,7 @@ class Swapper:
         policy, places = self._sides[which]
         sources = self._world.sources
         sources.follow([(source, self._bases[source.source_id]) for source in policy.sources])
-        self._world.gate.reload(policy, places=places, ports=Ports(sources.pinned(), folder=str(self._world.folder)))
+        self._world.gate.reload(policy, places=places, ports=Ports(sources.snapshot(), folder=str(self._world.folder)))
 
     def _read(self, text: str) -> tuple[Policy, Any]:
         policy = self._world._checked(text)  # pyright: ignore[reportPrivateUsage]

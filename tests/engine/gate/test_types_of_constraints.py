@@ -17,7 +17,7 @@ from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.constraint import close_constraint
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
@@ -91,7 +91,7 @@ def constraints(draw: st.DrawFn) -> tuple[dict[str, Any], frozenset[str], Callab
     parts = [draw(st.sampled_from(SPEAKS[kind])) for kind in kinds]
     explicit = draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=1))
     spoken = frozenset({*kinds, *explicit})
-    by_kind = {kind: SchemaChecker(closed_constraint(part)) for kind, part in zip(kinds, parts, strict=True)}
+    by_kind = {kind: SchemaChecker(close_constraint(part)) for kind, part in zip(kinds, parts, strict=True)}
 
     def takes(value: Any) -> bool:
         kind = kind_of(value)
@@ -180,9 +180,9 @@ NESTED = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(NESTED)
 def test_a_closed_constraint_takes_nothing_that_it_does_not_take_as_written(said: dict[str, Any]) -> None:
-    raw, closed = SchemaChecker(said), SchemaChecker(closed_constraint(said))
+    raw, closed = SchemaChecker(said), SchemaChecker(close_constraint(said))
     for value in ALL_VALUES:
-        assert raw.is_valid(value) or not closed.is_valid(value), (said, closed_constraint(said), value)
+        assert raw.is_valid(value) or not closed.is_valid(value), (said, close_constraint(said), value)
 
 
 WAYS_AROUND: list[tuple[dict[str, Any], Any, Any]] = [
@@ -244,7 +244,7 @@ def test_constraints_of_which_each_closes_what_the_other_speaks_of_are_an_error_
 def test_a_constraint_that_is_no_schema_has_no_meaning() -> None:
     for said in (3, None, float("nan"), {"$ref": "#/$defs/gone"}):
         with pytest.raises(SchemaError):
-            closed_constraint(said)
+            close_constraint(said)
 
 
 def test_a_constraint_that_refers_to_itself_many_times_is_closed_at_once() -> None:
@@ -260,6 +260,6 @@ def test_a_constraint_that_refers_to_itself_many_times_is_closed_at_once() -> No
     for _ in range(4):
         said = {"anyOf": [said, said, {"maximum": 3}]} | {"$defs": said.pop("$defs")}
 
-    closed = SchemaChecker(closed_constraint(said))
+    closed = SchemaChecker(close_constraint(said))
     assert closed.is_valid(3)
     assert not closed.is_valid("3")

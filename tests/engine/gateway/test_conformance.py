@@ -22,7 +22,7 @@ from gatewright.cli.main import main
 from gatewright.gate import Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
-from gatewright.tools.server_tool import ServerTool, checked_answer
+from gatewright.tools.server_tool import ServerTool, check_answer
 from tests.engine.gateway.conftest import INITIALIZE, Listen, Place
 from tests.engine.gateway.test_http import JSON
 from tests.support.real_servers import FROM_NPM, from_npm
@@ -76,7 +76,7 @@ def agent() -> AgentServer:
             if context.progress is not None:
                 for amount in (0.0, 50.0, 100.0):
                     context.progress(amount, 100.0, None)
-            return checked_answer(sent)
+            return check_answer(sent)
 
         schema: dict[str, object] = SCHEMA_2020 if "2020" in name else {"type": "object"}
         definition = ToolDefinition(name, "A tool of the suite.", schema)

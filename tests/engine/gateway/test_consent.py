@@ -16,7 +16,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
-from gatewright.tools.server_tool import ServerTool, checked_answer
+from gatewright.tools.server_tool import ServerTool, check_answer
 from gatewright.workspace import Approval, ApprovalRequest, PermissionBroker, permission_broker
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import connected
@@ -150,7 +150,7 @@ async def test_an_answer_counts_for_the_call_that_asked_and_once() -> None:
 
     async def run(arguments: Mapping[str, JsonValue], _: ToolExecutionContext) -> object:
         ran.append(arguments["to"])
-        return checked_answer({"content": []})
+        return check_answer({"content": []})
 
     registry.register(ServerTool(ToolDefinition("send", "Send.", {"type": "object"}), origin="far", runner=run))
     written = "gatewright = 1\n\n[agents.clerk]\ntools = ['send']\napprovals = { privileged = 'ask' }\n"

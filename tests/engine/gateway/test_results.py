@@ -21,7 +21,7 @@ from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
 from gatewright.tools.declaration import ResultType
 from gatewright.tools.decorator import tool
-from gatewright.tools.server_tool import ServerTool, checked_answer
+from gatewright.tools.server_tool import ServerTool, check_answer
 from gatewright.tools.tool import Tool
 
 POLICY = """gatewright = 1
@@ -48,7 +48,7 @@ async def called(
         if context.progress is not None:
             for amount in (0.0, 1.0, 2.0):
                 context.progress(amount, 2.0, f"{amount:g} of 2")
-        return checked_answer(answer)
+        return check_answer(answer)
 
     definition = ToolDefinition("far", "Far away.", {"type": "object"}, output)
     return await answered(ServerTool(definition, origin="there", runner=run), on_progress, **more)

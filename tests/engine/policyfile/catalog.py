@@ -117,7 +117,7 @@ def known_with(*tools: Tool, manifests: dict[str, CatalogFacts] | None = None) -
     def declare(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
         if (tool := by_key.get((facts.name, facts.major))) is None:
             raise SchemaError(f"`{facts.name}` declares its own operations")
-        return tool.declared(field, operations).facts()
+        return tool.with_operations(field, operations).facts()
 
     def catalogs(catalogs: tuple[Catalog, ...]) -> tuple[CatalogFacts, ...]:
         return tuple((manifests or {}).get(catalog.manifest, CatalogFacts()) for catalog in catalogs)

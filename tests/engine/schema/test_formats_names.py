@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.schema import FORMATS, ToolListing
-from gatewright.schema.formats.format import fit_names, fitted_name
+from gatewright.schema.formats.format import fit_name, fit_names
 from gatewright.schema.formats.plain import NAMES
 
 TEXTS = st.one_of(
@@ -39,7 +39,7 @@ def test_every_name_fits_differs_and_comes_back(name: str, names: list[str]) -> 
 @given(names=st.lists(TEXTS, max_size=6, unique=True), other=TEXTS)
 def test_another_tool_renames_none(names: list[str], other: str) -> None:
     before, after = fit_names(names, NAMES), fit_names([*names, other], NAMES)
-    made = {fitted_name(name, NAMES) for name in names}
+    made = {fit_name(name, NAMES) for name in names}
     if other not in made:
         assert {name: after[name] for name in names} == before
 
@@ -57,7 +57,7 @@ def test_a_name_that_fits_stays_and_similar_ones_keep_apart() -> None:
 
 
 def test_a_tool_that_bears_a_made_name_keeps_it() -> None:
-    made = fitted_name("a.b", NAMES)
+    made = fit_name("a.b", NAMES)
     fitted = fit_names(["a.b", made], NAMES)
     assert fitted[made] == made
     assert fitted["a.b"] != made
@@ -75,11 +75,11 @@ class WeakDigest:
 
 @pytest.fixture
 def weak_digest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    fitted_name.cache_clear()
+    fit_name.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr("gatewright.schema.formats.format.sha256", WeakDigest)
         yield
-    fitted_name.cache_clear()
+    fit_name.cache_clear()
 
 
 @pytest.mark.usefixtures("weak_digest")
@@ -87,7 +87,7 @@ def weak_digest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_names_whose_digests_collide_do_not_come_out_alike(name: str) -> None:
     long = ["y" * 200 + end for end in "ab"]
     names = ["a b", "a/b", "a:b", *long]
-    assert fitted_name("a b", NAMES) == fitted_name("a/b", NAMES)
+    assert fit_name("a b", NAMES) == fit_name("a/b", NAMES)
     listings = [ToolListing(text, "", {"type": "object"}) for text in names]
     given_names = FORMATS[name].names(listings)
     assert len(set(given_names.values())) == len(names)

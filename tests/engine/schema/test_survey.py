@@ -8,7 +8,7 @@ import pytest
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema import SchemaChecker, discover_operations, filter_with_lints, survey
-from gatewright.schema.survey import suggested_names
+from gatewright.schema.survey import suggest_names
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ def annotations(corpora: Path) -> list[Json]:
     ],
 )  # fmt: skip
 def test_names_are_read_from_the_ways_in_which_people_list_them(text: str, names: tuple[str, ...]) -> None:
-    assert suggested_names(text) == names
+    assert suggest_names(text) == names
 
 
 def test_every_free_text_of_the_real_servers_is_reported_with_its_operations(corpora: Path) -> None:

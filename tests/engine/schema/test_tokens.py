@@ -84,5 +84,5 @@ def test_real_tools_are_counted(corpora: Path) -> None:
 def test_what_was_made_of_a_tool_lasts_as_long_as_the_tool_however_many_there_are() -> None:
     form = FORMATS["gemini"]
     listings = [ToolListing(f"tool_{number}", "", {"type": "object", "properties": {}}) for number in range(5_000)]
-    made = [form.fitted(listing) for listing in listings]
-    assert all(form.fitted(listing) is fitted for listing, fitted in zip(listings, made, strict=True))
+    made = [form.fit(listing) for listing in listings]
+    assert all(form.fit(listing) is fitted for listing, fitted in zip(listings, made, strict=True))

@@ -202,7 +202,7 @@ async def test_the_folder_of_a_source_that_was_moved_is_closed_wherever_it_is_me
     found = bench.manager.find_file(str(moved / "a.md"), folder=None)
     assert isinstance(found, Refusal)
     assert found.code == "protected"
-    named = bench.manager.named_by(str(moved / "a.md"), Action.READ, folders=None, contents=True)
+    named = bench.manager.places_named(str(moved / "a.md"), Action.READ, folders=None, contents=True)
     assert [(one.source_id, one.level) for one in named or ()] == [(None, shut)]
     bench.stop("other")
     assert bench.manager.level(bench.place("moved/a.md")) == LevelDecision(Permission.READ_WRITE)

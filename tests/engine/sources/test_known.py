@@ -44,7 +44,7 @@ def test_a_source_that_comes_over_the_same_files_is_seen_by_the_next_call(bench:
 
 def test_pinned_sources_keep_the_rules_that_they_were_pinned_with(bench: Bench) -> None:
     bench.write("a.md", "x")
-    located, pinned = bench.at("a.md"), bench.manager.pinned()
+    located, pinned = bench.at("a.md"), bench.manager.snapshot()
     bench.update(source_of(default=Permission.READ_ONLY))
     assert pinned.level(located).permission is Permission.READ_WRITE
     assert bench.manager.level(located).permission is Permission.READ_ONLY
@@ -97,18 +97,18 @@ def test_what_is_kept_stays_bounded_and_right(bench: Bench) -> None:
     places = KnownPlaces({"docs": source}, source.protected)
     for number in range(3_000):
         relative = f"sub/{number}.md"
-        assert places.known(source, relative).file.relative == relative
+        assert places.find(source, relative).file.relative == relative
     deep, long = "/".join("d" * 40), "x" * 600
-    assert places.known(source, deep).file.relative == deep
-    assert places.known(source, long).file.relative == long
+    assert places.find(source, deep).file.relative == deep
+    assert places.find(source, long).file.relative == long
     assert len(places) <= 1_024
     places = KnownPlaces({"docs": source}, source.protected)
     for relative, kept in (("x" * 512, 1), ("x" * 513, 1), ("/".join("d" * 15), 2), ("/".join("d" * 16), 2)):
-        places.known(source, relative)
-        places.known(source, relative)
+        places.find(source, relative)
+        places.find(source, relative)
         assert len(places) == kept
     for number in range(1_022):
-        places.known(source, f"{number}.md")
+        places.find(source, f"{number}.md")
     assert len(places) == 1_024
-    places.known(source, "last.md")
+    places.find(source, "last.md")
     assert len(places) == 1

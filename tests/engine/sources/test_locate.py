@@ -103,7 +103,7 @@ def test_a_refusal_says_why_to_the_operator_and_what_to_do_to_the_model(two: Ben
     two.folder.rename(two.folder.with_name("away"))
     two.folder.mkdir()
     hint = "another folder stands in the place of this source's"
-    reason = f"`a.md` in source `docs`: {hint}; reading the policy again attaches what stands there now"
+    reason = f"`a.md` in source `docs`: {hint}; reading the policy again attaches the folder that is there now"
     assert two.refused("a.md", "docs") == Refusal("source-replaced", reason, hint)
 
 

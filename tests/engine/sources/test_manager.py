@@ -172,7 +172,7 @@ def held(bench: Bench) -> object:
     files = {str(path): path.read_bytes() if path.is_file() else None for path in bench.folder.rglob("*")}
     source = bench.manager.get("docs")
     assert source is not None
-    return files, {path: source.read(path).content for path in source.loaded_places()}
+    return files, {path: source.read(path).content for path in source.block_places()}
 
 
 @pytest.mark.parametrize(("level", "name", "said"), CELLS, ids=str)
@@ -248,7 +248,7 @@ async def test_a_call_that_waited_while_its_source_was_moved_does_nothing(
 
 async def test_pinned_sources_act_by_the_rules_that_they_were_pinned_with(bench: Bench) -> None:
     bench.write("a.md", "one\n")
-    at, pinned = bench.at("a.md"), bench.manager.pinned()
+    at, pinned = bench.at("a.md"), bench.manager.snapshot()
     bench.update(source_of(default=Permission.READ_ONLY))
     await pinned.append(at, "two\n")
     with pytest.raises(ToolFailure, match="may not be changed in this way"):

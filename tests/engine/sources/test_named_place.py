@@ -41,7 +41,7 @@ def rows(
 ) -> list[Row]:
     """Path below the folder of the test, source, path in it, level, what in it has the level."""
     top = str(bench.folder.parent)
-    found = bench.manager.named_by(
+    found = bench.manager.places_named(
         text.replace("TOP", top), action, folders=folders and tuple(f"{top}/{one}" for one in folders), bases=bases,
         contents=contents,
     )  # fmt: skip
@@ -123,13 +123,13 @@ def test_a_relative_path_starts_from_every_folder_that_it_may(
     open_bench: Bench, text: str, bases: bool, wanted: list[tuple[str, str | None, str]]
 ) -> None:
     top = str(open_bench.folder.parent)
-    found = open_bench.manager.named_by(text, Action.READ, folders=(f"{top}/work",), bases=bases, contents=True)
+    found = open_bench.manager.places_named(text, Action.READ, folders=(f"{top}/work",), bases=bases, contents=True)
     assert [
         (one.absolute.removeprefix(top + "/"), one.source_id, (one.start or "").removeprefix(top).strip("/"))
         for one in found or ()
     ] == wanted
     if bases:  # they count where nothing else is said
-        assert found == open_bench.manager.named_by(text, Action.READ, folders=(f"{top}/work",), contents=True)
+        assert found == open_bench.manager.places_named(text, Action.READ, folders=(f"{top}/work",), contents=True)
     assert rows(open_bench, text, bases=bases) == []
 
 

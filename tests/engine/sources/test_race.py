@@ -14,7 +14,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.held import Strategy
-from gatewright.sources.tree import Doomed, doomed, list_tree, remove_tree
+from gatewright.sources.tree import Doomed, list_tree, plan_removal, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two names is Linux's renameat2")
@@ -127,7 +127,7 @@ def test_a_folder_swapped_for_a_link_gives_nothing_away_to_whole_folders_and_edi
                 str(tried(partial(list_tree, source, ".", level_of, pattern="secret*", limit=9, recursive=True)))
             )
             if number % 10 == 9:
-                going = tried(partial(doomed, source, "sub/deep", level_of))
+                going = tried(partial(plan_removal, source, "sub/deep", level_of))
                 if isinstance(going, Doomed):
                     tried(partial(remove_tree, source, going, level_of))
     assert not any("SECRET" in one for one in seen)

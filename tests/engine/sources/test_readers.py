@@ -175,7 +175,7 @@ def judged(bench: Bench, text: str, *, is_path: bool) -> dict[str, Permission | 
     top = str(bench.folder.parent)
     if not is_path and not may_be_path(text):
         return {}
-    found = bench.manager.named_by(text, Action.READ, folders=(top,) if is_path else None, contents=False)
+    found = bench.manager.places_named(text, Action.READ, folders=(top,) if is_path else None, contents=False)
     if found is None:
         return None
     return {one.absolute.removeprefix(f"{top}/"): one.level.permission if one.level else None for one in found}

@@ -136,7 +136,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(
         return [
             held,
             len([*bench.folder.iterdir()]),
-            files.loaded_places(),
+            files.block_places(),
             *(files.read(name).content for name in names),
         ]
 

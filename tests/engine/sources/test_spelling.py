@@ -90,7 +90,7 @@ def test_another_spelling_of_a_base_names_what_is_in_it(folding: Bench) -> None:
     folding.stop("docs")
     folding.start(source_of("inner", (("key.md", Permission.NONE),)), folding.folder / "Docs")
     for text, name in (("dOCS/KEY.md", "key.md"), ("docs/new.md", "new.md"), ("DOCS", ".")):
-        found = folding.manager.named_by(f"{folding.folder}/{text}", Action.READ, folders=None, contents=False)
+        found = folding.manager.places_named(f"{folding.folder}/{text}", Action.READ, folders=None, contents=False)
         assert found is not None
         assert [(one.source_id, one.relative) for one in found] == [("inner", name)]
 

@@ -11,7 +11,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Action, Permission
-from gatewright.sources.tree import Doomed, Walk, doomed, remove_tree
+from gatewright.sources.tree import Doomed, Walk, plan_removal, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 
 
@@ -225,7 +225,7 @@ async def test_what_stops_a_removal_on_the_way_is_told_with_what_is_gone(tree: B
     assert source is not None
     tree.write("d/a.md", "x")
     tree.write("d/b.md", "x")
-    going = doomed(source, "d", level_of)
+    going = plan_removal(source, "d", level_of)
     assert going == Doomed(("d/a.md", "d/b.md"), ("d",), (), 0)
     (tree.folder / "d/a.md").unlink()
     late = tree.write("d/new.md", "x")
@@ -244,9 +244,9 @@ async def test_what_stops_a_removal_on_the_way_is_told_with_what_is_gone(tree: B
 def test_a_person_is_shown_fifty_files_and_told_of_the_rest() -> None:
     files = tuple(f"f{number}" for number in range(1_051))
     rows = [f"-{path}" for path in files[:50]]
-    assert Doomed(files[:50], (), (), 0).shown() == "\n".join(rows)
-    assert Doomed(files[:51], (), (), 0).shown() == "\n".join([*rows, "[and 1 more]"])
-    assert Doomed(files, (), (), 0).shown() == "\n".join([*rows, "[and 1,001 more]"])
+    assert Doomed(files[:50], (), (), 0).summary() == "\n".join(rows)
+    assert Doomed(files[:51], (), (), 0).summary() == "\n".join([*rows, "[and 1 more]"])
+    assert Doomed(files, (), (), 0).summary() == "\n".join([*rows, "[and 1,001 more]"])
 
 
 @pytest.mark.parametrize(("name", "most"), [("_MAX_STATES", 2), ("_MAX_SECONDS", -1.0)])

@@ -61,7 +61,7 @@ def test_declared_operations_of_every_annotated_tool_are_the_ones_shown(
         ((definition,), _) = read_definitions([listed[row["id"]]])
         is_nested = "." in row["operation_field"]
         found = DefinedTool(definition, origin="remote")
-        read = found if is_nested else found.declared(row["operation_field"], tuple(row["operations"]))
+        read = found if is_nested else found.with_operations(row["operation_field"], tuple(row["operations"]))
         assert sorted(spec.name for spec in read.operations) == sorted(row["operations"]), row["id"]
         check_each_alone(read)
     assert len(rows) > 90
@@ -73,7 +73,7 @@ def check_each_alone(read: Any) -> None:
     assert isinstance(shape, SelectedShape)
     for spec in read.operations:
         shown = frozenset({spec.name})
-        result = shape.filtered(shown)
+        result = shape.filter_to(shown)
         assert read.schema_for(shown) == result.schema is not None
         text = read.description_for(shown)
         gone = result.hidden - result.kept

@@ -113,7 +113,7 @@ def test_operation_that_is_a_key_takes_that_key() -> None:
 
 @pytest.mark.parametrize("declare", [False, True])
 def test_field_that_stands_twice_is_gated_at_both_places(declare: bool) -> None:
-    twice = defined(TWICE).declared("columns[].action", None) if declare else defined(TWICE)
+    twice = defined(TWICE).with_operations("columns[].action", None) if declare else defined(TWICE)
 
     assert twice.operations_of({"rows": [{"action": "delete"}], "columns": [{"action": "insert"}]}) == (
         "delete",
@@ -146,7 +146,7 @@ def test_list_too_long_to_gate_by_is_no_list_of_operations() -> None:
 
     assert not defined(many).has_operations
     with pytest.raises(SchemaError, match="more than 1,000 operations"):
-        defined(many).declared("operation", None)
+        defined(many).with_operations("operation", None)
 
 
 def test_definition_that_cannot_be_shown_is_refused() -> None:
@@ -184,22 +184,22 @@ def test_digest_follows_the_definition_and_its_reading() -> None:
         defined(ISSUES, version="1.0.1"),
         defined(ISSUES, operation_tiers={"list": SafetyTier.READ_ONLY}),
         defined(ISSUES, output_schema={"type": "object"}),
-        defined(ISSUES).declared("", None),
-        defined(ISSUES).declared(None, ("list",)),
-        defined(two).declared("action", None),
-        defined(two).declared("mode", None),
-        defined(two).declared("", None),
+        defined(ISSUES).with_operations("", None),
+        defined(ISSUES).with_operations(None, ("list",)),
+        defined(two).with_operations("action", None),
+        defined(two).with_operations("mode", None),
+        defined(two).with_operations("", None),
     ]
 
     assert len({held.digest for held in readings}) == len(readings)
-    assert defined(ISSUES).declared("action", None).digest == defined(ISSUES).digest
+    assert defined(ISSUES).with_operations("action", None).digest == defined(ISSUES).digest
 
 
 FREE = flat(command={"type": "string", "description": "One of run, stop, wipe."}, target=TEXT)
 
 
 def test_free_text_with_declared_operations_is_a_closed_list_also_when_all_are_shown() -> None:
-    far = defined(FREE).declared("command", ("stop", "run"))
+    far = defined(FREE).with_operations("command", ("stop", "run"))
 
     assert names(far) == ["stop", "run"]
     assert [row.parameters for row in far.facts().operations] == [("target",), ("target",)]
@@ -212,7 +212,7 @@ def test_free_text_with_declared_operations_is_a_closed_list_also_when_all_are_s
 
 
 def test_closed_list_is_narrowed_in_the_declared_order() -> None:
-    far = defined(ISSUES, WORDS).declared(None, ("create_issue", "list"))
+    far = defined(ISSUES, WORDS).with_operations(None, ("create_issue", "list"))
 
     assert names(far) == ["create_issue", "list"]
     assert "delete_issue" not in json.dumps([far.input_schema(), far.description_for(frozenset(names(far)))])
@@ -220,7 +220,7 @@ def test_closed_list_is_narrowed_in_the_declared_order() -> None:
 
 
 def test_empty_field_turns_the_discovered_reading_off() -> None:
-    far = defined(ISSUES).declared("", None)
+    far = defined(ISSUES).with_operations("", None)
 
     assert not far.has_operations
     assert far.operations_of({"action": "list"}) == ("",)
@@ -231,16 +231,16 @@ def test_empty_field_turns_the_discovered_reading_off() -> None:
 def test_other_field_may_be_named() -> None:
     schema = flat(action={"enum": ["get", "put"]}, kind={"enum": ["user", "team"]})
 
-    far = defined(schema).declared("kind", None)
+    far = defined(schema).with_operations("kind", None)
 
     assert (far.operation_field, names(far)) == ("kind", ["user", "team"])
-    assert (far.declared("action", None).operation_field, names(defined(schema))) == ("action", ["get", "put"])
+    assert (far.with_operations("action", None).operation_field, names(defined(schema))) == ("action", ["get", "put"])
 
 
 def test_tiers_of_the_definition_hold_for_operations_that_a_policy_declares() -> None:
     far = defined(FREE, safety_tier=SafetyTier.SIDE_EFFECTING, operation_tiers={"run": SafetyTier.READ_ONLY})
 
-    assert [(o.name, o.tier) for o in far.declared("command", ("run", "wipe")).operations] == [
+    assert [(o.name, o.tier) for o in far.with_operations("command", ("run", "wipe")).operations] == [
         ("run", SafetyTier.READ_ONLY),
         ("wipe", SafetyTier.SIDE_EFFECTING),
     ]
@@ -250,8 +250,8 @@ def test_nothing_declared_is_the_same_object_and_the_original_stays_as_it_was() 
     far = defined(ISSUES)
     before = far.digest
 
-    assert far.declared(None, None) is far
-    other = far.declared("", None)
+    assert far.with_operations(None, None) is far
+    other = far.with_operations("", None)
 
     assert (far.digest, far.has_operations) == (before, True)
     assert isinstance(other, DefinedTool)
@@ -274,13 +274,13 @@ def test_declaration_that_does_not_fit_says_why(
     field: str | None, operations: tuple[str, ...] | None, words: str
 ) -> None:
     with pytest.raises(SchemaError) as error:
-        defined(ISSUES).declared(field, operations)
+        defined(ISSUES).with_operations(field, operations)
     assert str(error.value) == words
 
 
 def test_author_of_a_tool_has_the_last_word_on_its_operations() -> None:
     with pytest.raises(SchemaError, match="`shelf` declares its own operations"):
-        Shelf().declared("label", ("a",))
+        Shelf().with_operations("label", ("a",))
 
 
 @tool(result_type=ResultType.OBJECT)
@@ -296,7 +296,7 @@ async def send(command: str, url: Annotated[str, UrlParameter()], count: int = 1
 
 
 async def test_function_with_declared_operations_keeps_what_the_gate_judges() -> None:
-    far = send.declared("command", ("post", "put"))
+    far = send.with_operations("command", ("post", "put"))
 
     assert [(p.name, p.role, p.default) for p in far.parameters("post")] == [
         ("url", Role.URL, None),
@@ -311,7 +311,7 @@ async def test_function_with_declared_operations_keeps_what_the_gate_judges() ->
 
 def test_field_that_the_gate_judges_cannot_select_operations() -> None:
     with pytest.raises(SchemaError, match="`url` is a url and cannot select operations"):
-        send.declared("url", ("https://a.example",))
+        send.with_operations("url", ("https://a.example",))
 
 
 class Dial(BaseModel):
@@ -329,7 +329,7 @@ class Radio(ObjectTool):
 
 async def test_model_without_operations_may_be_read_with_some() -> None:
     radio = Radio()
-    far = radio.declared("knob", None)
+    far = radio.with_operations("knob", None)
 
     assert (radio.has_operations, names(far)) == (False, ["left", "right"])
     assert await far.execute("left", {"knob": "left"}, CONTEXT) == {"turned": "left", "by": 1}
@@ -362,7 +362,7 @@ def test_operation_with_a_name_that_no_session_could_hold_is_refused() -> None:
 
 def test_declared_operation_with_such_a_name_is_refused() -> None:
     with pytest.raises(SchemaError, match="over 1,000 characters"):
-        defined(flat(op=TEXT)).declared("op", ("read", "x" * 1_001))
+        defined(flat(op=TEXT)).with_operations("op", ("read", "x" * 1_001))
 
 
 def test_results_are_checked_against_what_of_the_output_schema_is_linear() -> None:

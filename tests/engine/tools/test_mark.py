@@ -22,8 +22,8 @@ from gatewright.tools import (
     UrlParameter,
     VariableParameter,
 )
-from gatewright.tools.mark import marks_in, marks_of_fields, replaced, values_at
-from gatewright.tools.parameter import Mark, Parameter, Step, required_kinds
+from gatewright.tools.mark import marks_in, marks_of_fields, replace_texts, values_at
+from gatewright.tools.parameter import Mark, Parameter, Step, unavoidable_kinds
 
 Url = Annotated[str, UrlParameter()]
 Address = NewType("Address", str)
@@ -177,16 +177,16 @@ def test_kind_is_required_by_a_parameter_that_cannot_be_left_out() -> None:
     def one(marker: Any, *, required: bool = True, at: tuple[str, ...] = ()) -> Parameter:
         return Parameter("p", {}, required, marks=(Mark(at, marker),))
 
-    assert required_kinds([one(UrlParameter(effect="write")), one(VariableParameter())]) == {
+    assert unavoidable_kinds([one(UrlParameter(effect="write")), one(VariableParameter())]) == {
         CapabilityKind.NET_WRITE,
         CapabilityKind.ENV_READ,
     }
-    assert required_kinds([one(FileParameter(writes=True)), one(FileParameter())]) == {
+    assert unavoidable_kinds([one(FileParameter(writes=True)), one(FileParameter())]) == {
         CapabilityKind.FS_READ,
         CapabilityKind.FS_WRITE,
     }
-    assert required_kinds([one(UrlParameter(), required=False), one(UrlParameter(), at=("x",))]) == frozenset()
-    assert required_kinds([one(PathParameter())]) == frozenset()
+    assert unavoidable_kinds([one(UrlParameter(), required=False), one(UrlParameter(), at=("x",))]) == frozenset()
+    assert unavoidable_kinds([one(PathParameter())]) == frozenset()
 
 
 def test_values_are_found_one_by_one_with_their_places() -> None:
@@ -200,7 +200,7 @@ def test_values_are_found_one_by_one_with_their_places() -> None:
 
 def test_replacing_leaves_the_given_value_as_it_was() -> None:
     value: Any = {"a": [{"url": "x"}, {"url": ["y"]}], "b": 1}
-    new = replaced(value, {("a", 0, "url"): "X", ("a", 1, "url", 0): "Y"})
+    new = replace_texts(value, {("a", 0, "url"): "X", ("a", 1, "url", 0): "Y"})
     assert new == {"a": [{"url": "X"}, {"url": ["Y"]}], "b": 1}
     assert value == {"a": [{"url": "x"}, {"url": ["y"]}], "b": 1}
-    assert replaced("x", {(): "y"}) == "y"
+    assert replace_texts("x", {(): "y"}) == "y"

@@ -16,7 +16,7 @@ from gatewright.gate import Status
 from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.schema import SchemaChecker
-from gatewright.schema.filter import told_output
+from gatewright.schema.filter import output_without
 from gatewright.tools import ToolDefinition
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation, tool
@@ -170,7 +170,7 @@ class Later(Notes):
 
 def test_tool_that_gives_something_else_does_not_promise_what_it_was_made_from_promises() -> None:
     assert Later.output_schema is None
-    assert Later().told_output(frozenset({"read"})) == Notes().operations[0].output_schema
+    assert Later().model_output(frozenset({"read"})) == Notes().operations[0].output_schema
 
 
 ISSUES = {
@@ -207,7 +207,7 @@ def test_output_schema_of_a_strangers_tool_names_no_hidden_operation(output: dic
 def test_property_named_like_prose_stays_when_the_prose_goes() -> None:
     schema = {"type": "object", "properties": {"title": {"type": "string", "title": "Drop"}, "default": {"const": 1}}}
 
-    assert told_output(schema, {"drop"}) == {
+    assert output_without(schema, {"drop"}) == {
         "type": "object",
         "properties": {"title": {"type": "string"}, "default": {"const": 1}},
     }
@@ -248,7 +248,7 @@ VALUES = st.recursive(
 def test_schema_for_whoever_knows_less_names_nothing_hidden_and_takes_whatever_fitted(
     schema: dict[str, Any], values: list[Any]
 ) -> None:
-    less = told_output(schema, {"wipe"})
+    less = output_without(schema, {"wipe"})
 
     if less is None:
         assert "wipe" in str(schema)

@@ -14,7 +14,7 @@ from gatewright.base.errors import EditRefused, WorkspaceError
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import SideEffect
-from gatewright.tools.pin import Drift, Listing, Pin, accept, drift, read_pin, relisted, write_pin
+from gatewright.tools.pin import Drift, Listing, Pin, accept, drift, read_pin, relist, write_pin
 from gatewright.tools.proposal import propose
 from tests.support.git_tools import HINTED_BRANCH as BRANCH
 from tests.support.git_tools import LOG
@@ -75,7 +75,7 @@ def test_any_change_of_what_a_definition_says_holds_the_tool(other: dict[str, An
     pin = accepted(LOG, BRANCH)
     assert drift(pin, listing(other, BRANCH)) == Drift(changed=("git_log",))
     assert not pin.is_accepted(other)
-    later = relisted(pin, listing(other, BRANCH))
+    later = relist(pin, listing(other, BRANCH))
     assert later.held.keys() == {"git_log"}
     assert later.definition("git_log") == LOG
     assert accept(later, ["git_log"]).definition("git_log") == other
@@ -87,13 +87,13 @@ def test_what_no_policy_or_model_sees_is_no_change() -> None:
 
 
 def test_tool_that_vanished_is_held_until_that_is_accepted_and_comes_back_as_it_was() -> None:
-    pin = relisted(accepted(LOG, BRANCH), listing(BRANCH))
+    pin = relist(accepted(LOG, BRANCH), listing(BRANCH))
     assert pin.drift == Drift(vanished=("git_log",))
     assert pin.definition("git_log") == LOG
-    assert relisted(pin, listing(LOG, BRANCH)).drift.is_empty
+    assert relist(pin, listing(LOG, BRANCH)).drift.is_empty
     gone = accept(pin, ["git_log"])
     assert gone.drift.is_empty
-    assert relisted(gone, listing(LOG, BRANCH)).drift == Drift(new=("git_log",))
+    assert relist(gone, listing(LOG, BRANCH)).drift == Drift(new=("git_log",))
 
 
 def test_instructions_of_the_server_are_accepted_by_themselves() -> None:
@@ -101,14 +101,14 @@ def test_instructions_of_the_server_are_accepted_by_themselves() -> None:
     assert pin.drift == Drift(instructions=True)
     pin = accept(pin, (), instructions=True)
     assert (pin.drift.is_empty, pin.instructions) == (True, "Ask first.")
-    assert relisted(pin, listing(LOG, instructions="Ask nobody.")).drift == Drift(instructions=True)
+    assert relist(pin, listing(LOG, instructions="Ask nobody.")).drift == Drift(instructions=True)
 
 
 def test_operator_says_another_tier_and_it_outlasts_a_change_of_the_definition() -> None:
     pin = accept(Pin(listing(BRANCH)), ["branch"], tiers={("branch", "create"): SIDE, ("branch", ""): PRIVILEGED})
     assert pin.accepted["branch"].operation_tiers == {"list": PRIVILEGED, "create": SIDE, "delete": PRIVILEGED}
     more = changed(BRANCH, "inputSchema", "properties", "action", "enum", to=["list", "create", "rename"])
-    later = accept(relisted(pin, listing(more)), ["branch"])
+    later = accept(relist(pin, listing(more)), ["branch"])
     assert later.accepted["branch"].operation_tiers == {"list": PRIVILEGED, "create": SIDE, "rename": PRIVILEGED}
 
 
@@ -164,7 +164,7 @@ def test_definition_spelt_for_another_provider_is_no_tool_of_a_server() -> None:
 
 
 def test_pin_is_read_back_as_it_was_written() -> None:
-    pin = relisted(
+    pin = relist(
         accepted(LOG, BRANCH), listing(changed(LOG, "title", to="L"), name="git", version="1", instructions="x")
     )
     assert read_pin(json.loads(write_pin(pin))) == pin
@@ -236,7 +236,7 @@ def test_whatever_a_server_lists_afterwards_only_what_was_accepted_stays_open(
     pin = accept(Pin(first), names & first.definitions.keys())
     taken = {name: first.definitions[name] for name in names & first.definitions.keys()}
     for later in more:
-        pin = read_pin(json.loads(write_pin(relisted(pin, later))))
+        pin = read_pin(json.loads(write_pin(relist(pin, later))))
         open_now = {name for name in pin.listing.definitions if name not in pin.held}
         assert open_now == {name for name, row in taken.items() if later.definitions.get(name) == row}
         assert all(pin.definition(name) == row for name, row in taken.items())

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.tools import Normalization, ResultType, Tool, operation, tool
-from gatewright.tools.result import MAX_RESULT_BYTES, MAX_RESULT_VALUES, checked_result, kind_problem
+from gatewright.tools.result import MAX_RESULT_BYTES, MAX_RESULT_VALUES, check_result, kind_problem
 from tests.engine.tools.declared import CONTEXT
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -25,7 +25,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 @given(JSON)
 def test_json_comes_back_as_it_is(value: Any) -> None:
-    assert checked_result(value, Normalization.JSON) == value
+    assert check_result(value, Normalization.JSON) == value
 
 
 class Found(BaseModel):
@@ -33,7 +33,7 @@ class Found(BaseModel):
 
 
 def test_models_and_tuples_become_objects_and_arrays() -> None:
-    assert checked_result({"found": Found(), "pair": (1, "a")}, Normalization.JSON) == {
+    assert check_result({"found": Found(), "pair": (1, "a")}, Normalization.JSON) == {
         "found": {"hits": [1, 2]},
         "pair": [1, "a"],
     }
@@ -52,7 +52,7 @@ def deep() -> object:
 )
 def test_anything_else_is_a_failure(value: object) -> None:
     with pytest.raises(ToolFailure, match=r"the tool ran, but returned .*; do not make this call again") as failed:
-        checked_result(value, Normalization.JSON)
+        check_result(value, Normalization.JSON)
 
     assert failed.value.code == "bad-result"
 
@@ -68,7 +68,7 @@ def test_model_without_json_form_is_a_failure() -> None:
 
     for value in (ring, Ring(held=object())):
         with pytest.raises(ToolFailure, match="a `Ring` that has no JSON form"):
-            checked_result(value, Normalization.JSON)
+            check_result(value, Normalization.JSON)
 
 
 def test_value_that_holds_itself_is_a_failure() -> None:
@@ -76,13 +76,13 @@ def test_value_that_holds_itself_is_a_failure() -> None:
     ring.append(ring)
 
     with pytest.raises(ToolFailure, match="nested deeper"):
-        checked_result(ring, Normalization.JSON)
+        check_result(ring, Normalization.JSON)
 
 
 def test_binary_tool_returns_bytes_and_nothing_else() -> None:
-    assert checked_result(bytearray(b"\x00\xff"), Normalization.BINARY) == b"\x00\xff"
+    assert check_result(bytearray(b"\x00\xff"), Normalization.BINARY) == b"\x00\xff"
     with pytest.raises(ToolFailure, match="`str` where bytes were declared"):
-        checked_result("text", Normalization.BINARY)
+        check_result("text", Normalization.BINARY)
 
 
 async def test_result_that_is_no_json_fails_the_call() -> None:
@@ -129,7 +129,7 @@ def test_custom_normalisation_is_the_tools_own() -> None:
 )
 def test_result_that_is_too_large_is_a_failure(value: Any) -> None:
     with pytest.raises(ToolFailure, match="ask for less") as failed:
-        checked_result(value, None)
+        check_result(value, None)
 
     assert failed.value.code == "result-too-large"
 
@@ -153,13 +153,13 @@ class EndlessObject(Mapping[str, int]):
 @pytest.mark.parametrize("value", [EndlessList(), EndlessObject()], ids=["list", "object"])
 def test_result_that_never_ends_is_a_failure(value: Any) -> None:
     with pytest.raises(ToolFailure) as failure:
-        checked_result(value, Normalization.JSON)
+        check_result(value, Normalization.JSON)
     assert failure.value.code == "result-too-large"
 
 
 def test_integer_of_thousands_of_digits_is_a_failure() -> None:
     with pytest.raises(ToolFailure, match="bits"):
-        checked_result({"n": 1 << 100_000}, Normalization.JSON)
+        check_result({"n": 1 << 100_000}, Normalization.JSON)
 
 
 @pytest.mark.parametrize(

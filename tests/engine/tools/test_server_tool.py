@@ -12,7 +12,7 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate import Outcome, Status
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
-from gatewright.tools.server_tool import ServerTool, checked_answer
+from gatewright.tools.server_tool import ServerTool, check_answer
 
 POLICY = """gatewright = 1
 
@@ -41,7 +41,7 @@ async def called(
             context.progress(1.0, 2.0, "half")
         if isinstance(answer, Exception):
             raise answer
-        return checked_answer(answer)
+        return check_answer(answer)
 
     registry = ToolRegistry()
     definition = ToolDefinition("far", "Far away.", {"type": "object"}, output_schema)

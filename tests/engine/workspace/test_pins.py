@@ -15,7 +15,7 @@ from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.policy import agentedit
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools import ResultType, tool
-from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
+from gatewright.tools.pin import Listing, Pin, accept, relist, write_pin
 from gatewright.workspace import Workspace, audit_log
 from tests.support.git_tools import BRANCH, LOG
 
@@ -99,13 +99,13 @@ HELD = [
     ("new", pin_of(LOG, BRANCH), {"git_log", "branch"}, "2 never accepted (`git_log`, `branch`)"),
     (
         "changed",
-        relisted(accept(pin_of(LOG, BRANCH), None), Listing.of([changed(LOG, description="Sends it."), BRANCH])),
+        relist(accept(pin_of(LOG, BRANCH), None), Listing.of([changed(LOG, description="Sends it."), BRANCH])),
         {"git_log"},
         "1 changed since (`git_log`)",
     ),
     (
         "vanished",
-        relisted(accept(pin_of(LOG, BRANCH), None), Listing.of([LOG])),
+        relist(accept(pin_of(LOG, BRANCH), None), Listing.of([LOG])),
         {"branch"},
         "1 not listed any more (`branch`)",
     ),
@@ -143,7 +143,7 @@ def test_policy_that_limits_an_operation_which_a_drifted_tool_lost_still_loads(f
     (folder / "policy.toml").write_text(POLICY + rule, encoding="utf-8")
     other = deepcopy(BRANCH)
     other["inputSchema"]["properties"]["action"]["enum"] = ["list", "merge"]
-    put(folder, relisted(accept(pin_of(LOG, BRANCH), None), Listing.of([LOG, other])))
+    put(folder, relist(accept(pin_of(LOG, BRANCH), None), Listing.of([LOG, other])))
     workspace = opened()
     assert set(shown(workspace)) == {"git_log"}
     assert codes(workspace) == ["tools-held"]

@@ -26,7 +26,7 @@ from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.policy.verdict import Permission
-from gatewright.tools.mark import Pointer, replaced, values_at
+from gatewright.tools.mark import Pointer, replace_texts, values_at
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.parameter import (
     CommandParameter,
@@ -118,7 +118,7 @@ def _run(state: CallState) -> StageResult:
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return deny("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
-    for place in plan.actor.reached(operation.name, state.ports.web):
+    for place in plan.actor.web_targets(operation.name, state.ports.web):
         if isinstance(place, UrlRefused):
             return deny(place.code, place.reason, place.hint)
     state.policy_arguments = state.arguments
@@ -399,7 +399,7 @@ def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
             by_name.setdefault(str(pointer[0]), {})[pointer[1:]] = text
     if by_name:
         defaults = {parameter.name: parameter.default for parameter in state.chosen.roles}
-        new.update({n: replaced(given.get(n, defaults.get(n)), held) for n, held in by_name.items()})
+        new.update({n: replace_texts(given.get(n, defaults.get(n)), held) for n, held in by_name.items()})
     return new
 
 

@@ -34,7 +34,7 @@ from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import record_success, release, reserve
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
-from gatewright.tools.mark import replaced
+from gatewright.tools.mark import replace_texts
 
 GRACE_S = 1.0
 """The time for a tool to stop on request."""
@@ -199,7 +199,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
         # no record or stored result sees a tool's changes to its arguments
-        moved = replaced(state.arguments, state.moved) if state.moved else state.arguments
+        moved = replace_texts(state.arguments, state.moved) if state.moved else state.arguments
         given = copy_value(cast("dict[str, JsonValue]", moved))
         return await state.plan.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task would pass it to the loop, and the program would end

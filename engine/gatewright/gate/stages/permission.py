@@ -141,7 +141,7 @@ def _within(
 def _targets(state: CallState) -> Iterator[_Target]:
     """The targets in the arguments, each under its marker's kind."""
     ports = state.ports
-    reached = state.plan.actor.reached(state.chosen.name, state.ports.web)
+    reached = state.plan.actor.web_targets(state.chosen.name, state.ports.web)
     for url in (*state.urls, *(one for one in reached if isinstance(one, UrlTarget)), *state.onward):
         yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
     for file in state.files:

@@ -42,7 +42,7 @@ from gatewright.policy.target import NamedPlace
 from gatewright.policy.verdict import Action, SafetyTier, Verdict
 from gatewright.schema.operation import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
 from gatewright.tools.declaration import SideEffect
-from gatewright.tools.mark import Pointer, replaced
+from gatewright.tools.mark import Pointer, replace_texts
 from gatewright.tools.mark import values_at as values_below
 
 _ONE_OBJECT = StageResult(note="one JSON object")
@@ -280,7 +280,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     left = MAX_TEXTS
     for pointer, text, action, is_path, word in texts:
         where = ".".join(map(str, pointer))
-        places = sources.named_by(
+        places = sources.places_named(
             text,
             action,
             folders=(word.folder,) if word else folders if is_path else None,
@@ -307,8 +307,8 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     state.named = tuple(named)
     if moved := {pointer: place for pointer, path in tool.items() if (place := sources.place(path)) != path}:
         state.moved = {**state.moved, **moved}
-    state.arguments = cast("dict[str, JsonValue]", replaced(state.arguments, tool))
-    state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
+    state.arguments = cast("dict[str, JsonValue]", replace_texts(state.arguments, tool))
+    state.policy_arguments = cast("dict[str, JsonValue]", replace_texts(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
     return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
 
@@ -318,8 +318,8 @@ def leads_out(state: CallState, folder: str, text: str) -> bool:
     sources, starts = state.ports.sources, _folders(state)
     if sources is None:
         return False
-    held = sources.named_by(folder, Action.READ, folders=starts, contents=False)
-    meant = sources.named_by(text, Action.READ, folders=starts, contents=False)
+    held = sources.places_named(folder, Action.READ, folders=starts, contents=False)
+    meant = sources.places_named(text, Action.READ, folders=starts, contents=False)
     if held is None or meant is None or (held and not meant):
         return True
     return any(

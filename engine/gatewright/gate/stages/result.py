@@ -243,7 +243,7 @@ def _make_normal(plan: ToolPlan, result: JsonValue | bytes) -> _Normal:
     value, secrets = result, 0
     if plan.scrub:
         is_binary = isinstance(result, bytes)
-        value, secrets = _scrub(result) if is_binary else plan.tool.scrubbed(result, scrub_value)
+        value, secrets = _scrub(result) if is_binary else plan.tool.scrub_result(result, scrub_value)
     try:
         normal = plan.actor.normalize(value)
     except Exception as error:  # noqa: BLE001 a tool's own method may raise anything

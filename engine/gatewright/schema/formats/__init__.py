@@ -1,4 +1,4 @@
-"""Formats in which providers take tools, by name; one is loaded when it is first asked for."""
+"""Formats in which providers take tools, by name; each loads on first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HOMES = {
 
 
 class _Formats(Mapping[str, "Format"]):
-    """By name, in the order in which they are offered."""
+    """The formats by name, in the order of the offer."""
 
     def __getitem__(self, name: str) -> Format:
         module, constant = _HOMES[name]
@@ -51,7 +51,7 @@ FORMATS: Mapping[str, Format] = _Formats()
 
 
 def format_named(name: str) -> Format:
-    """The format called ``name``. Raises NotSupported for any other."""
+    """Return the format called ``name``. Raises NotSupported for any other."""
     found = FORMATS.get(name)
     if found is None:
         raise NotSupported(f"the format `{name}` is not supported; there are {', '.join(FORMATS)}")

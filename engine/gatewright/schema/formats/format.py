@@ -1,11 +1,11 @@
-"""A provider's format: how it spells tools and their names, and how a call comes back.
+"""A provider's format: its spelling of tools and their names, and the way back of a call.
 
-A format spells each tool (`fit`), says what the spelling changed (`ProviderLint`), and reads calls back (`reader`):
+A format spells each tool (`fit`), reports the losses of the spelling (`ProviderLint`), and reads calls back (`reader`):
 arguments that are valid in the provider's schema are, once restored step by step, valid in the schema that the agent
-was shown. A name that fits a provider's limits stays. Any other gets its unfit characters replaced and a digest of
-the whole name behind it, so what a name becomes depends on that name alone: adding a tool renames no other, and an
-answer to an older list cannot reach another tool. Only where two come out alike, or a tool bears such a made name
-itself, is the digest longer, for each of those that are alike: the short one then stands for nobody.
+saw. A name that fits a provider's limits stays. Any other gets its unfit characters replaced and a digest of the whole
+name behind it, so that the result depends on that name alone: a new tool renames no other, and an answer to an older
+list cannot reach another tool. Only where two come out alike, or a tool bears such a made name itself, is the digest
+longer, for each of those that are alike: the short one then stands for nobody.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _SHORT = 8
 
 @frozen
 class NameRule:
-    """Which names a provider takes: the pattern of whole names, the characters for it, its length, and in words."""
+    """The names that a provider takes: the pattern of whole names, the characters for it, its length, and in words."""
 
     pattern: str
     unfit: str
     max_length: int
     words: str
     first: str = ""
-    """What is put before a name that starts with a character the rule does not take there."""
+    """The prefix for a name that starts with a character the rule does not take there."""
 
     def fits(self, name: str) -> bool:
-        """Whether the provider takes ``name`` as it is."""
+        """Tell whether the provider takes ``name`` as it is."""
         return len(name) <= self.max_length and _whole(self.pattern).fullmatch(name) is not None
 
 
@@ -49,8 +49,8 @@ def _whole(pattern: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=32_768)
-def fitted_name(name: str, rule: NameRule, digits: int = _SHORT) -> str:
-    """``name`` as the provider takes it, without regard to other names."""
+def fit_name(name: str, rule: NameRule, digits: int = _SHORT) -> str:
+    """Fit ``name`` to the provider, without regard to other names."""
     if digits == _SHORT and rule.fits(name):
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
@@ -61,14 +61,14 @@ def fitted_name(name: str, rule: NameRule, digits: int = _SHORT) -> str:
 
 
 def fit_names(names: Iterable[str], rule: NameRule) -> dict[str, str]:
-    """A different name for each of ``names``; the same whatever their order."""
-    made = {name: fitted_name(name, rule) for name in names}
+    """Return a different name for each of ``names``; the same whatever their order."""
+    made = {name: fit_name(name, rule) for name in names}
     fitted = {name: name for name, given in made.items() if name == given}
     taken, digits = set(fitted), _SHORT
     while len(fitted) < len(made):
         alike: dict[str, list[str]] = {}
         for name in made.keys() - fitted.keys():
-            alike.setdefault(fitted_name(name, rule, digits), []).append(name)
+            alike.setdefault(fit_name(name, rule, digits), []).append(name)
         fitted |= {same[0]: given for given, same in alike.items() if len(same) == 1 and given not in taken}
         taken |= alike.keys()
         digits += _SHORT
@@ -79,24 +79,24 @@ class Step(Protocol):
     """One rewriting: ``back`` from the provider's spelling, ``forth`` into it. Neither raises for a JSON value."""
 
     def back(self, value: Any) -> Any:
-        """A value from the provider, in the shown schema's spelling."""
+        """Return a provider's value in the shown schema's spelling."""
         ...
 
     def forth(self, value: Any) -> Any:
-        """A value of the shown schema, in the provider's spelling."""
+        """Return a value of the shown schema in the provider's spelling."""
         ...
 
 
 @frozen
 class Keep:
-    """Nothing is spelled differently."""
+    """The step that changes nothing."""
 
     def back(self, value: Any) -> Any:
-        """The same value."""
+        """Return the same value."""
         return value
 
     def forth(self, value: Any) -> Any:
-        """The same value."""
+        """Return the same value."""
         return value
 
 
@@ -105,14 +105,14 @@ KEEP: Step = Keep()
 
 @frozen
 class Fields:
-    """An object: renamed keys, values with steps of their own, and keys whose null stands for being left out."""
+    """An object: renamed keys, values with steps of their own, and keys whose null means an omission."""
 
     sent: Mapping[str, str]
     steps: Mapping[str, Step]
     nulls: frozenset[str] = frozenset()
 
     def back(self, value: Any) -> Any:
-        """The object under its own keys, without the nulls; as it came when two keys would become one."""
+        """Return the object under its own keys, without the nulls; unchanged when two keys would become one."""
         table = as_object(value)
         if table is None:
             return value
@@ -127,7 +127,7 @@ class Fields:
         return result
 
     def forth(self, value: Any) -> Any:
-        """The object under the provider's keys, with a null for what is left out."""
+        """Return the object under the provider's keys, with a null for an omission."""
         table = as_object(value)
         if table is None:
             return value
@@ -142,29 +142,29 @@ class Items:
     step: Step
 
     def back(self, value: Any) -> Any:
-        """Each element back."""
+        """Take each element back."""
         array = as_list(value)
         return value if array is None else [self.step.back(item) for item in array]
 
     def forth(self, value: Any) -> Any:
-        """Each element forth."""
+        """Take each element forth."""
         array = as_list(value)
         return value if array is None else [self.step.forth(item) for item in array]
 
 
 @frozen
 class Wrapped:
-    """The arguments as the only parameter of an object; arguments that came unwrapped are taken as they are."""
+    """The arguments as the only parameter of an object; unwrapped arguments stay as they are."""
 
     key: str
 
     def back(self, value: Any) -> Any:
-        """What is under the key."""
+        """Return the value under the key."""
         table = as_object(value)
         return table[self.key] if table is not None and set(table) == {self.key} else value
 
     def forth(self, value: Any) -> Any:
-        """The value under the key."""
+        """Put the value under the key."""
         return {self.key: value}
 
 
@@ -176,20 +176,20 @@ class Chain:
     outer: Step
 
     def back(self, value: Any) -> Any:
-        """Back through both."""
+        """Go back through both."""
         return self.outer.back(self.inner.back(value))
 
     def forth(self, value: Any) -> Any:
-        """Forth through both."""
+        """Go forth through both."""
         return self.inner.forth(self.outer.forth(value))
 
 
 @frozen
 class Text:
-    """A value that the provider can only take as JSON text; a text that is no JSON stays a text."""
+    """A value that the provider can only take as JSON text; a text outside JSON stays a text."""
 
     def back(self, value: Any) -> Any:
-        """The value that the text says."""
+        """Read the value from the text."""
         if not isinstance(value, str):
             return value
         try:
@@ -199,7 +199,7 @@ class Text:
         return table[""] if len(table) == 1 else value
 
     def forth(self, value: Any) -> Any:
-        """The JSON text."""
+        """Write the JSON text."""
         return json.dumps(value, ensure_ascii=False)
 
 
@@ -210,11 +210,11 @@ class Labels:
     values: tuple[tuple[str, Any], ...]
 
     def back(self, value: Any) -> Any:
-        """The value behind a label."""
+        """Return the value behind a label."""
         return next((own for label, own in self.values if label == value), value)
 
     def forth(self, value: Any) -> Any:
-        """The label of a value."""
+        """Return the label of a value."""
         return next((label for label, own in self.values if _same(own, value)), value)
 
 
@@ -228,7 +228,7 @@ class Branch:
 
 
 class Either:
-    """A union: the first alternative that a value fits says how it is spelled."""
+    """A union: the first alternative that a value fits decides its spelling."""
 
     __slots__ = ("_branches", "_checkers")
 
@@ -237,11 +237,11 @@ class Either:
         self._checkers: dict[tuple[int, bool], SchemaChecker | None] = {}
 
     def back(self, value: Any) -> Any:
-        """Back by the alternative whose sent schema takes the value."""
+        """Go back by the alternative whose sent schema takes the value."""
         return self._step(value, sent=True).back(value)
 
     def forth(self, value: Any) -> Any:
-        """Forth by the alternative whose shown schema takes the value."""
+        """Go forth by the alternative whose shown schema takes the value."""
         return self._step(value, sent=False).forth(value)
 
     def _step(self, value: Any, *, sent: bool) -> Step:
@@ -270,35 +270,35 @@ class Named:
     table: Mapping[str, Step]
 
     def back(self, value: Any) -> Any:
-        """Back by the definition."""
+        """Go back by the definition."""
         return self.table.get(self.name, KEEP).back(value)
 
     def forth(self, value: Any) -> Any:
-        """Forth by the definition."""
+        """Go forth by the definition."""
         return self.table.get(self.name, KEEP).forth(value)
 
 
 def fields(sent: Mapping[str, str], steps: Mapping[str, Step], nulls: frozenset[str] = frozenset()) -> Step:
-    """The step of an object; `KEEP` when nothing in it is spelled differently."""
+    """Return the step of an object; `KEEP` when it changes nothing."""
     changed = {name: step for name, step in steps.items() if step is not KEEP}
     renamed = {name: given for name, given in sent.items() if name != given}
     return Fields(renamed, changed, nulls) if changed or renamed or nulls else KEEP
 
 
 def items(step: Step) -> Step:
-    """The step of an array."""
+    """Return the step of an array."""
     return KEEP if step is KEEP else Items(step)
 
 
 def either(branches: Sequence[Branch]) -> Step:
-    """The step of a union."""
+    """Return the step of a union."""
     if all(branch.step is KEEP for branch in branches):
         return KEEP
     return branches[0].step if len(branches) == 1 else Either(branches)
 
 
 def chain(inner: Step, outer: Step) -> Step:
-    """Both steps as one."""
+    """Join both steps into one."""
     return outer if inner is KEEP else inner if outer is KEEP else Chain(inner, outer)
 
 
@@ -308,7 +308,7 @@ def _same(first: Any, second: Any) -> bool:
 
 @frozen
 class ProviderLint:
-    """What a spelling could not keep, at ``pointer`` in the shown schema, and what to do. ``code`` is kebab-case.
+    """A loss of the spelling at ``pointer`` in the shown schema, and the remedy. ``code`` is kebab-case.
 
     Levels: ``refused`` (the provider would not take the tool), ``looser`` (its schema accepts more than the gate will),
     ``narrower`` (it accepts less), ``note`` (nothing changes for calls).
@@ -329,7 +329,7 @@ class ProviderLint:
 
 @frozen
 class Fitted:
-    """A tool in a provider's spelling, but for its name; ``body(name)`` is the JSON object to send."""
+    """A tool in a provider's spelling, except its name; ``body(name)`` is the JSON object to send."""
 
     body: Callable[[str], dict[str, Any]]
     step: Step = KEEP
@@ -338,7 +338,7 @@ class Fitted:
 
 @frozen
 class Spelling:
-    """How one provider spells: what it makes of a tool, its rule for names, how many tools it takes at once."""
+    """One provider's spelling of a tool, its rule for names, and the most tools that it takes at once."""
 
     fit: Callable[[ToolListing], Fitted]
     names: NameRule
@@ -356,31 +356,31 @@ class Format:
     def __repr__(self) -> str:
         return f"Format({self.name})"
 
-    def fitted(self, listing: ToolListing) -> Fitted:
-        """The spelling of one tool, made once for each listing."""
+    def fit(self, listing: ToolListing) -> Fitted:
+        """Spell one tool, once for each listing."""
         made: Fitted | None = listing.made.get(self)
         if made is None:
             made = listing.made[self] = self._spelling.fit(listing)
         return made
 
     def render(self, listing: ToolListing) -> dict[str, Any]:
-        """One tool as JSON; its name is fitted without regard to other tools."""
-        return self.fitted(listing).body(fitted_name(listing.name, self._spelling.names))
+        """Return one tool as JSON, its name fitted without regard to other tools."""
+        return self.fit(listing).body(fit_name(listing.name, self._spelling.names))
 
     def render_all(self, listings: Iterable[ToolListing]) -> list[dict[str, Any]]:
-        """The tools of one agent as JSON, each under a name of its own."""
+        """Return the tools of one agent as JSON, each under a name of its own."""
         known = tuple(listings)
         names = self.names(known)
-        return [self.fitted(listing).body(names[listing.name]) for listing in known]
+        return [self.fit(listing).body(names[listing.name]) for listing in known]
 
     def names(self, listings: Iterable[ToolListing]) -> dict[str, str]:
-        """The name that the provider is given for each tool."""
+        """Return the provider's name for each tool."""
         return fit_names((listing.name for listing in listings), self._spelling.names)
 
     def lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
-        """What the spelling of one tool changed or could not keep."""
+        """Return the changes and losses in the spelling of one tool."""
         rule, found = self._spelling.names, list[ProviderLint]()
-        given = fitted_name(listing.name, rule)
+        given = fit_name(listing.name, rule)
         if given != listing.name:
             reason = f"{self.provider} takes names of {rule.words}, so `{listing.name[:80]}` is sent as `{given}`"
             found.append(ProviderLint("name", self.provider, "", reason, "calls come back under the tool's own name"))
@@ -390,10 +390,10 @@ class Format:
         )
         empty = [pointer_text(place) for place, node in walk(listing.schema) if node.get("enum") == []]
         found += [ProviderLint("no-value", self.provider, place, reason, advice) for place in sorted(empty)]
-        return tuple(dict.fromkeys((*found, *self.fitted(listing).lints)))  # what two branches say alike is said once
+        return tuple(dict.fromkeys((*found, *self.fit(listing).lints)))  # equal lints of two branches count once
 
     def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
-        """The lints by tool name; what concerns all of them together stands under the empty name."""
+        """Return the lints by tool name; those of all tools together have the empty name."""
         found = {listing.name: self.lints(listing) for listing in listings}
         most = self._spelling.max_tools
         if most is not None and len(listings) > most:
@@ -403,10 +403,10 @@ class Format:
         return {name: lints for name, lints in found.items() if lints}
 
     def reader(self, listings: Iterable[ToolListing]) -> CallReader:
-        """What reads calls to these tools back."""
+        """Return the reader of calls to these tools."""
         known = tuple(listings)
         sent = {given: own for own, given in self.names(known).items()}
-        return CallReader(sent, {listing.name: self.fitted(listing) for listing in known})
+        return CallReader(sent, {listing.name: self.fit(listing) for listing in known})
 
 
 @frozen
@@ -417,7 +417,7 @@ class CallReader:
     _fitted: Mapping[str, Fitted]
 
     def restore(self, name: str, arguments: Any) -> tuple[str, Any]:
-        """The tool's own name and arguments; what is unknown or unreadable is handed through for the gate to refuse.
+        """Return the tool's own name and arguments; unknown or unreadable ones go through for the gate to refuse.
 
         ``arguments`` is an object or its JSON text, as providers differ. Never raises.
         """
@@ -432,7 +432,7 @@ class CallReader:
             return own, arguments
 
     def spell(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The other way: a call as the provider would have sent it, for examples and for a replayed history."""
+        """Spell a call as the provider would have sent it, for examples and for a replayed history."""
         fitted = self._fitted.get(name)
         given = next((sent for sent, own in self._names.items() if own == name), name)
         return given, arguments if fitted is None else fitted.step.forth(arguments)

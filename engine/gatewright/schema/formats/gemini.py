@@ -1,15 +1,15 @@
 """Tools as Gemini's function declarations take them, in a subset of OpenAPI 3.0.
 
 Source: the Gemini API reference, "Schema" and "FunctionDeclaration" (v1beta): names of letters, digits, `_`, `.` and
-`-`, starting with a letter or `_`, 64 at most; `parameters` left out when there are none. With what the service is
-known to refuse: one `type` for each schema, `enum` of non-empty texts only, `anyOf` with nothing beside it (what is
-said of the union stands in its first alternative), elements and parameters always declared, the formats `enum` and
-`date-time` only. Parameter names as the Vertex AI reference has them. What is left: no `additionalProperties`,
-`const`, `oneOf`, `allOf`, `not`, `$ref`. A value that cannot be described is sent as JSON text, and so is what a
-reference stands for where writing it out would go on for ever or grow too large.
+`-`, starting with a letter or `_`, 64 at most; no `parameters` for a tool without any. The service is also known to
+refuse anything but: one `type` for each schema, `enum` of non-empty texts only, `anyOf` with nothing beside it (the
+words of the union stand in its first alternative), elements and parameters always declared, the formats `enum` and
+`date-time` only. Parameter names as the Vertex AI reference has them. So the form lacks `additionalProperties`,
+`const`, `oneOf`, `allOf`, `not` and `$ref`. A value without description goes as JSON text, and so does the target of a
+reference whose expansion would never end or grow too large.
 
-It refuses what nests deeper than "the maximum allowed nesting depth" without saying what that is; reports of refused
-tools (gemini-cli 5923 and 6031, Portkey's gateway 1616) begin at five levels of objects and arrays.
+The service refuses schemas beyond "the maximum allowed nesting depth" and names no number; reports of refused tools
+(gemini-cli 5923 and 6031, Portkey's gateway 1616) begin at five levels of objects and arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.schema.combine import ANNOTATIONS, exclude_each_other, merged, values_of
+from gatewright.schema.combine import ANNOTATIONS, exclude_each_other, merge, values_of
 from gatewright.schema.formats.format import (
     KEEP,
     Branch,
@@ -43,10 +43,10 @@ from gatewright.schema.walk import (
     Schema,
     as_list,
     as_object,
+    names_required,
     objects,
     pointer_text,
     properties_of,
-    required_of,
     walk,
 )
 
@@ -63,19 +63,19 @@ _KEPT = {
 }
 _ANY = "Any JSON value, as JSON text."
 _LISTING = ANNOTATIONS | {"type", "enum", "const"}
-"""All that null and listed values are said with, and what says nothing of them."""
+"""The keywords of null and of listed values, and those that say nothing of them."""
 TEXT: Step = Text()
 Tell = Callable[[str, Pointer, str], None]
 """Takes a code, the place in the shown schema, and the keyword or reason."""
 
 
 def openapi_form(plain: Plain, root: Schema, tell: Tell) -> tuple[Schema, Step]:
-    """``root`` in the subset, in JSON Schema's spelling (`spelled` gives the provider's), and its step."""
+    """Rewrite ``root`` in the subset, in JSON Schema's spelling (`spell` gives the provider's), and return its step."""
     return _Writer(plain, tell).node(root, (), ())
 
 
-def spelled(schema: Schema) -> Schema:
-    """The provider's spelling: types in capitals, null as `nullable`."""
+def spell(schema: Schema) -> Schema:
+    """Write the provider's spelling: types in capitals, null as `nullable`."""
     result: Schema = {}
     for keyword, value in schema.items():
         match keyword:
@@ -87,11 +87,11 @@ def spelled(schema: Schema) -> Schema:
             case "enum":
                 result |= {"format": "enum", "enum": [item for item in value if item is not None]}
             case "properties":
-                result["properties"] = {name: spelled(item) for name, item in value.items()}
+                result["properties"] = {name: spell(item) for name, item in value.items()}
             case "anyOf":
-                result["anyOf"] = [spelled(item) for item in value]
+                result["anyOf"] = [spell(item) for item in value]
             case "items":
-                result["items"] = spelled(value)
+                result["items"] = spell(value)
             case _:
                 result[keyword] = value
     return result
@@ -122,7 +122,7 @@ class _Writer:
             return self._text(schema, place, "no value fits")
         nullable, parts = self._without_null(parts, place)
         if not parts:
-            return _explained({"type": "string", "enum": ["null"]}, schema), Labels((("null", None),))
+            return _explain({"type": "string", "enum": ["null"]}, schema), Labels((("null", None),))
         if len(parts) > 1:
             return self._branches([_bare(part) for part in parts], schema, nullable, place, inside)
         sent, step = self._single(parts[0], place, inside)
@@ -141,33 +141,33 @@ class _Writer:
         if self._nodes > MAX_NODES:
             return self._text(schema, place, f"more than {MAX_NODES:,} schemas would be written out")
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        joined = merged(rest, target)
+        joined = merge(rest, target)
         if joined is None:
             self._tell("dropped", place, "$ref")
             joined = target
         return self.node(joined, place, (*inside, name))
 
     def _union(self, schema: Schema, keyword: str, place: Pointer, inside: tuple[str, ...]) -> tuple[Schema, Step]:
-        branches = [self._opened(branch, inside) for branch in objects(schema[keyword])]
+        branches = [self._look_up(branch, inside) for branch in objects(schema[keyword])]
         if keyword == "oneOf" and not exclude_each_other(branches):
             self._tell("dropped", place, "oneOf")
         rest = {key: value for key, value in schema.items() if key != keyword and key not in ANNOTATIONS}
         if rest:
-            joined = [merged(rest, branch) for branch in branches]
+            joined = [merge(rest, branch) for branch in branches]
             if any(branch is None for branch in joined):
                 for left in sorted(set(rest) - {"type"}):
                     self._tell("dropped", (*place, left), left)
                 if "type" not in rest:
                     joined = branches
                 else:
-                    joined = [merged({"type": rest["type"]}, branch) for branch in branches]
+                    joined = [merge({"type": rest["type"]}, branch) for branch in branches]
             branches = [branch for branch in joined if branch is not None]
         flat = [part for branch in branches for part in (_by_type(branch))]
         nullable, flat = self._without_null(flat, (*place, keyword))
         return self._branches(flat, schema, nullable, (*place, keyword), inside)
 
     def _without_null(self, parts: list[Schema], place: Pointer) -> tuple[bool, list[Schema]]:
-        """Tell whether null is among the alternatives, and give the rest; what else is said of null cannot be sent."""
+        """Tell whether null is among the alternatives, and return the rest; other words on null cannot be sent."""
         nulls = [part for part in parts if part.get("type") == "null"]
         others = [part for part in parts if part.get("type") != "null"]
         told = _LISTING.union(*others)
@@ -175,8 +175,8 @@ class _Writer:
             self._tell("dropped", (*place, keyword), keyword)
         return bool(nulls), others
 
-    def _opened(self, branch: Schema, inside: tuple[str, ...]) -> Schema:
-        """An alternative that is a bare reference, looked up, so that its type can be seen."""
+    def _look_up(self, branch: Schema, inside: tuple[str, ...]) -> Schema:
+        """Look up an alternative that is a bare reference, so that its type shows."""
         name = str(branch.get("$ref", "")).removeprefix("#/$defs/")
         target = as_object(self._plain.definitions.get(name))
         return (
@@ -197,14 +197,14 @@ class _Writer:
             known.append(Branch(sent, self._whole(own), step))
         if len(known) == 1:
             sent = {**known[0].sent, **{key: schema[key] for key in ("title",) if key in schema}}
-            sent = _explained(with_text(sent, str(schema.get("description") or "")), schema)
+            sent = _explain(with_text(sent, str(schema.get("description") or "")), schema)
             return (_nullable(sent) if nullable else sent), known[0].step
         texts = [branch for branch in known if branch.sent.get("type") in ("string", ["string", "null"])]
         if len(texts) > 1 and any(branch.step is not KEEP for branch in texts):
             return self._text(schema, place, "its alternatives cannot be told apart")
         step = KEEP if all(branch.step is KEEP for branch in known) else either(known)
         sent = [_nullable(branch.sent) if nullable else branch.sent for branch in known]
-        said = _explained({}, schema)
+        said = _explain({}, schema)
         first = {**sent[0], **{key: text for key, text in said.items() if key == "title"}}
         if "description" in said:
             first["description"] = "\n".join((said["description"], *[first[k] for k in ("description",) if k in first]))
@@ -241,16 +241,16 @@ class _Writer:
         for keyword, pick in (("minimum", max), ("maximum", min)):
             if keyword in schema and kind == "integer":
                 result[keyword] = pick(result[keyword], schema[keyword])
-        return _explained(result, schema), KEEP
+        return _explain(result, schema), KEEP
 
     @staticmethod
     def _values(schema: Schema, values: list[Any], kind: str) -> tuple[Schema, Step]:
         if kind == "boolean" and len(values) == 2:
-            return _explained({"type": "boolean"}, schema), KEEP
+            return _explain({"type": "boolean"}, schema), KEEP
         if kind == "string" and "" not in values:
-            return _explained({"type": "string", "enum": values}, schema), KEEP
+            return _explain({"type": "string", "enum": values}, schema), KEEP
         labels = [json.dumps(value, ensure_ascii=False) if kind != "string" or not value else value for value in values]
-        result = _explained({"type": "string", "enum": labels}, schema)
+        result = _explain({"type": "string", "enum": labels}, schema)
         return result, Labels(tuple(zip(labels, values, strict=True)))
 
     def _array(self, schema: Schema, place: Pointer, inside: tuple[str, ...]) -> tuple[Schema, Step]:
@@ -261,11 +261,11 @@ class _Writer:
             inner = {}
         sent, step = self.node(inner, (*place, "items"), inside)
         kept = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
-        return _explained({"type": "array", "items": sent, **kept}, schema), items(step)
+        return _explain({"type": "array", "items": sent, **kept}, schema), items(step)
 
     def _object(self, schema: Schema, place: Pointer, inside: tuple[str, ...]) -> tuple[Schema, Step]:
         properties = properties_of(schema)
-        required = required_of(schema)
+        required = names_required(schema)
         declared: Schema = {**properties, **{name: {} for name in required if name not in properties}}
         if not declared and place:
             return self._text(schema, place, "an object without declared keys cannot be described")
@@ -285,7 +285,7 @@ class _Writer:
         if required:
             result["required"] = [names[name] for name in dict.fromkeys(required)]
         result |= {key: schema[key] for key in ("minProperties", "maxProperties") if key in schema}
-        return _explained(result, schema), fields(names, steps)
+        return _explain(result, schema), fields(names, steps)
 
 
 def _bare(part: Schema) -> Schema:
@@ -293,14 +293,14 @@ def _bare(part: Schema) -> Schema:
 
 
 def _by_type(schema: Schema) -> list[Schema]:
-    """An alternative split by type where it only names types; otherwise as it is."""
+    """Split an alternative by type where it only names types."""
     if "type" not in schema or {"anyOf", "oneOf", "$ref"} & set(schema):
         return [schema]
     return by_type(schema)
 
 
 def _bound(keyword: str, value: Any) -> tuple[str, int]:
-    """The inclusive bound for whole numbers."""
+    """Return the inclusive bound for whole numbers."""
     if keyword == "exclusiveMinimum":
         return "minimum", int(value // 1) + 1
     return "maximum", -(int(-value // 1) + 1)
@@ -308,7 +308,7 @@ def _bound(keyword: str, value: Any) -> tuple[str, int]:
 
 def _as_text(schema: Schema, hint: str) -> Schema:
     said = {key: schema[key] for key in ("title", "description") if isinstance(schema.get(key), str)}
-    return with_text(_explained({"type": "string", **said}, schema), hint)
+    return with_text(_explain({"type": "string", **said}, schema), hint)
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -324,15 +324,17 @@ def _texts(schema: Schema) -> Schema:
     return {key: schema[key] for key in ("title", "description") if isinstance(schema.get(key), str) and schema[key]}
 
 
-def _explained(result: Schema, schema: Schema) -> Schema:
-    """The texts of ``schema``, and its default and examples in words: they are no values of the rewritten schema."""
+def _explain(result: Schema, schema: Schema) -> Schema:
+    """Add the texts of ``schema``, and its default and examples in words: they are not values of the rewritten
+    schema.
+    """
     result = {**result, **{key: text for key, text in _texts(schema).items() if key not in result}}
     if schema.get("default") is not None:
         result = with_text(result, f"Default: {json.dumps(schema['default'], ensure_ascii=False)}.")
     return result
 
 
-__all__ = ["KEYS", "openapi_form", "spelled"]
+__all__ = ["KEYS", "openapi_form", "spell"]
 
 
 NAMES = NameRule(
@@ -365,7 +367,7 @@ def _fit(listing: ToolListing) -> Fitted:
         pointer = pointer_text(place)
         reason, advice, level = _SAID[code]
         reason = reason.format(what=what[:80])
-        lints.append(ProviderLint(code, _PROVIDER, loose.shown_at(pointer), reason, advice, level))
+        lints.append(ProviderLint(code, _PROVIDER, loose.pointer_in_shown(pointer), reason, advice, level))
 
     schema, step = openapi_form(*parts, tell)
     levels = _levels(schema)
@@ -374,7 +376,7 @@ def _fit(listing: ToolListing) -> Fitted:
         lints.append(
             ProviderLint("deep", _PROVIDER, "", reason, "hide what nests that deep from this agent, or split it")
         )
-    sent = spelled(schema)
+    sent = spell(schema)
     return Fitted(lambda name: _body(name, listing, sent), chain(step, loose.step), tuple(lints))
 
 

@@ -1,17 +1,16 @@
 """Formats that take JSON Schema: MCP as it is, genai and Anthropic with a plain object at the root.
 
-Source for MCP: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12
-unless it says otherwise, and so has `outputSchema`, where results have one; names of 1 to 128 letters, digits, `_`,
-`-`, `.`.
+Source for MCP: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12 unless
+it says otherwise, and so has `outputSchema`, where results have one; names of 1 to 128 letters, digits, `_`, `-`, `.`.
 
-The Rust crate `genai` (`chat::Tool`: `name`, `description`, `schema`) hands the schema on to whichever provider a
-model belongs to, so its form is the one that all of them take.
+The Rust crate `genai` (`chat::Tool`: `name`, `description`, `schema`) hands the schema on to whichever provider a model
+belongs to, so its form is the one that all of them take.
 
-Sources for Anthropic: its guide "Tool use" (`name` within `^[a-zA-Z0-9_-]{1,64}$`, `description`, `input_schema`);
-what the service answers to the rest: "input_schema does not support oneOf, allOf, or anyOf at the top level",
-"Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "JSON schema is invalid. It must match JSON Schema
-draft 2020-12". Parameter names that it refuses are renamed wherever a step can name them back; inside `not`, `if`,
-`allOf` and the like, and where keys are described by pattern, a name stays and is told.
+Sources for Anthropic: its guide "Tool use" (`name` within `^[a-zA-Z0-9_-]{1,64}$`, `description`, `input_schema`); the
+service's answers to the rest: "input_schema does not support oneOf, allOf, or anyOf at the top level", "Property keys
+should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "JSON schema is invalid. It must match JSON Schema draft 2020-12". The
+format renames parameters that it refuses wherever a step can name them back; inside `not`, `if`, `allOf` and the like,
+and where a pattern describes keys, a name stays and gets a lint.
 """
 
 from __future__ import annotations
@@ -36,7 +35,16 @@ from gatewright.schema.formats.format import (
 )
 from gatewright.schema.formats.plain import NAMES, loose_form
 from gatewright.schema.operation import ToolListing
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of, required_of, walk
+from gatewright.schema.walk import (
+    Pointer,
+    Schema,
+    as_list,
+    as_object,
+    names_required,
+    pointer_text,
+    properties_of,
+    walk,
+)
 
 MCP_NAMES = NameRule(r"[a-zA-Z0-9_.-]+", "[^a-zA-Z0-9_.-]", 128, "1 to 128 letters, digits, `_`, `-` and `.`")
 
@@ -77,27 +85,27 @@ _BESIDE = frozenset(
     "const",
 }
 Tell = Callable[[str, str, bool], None]
-"""Takes the pointer of a parameter, its name, and whether it could be renamed."""
+"""Takes the pointer of a parameter, its name, and True if a new name was possible."""
 
 
 def all_fit(schema: Schema, rule: NameRule) -> bool:
-    """Whether nothing has to be renamed."""
+    """Tell whether every name fits."""
     return all(rule.fits(name) for _, node in walk(schema) for name in properties_of(node))
 
 
 def with_fit_keys(schema: Schema, rule: NameRule, tell: Tell, place: Pointer = ()) -> tuple[Schema, Step]:
-    """``schema`` with names that fit ``rule`` and the step that undoes it."""
+    """Rename what does not fit ``rule`` in ``schema``, and return the step that undoes it."""
     if all_fit(schema, rule):
         return schema, KEEP
     unions = [keyword for keyword in ("anyOf", "oneOf") if keyword in schema]
     properties = properties_of(schema)
     if properties and (_BESIDE & set(schema) or unions):
-        return _told(schema, rule, tell, place), KEEP
+        return _report_names(schema, rule, tell, place), KEEP
     if unions:
         return (
             _union(schema, unions[0], rule, tell, place)
             if len(unions) == 1
-            else (_told(schema, rule, tell, place), KEEP)
+            else (_report_names(schema, rule, tell, place), KEEP)
         )
     if properties:
         return _object(schema, rule, tell, place)
@@ -105,7 +113,7 @@ def with_fit_keys(schema: Schema, rule: NameRule, tell: Tell, place: Pointer = (
     if inner is not None and "prefixItems" not in schema:
         sent, step = with_fit_keys(inner, rule, tell, (*place, "items"))
         return {**schema, "items": sent}, items(step)
-    return _told(schema, rule, tell, place), KEEP
+    return _report_names(schema, rule, tell, place), KEEP
 
 
 def _object(schema: Schema, rule: NameRule, tell: Tell, place: Pointer) -> tuple[Schema, Step]:
@@ -121,7 +129,7 @@ def _object(schema: Schema, rule: NameRule, tell: Tell, place: Pointer) -> tuple
         sent[names[name]], steps[name] = (value, KEEP) if inner is None else with_fit_keys(inner, rule, tell, here)
     result = {**schema, "properties": sent}
     if "required" in schema:
-        result["required"] = [names.get(name, name) for name in required_of(schema)]
+        result["required"] = [names.get(name, name) for name in names_required(schema)]
     return result, fields(names, steps)
 
 
@@ -132,14 +140,14 @@ def _union(schema: Schema, keyword: str, rule: NameRule, tell: Tell, place: Poin
     for index, branch in enumerate(branches):
         own = as_object(branch)
         if own is None:
-            return _told(schema, rule, tell, place), KEEP
+            return _report_names(schema, rule, tell, place), KEEP
         written, step = with_fit_keys(own, rule, tell, (*place, keyword, index))
         sent.append(written)
         known.append(Branch(written, own, step))
     return {**schema, keyword: sent}, either(known)
 
 
-def _told(schema: Schema, rule: NameRule, tell: Tell, place: Pointer) -> Schema:
+def _report_names(schema: Schema, rule: NameRule, tell: Tell, place: Pointer) -> Schema:
     for pointer, node in walk(schema, place):
         for name in properties_of(node):
             if not rule.fits(name):
@@ -159,7 +167,9 @@ def _fit_anthropic(listing: ToolListing) -> Fitted:
         reason = f"{_PROVIDER} takes parameter names of {KEYS.words}, and `{name[:80]}` is none"
         advice = "it is sent under a fitted name, and calls come back under its own" if renamed else "rename it"
         lints.append(
-            ProviderLint("key", _PROVIDER, loose.shown_at(pointer), reason, advice, "note" if renamed else "refused")
+            ProviderLint(
+                "key", _PROVIDER, loose.pointer_in_shown(pointer), reason, advice, "note" if renamed else "refused"
+            )
         )
 
     schema, keys = with_fit_keys(loose.schema, KEYS, tell)

@@ -1,16 +1,16 @@
 """Tools as OpenAI's chat completions and responses take them, in strict mode where that says exactly the same.
 
-Sources: OpenAI's guides "Function calling" and "Structured Outputs"; what the service answers to the rest: "schema
-must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level", "array schema missing
-items", at most 1,024 characters of description and 128 tools. The responses interface tries strict mode by itself
-unless told otherwise, so it is always told.
+Sources: OpenAI's guides "Function calling" and "Structured Outputs"; the service's answers to the rest: "schema must
+have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level", "array schema missing items", at
+most 1,024 characters of description and 128 tools. The responses interface tries strict mode by itself unless told
+otherwise, so the format always says which mode it means.
 
 Strict mode, "Supported schemas": every object closed and all its properties required, an optional one as a union with
-null; string `pattern` and nine formats (which are sent in words, since strict mode would hold a model to them and no
-call is refused for one), number bounds, `multipleOf`, `minItems`, `maxItems`, `anyOf`, `$defs`; no other keywords;
-5,000 properties, 10 levels, 120,000 characters of names and values, 1,000 enum values, 15,000 characters in an enum
-of more than 250. Alternatives of a union must not share their first key ("Objects provided via 'anyOf' must not share
-identical first keys"), unless a tag tells them apart.
+null; string `pattern` and nine formats (which the format sends in words, since strict mode would hold a model to them
+and no call is refused for one), number bounds, `multipleOf`, `minItems`, `maxItems`, `anyOf`, `$defs`; no other
+keywords; 5,000 properties, 10 levels, 120,000 characters of names and values, 1,000 enum values, 15,000 characters in
+an enum of more than 250. Alternatives of a union must not share their first key ("Objects provided via 'anyOf' must not
+share identical first keys"), unless a tag separates them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.combine import ANNOTATIONS, exclude_each_other, merged, same_json, types_of, values_of
+from gatewright.schema.combine import ANNOTATIONS, exclude_each_other, merge, same_json, types_of, values_of
 from gatewright.schema.formats.format import (
     KEEP,
     Branch,
@@ -43,10 +43,10 @@ from gatewright.schema.walk import (
     Schema,
     as_list,
     as_object,
+    names_required,
     objects,
     pointer_text,
     properties_of,
-    required_of,
     walk,
 )
 
@@ -69,17 +69,17 @@ class Inexact(Exception):
         self.pointer, self.reason, self.advice = pointer_text(pointer), reason, advice
 
 
-def opened(place: Pointer) -> Inexact:
-    """An object that takes keys it does not declare."""
+def open_object(place: Pointer) -> Inexact:
+    """Return the obstacle of an object that takes undeclared keys."""
     reason = "strict mode has closed objects only, and other keys are allowed here"
     return Inexact(place, reason, "declare `additionalProperties: false`")
 
 
 def strict_form(plain: Plain, root: Schema) -> tuple[Schema, Step]:
-    """``root`` in strict mode's subset and the step that undoes it. Raises Inexact."""
+    """Rewrite ``root`` in strict mode's subset, and return the step that undoes it. Raises Inexact."""
     writer = _Writer(plain)
     schema, step = writer.node(root, ())
-    for name in writer.wanted():
+    for name in writer.definitions_in_use():
         writer.define(name)
     whole = {**schema, "$defs": writer.definitions} if writer.definitions else schema
     _check_limits(whole)
@@ -95,8 +95,8 @@ class _Writer:
         self._steps: dict[str, Step] = {}
         self._asked: list[str] = []
 
-    def wanted(self) -> Iterator[str]:
-        """The definitions that are referred to; grows while they are written."""
+    def definitions_in_use(self) -> Iterator[str]:
+        """Yield the definitions in use; their number grows while the writer writes them."""
         yield from self._asked
 
     def define(self, name: str) -> None:
@@ -125,7 +125,7 @@ class _Writer:
         if len(parts) == 1:
             write = self._object if parts[0]["type"] == "object" else self._array
             return write(parts[0], place)
-        return self._branches([{**part, "description": ""} for part in parts], _said(schema), place)
+        return self._branches([{**part, "description": ""} for part in parts], _texts_of(schema), place)
 
     def _reference(self, schema: Schema, place: Pointer) -> tuple[Schema, Step]:
         if set(schema) - ANNOTATIONS - {"$ref"}:
@@ -145,7 +145,7 @@ class _Writer:
         }
         branches = objects(schema[keyword])
         if rest:
-            joined = [merged(rest, branch) for branch in branches]
+            joined = [merge(rest, branch) for branch in branches]
             if any(branch is None for branch in joined):
                 raise Inexact(
                     place, f"what stands beside `{keyword}` cannot be said in each alternative", "split the tool"
@@ -157,7 +157,7 @@ class _Writer:
                 "strict mode has no `oneOf`, and a value may fit two alternatives",
                 "use `anyOf` or a tag",
             )
-        return self._branches(branches, _said(schema), (*place, keyword))
+        return self._branches(branches, _texts_of(schema), (*place, keyword))
 
     def _branches(self, branches: list[Schema], said: Schema, place: Pointer) -> tuple[Schema, Step]:
         if not branches:
@@ -191,7 +191,7 @@ class _Writer:
                 result[keyword] = value
             elif keyword not in ANNOTATIONS:
                 raise Inexact((*place, keyword), f"strict mode has no `{keyword}`", "the gate checks it anyway")
-        return _explained(result, schema)
+        return _explain(result, schema)
 
     def _array(self, schema: Schema, place: Pointer) -> tuple[Schema, Step]:
         for keyword in schema:
@@ -204,17 +204,17 @@ class _Writer:
             raise Inexact(place, "strict mode needs the type of the elements", "declare `items`")
         sent, step = self.node(inner, (*place, "items"))
         kept = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
-        return _explained({"type": "array", "items": sent, **kept, **_said(schema)}, schema), items(step)
+        return _explain({"type": "array", "items": sent, **kept, **_texts_of(schema)}, schema), items(step)
 
     def _object(self, schema: Schema, place: Pointer) -> tuple[Schema, Step]:
         if schema.get("additionalProperties") is not False:
-            raise opened(place)
+            raise open_object(place)
         for keyword in schema:
             if keyword not in ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}:
                 raise Inexact(
                     (*place, keyword), f"strict mode has no `{keyword}` for objects", "the gate checks it anyway"
                 )
-        required = required_of(schema)
+        required = names_required(schema)
         sent: Schema = {}
         steps: dict[str, Step] = {}
         nulls: set[str] = set()
@@ -232,7 +232,7 @@ class _Writer:
         if missing := [name for name in required if name not in sent]:
             raise Inexact((*place, "required"), f"`{missing[0]}` is required but not declared", "declare it")
         whole: Schema = {"type": "object", "properties": sent, "required": list(sent), "additionalProperties": False}
-        return _explained({**whole, **_said(schema)}, schema), fields({}, steps, frozenset(nulls))
+        return _explain({**whole, **_texts_of(schema)}, schema), fields({}, steps, frozenset(nulls))
 
     def _takes_null(self, schema: Schema) -> bool:
         try:
@@ -242,16 +242,16 @@ class _Writer:
 
 
 def _whole(schema: Schema, definitions: Schema) -> Schema:
-    """An alternative that can be checked by itself."""
+    """Return an alternative that can be checked by itself."""
     return {**schema, "$defs": definitions} if any("$ref" in node for _, node in walk(schema)) else schema
 
 
-def _said(schema: Schema) -> Schema:
+def _texts_of(schema: Schema) -> Schema:
     return {key: schema[key] for key in ("title", "description") if isinstance(schema.get(key), str) and schema[key]}
 
 
-def _explained(result: Schema, schema: Schema) -> Schema:
-    """What strict mode has no keyword for and changes no answer, in words."""
+def _explain(result: Schema, schema: Schema) -> Schema:
+    """Put keywords that strict mode lacks, and that change no answer, into words."""
     if schema.get("default") is not None:
         result = with_text(result, f"Default: {_short(schema['default'])}.")
     if examples := as_list(schema.get("examples")):
@@ -271,12 +271,12 @@ def _nullable(schema: Schema) -> Schema:
         return {**schema, "type": [*kinds, "null"], **listed}
     if set(schema) <= {"anyOf", "title", "description"} and "anyOf" in schema:
         return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
-    said = _said(schema)
+    said = _texts_of(schema)
     return {**said, "anyOf": [{key: value for key, value in schema.items() if key not in said}, {"type": "null"}]}
 
 
 def _tag_first(schema: Schema) -> Schema:
-    """An object with its constant parameters first, so that alternatives differ from the start."""
+    """Put an object's constant parameters first, so that alternatives differ from the start."""
     properties = properties_of(schema)
     tags = [name for name, value in properties.items() if len(values_of(as_object(value) or {}) or ()) == 1]
     if not tags or list(properties)[: len(tags)] == tags:
@@ -332,12 +332,12 @@ def _text(values: list[Any]) -> int:
 MAX_DESCRIPTION, MAX_TOOLS = 1024, 128
 _PROVIDER = "OpenAI"
 _CLOSING = ("additionalProperties", "unevaluatedProperties", "allOf")
-"""Without any of these a root takes keys that it does not declare."""
+"""Without any of these a root takes undeclared keys."""
 
 
 def _fit_chat(listing: ToolListing) -> Fitted:
     schema, step, lints, strict = _schema(listing)
-    text, schema, told = _described(listing.description, schema)
+    text, schema, told = _cut_description(listing.description, schema)
 
     def body(name: str) -> dict[str, Any]:
         function: dict[str, Any] = {"name": name, "description": text, "parameters": schema}
@@ -348,7 +348,7 @@ def _fit_chat(listing: ToolListing) -> Fitted:
 
 def _fit_responses(listing: ToolListing) -> Fitted:
     schema, step, lints, strict = _schema(listing)
-    text, schema, told = _described(listing.description, schema)
+    text, schema, told = _cut_description(listing.description, schema)
 
     def body(name: str) -> dict[str, Any]:
         return {"type": "function", "name": name, "description": text, "parameters": schema, "strict": strict}
@@ -362,14 +362,14 @@ def _schema(listing: ToolListing) -> tuple[Schema, Step, tuple[ProviderLint, ...
         schema, step = _strict(loose)
     except Inexact as obstacle:
         reason = f"not in strict mode: {obstacle.reason}"
-        lint = ProviderLint("not-strict", _PROVIDER, loose.shown_at(obstacle.pointer), reason, obstacle.advice)
+        lint = ProviderLint("not-strict", _PROVIDER, loose.pointer_in_shown(obstacle.pointer), reason, obstacle.advice)
         return loose.schema, loose.step, (*loose.lints, lint), False
     return schema, step, loose.lints, True
 
 
 def _strict(loose: Loose) -> tuple[Schema, Step]:
     if loose.made_from is None and loose.shown.keys().isdisjoint(_CLOSING):
-        raise opened(())
+        raise open_object(())
     parts = loose.parts()
     if parts is None:
         raise Inexact((), "its references cannot be followed", "mend them")
@@ -377,8 +377,8 @@ def _strict(loose: Loose) -> tuple[Schema, Step]:
     return schema, chain(step, loose.step)
 
 
-def _described(text: str, schema: Schema) -> tuple[str, Schema, tuple[ProviderLint, ...]]:
-    """A description within the limit; the rest of it stands before the parameters, where there is none."""
+def _cut_description(text: str, schema: Schema) -> tuple[str, Schema, tuple[ProviderLint, ...]]:
+    """Cut a description to the limit; the rest goes before the parameters."""
     if len(text) <= MAX_DESCRIPTION:
         return text, schema, ()
     cut = max(text.rfind("\n", 0, MAX_DESCRIPTION), text.rfind(" ", 0, MAX_DESCRIPTION)) + 1 or MAX_DESCRIPTION

@@ -1,10 +1,9 @@
-"""A schema in a plain form that accepts the same, from which providers' formats start their own spelling.
+"""A schema in a plain form that accepts the same, the start of every provider's spelling.
 
 The form is 2020-12 with references inlined, unions of constants as enums, conjunctions merged, and without keywords
-that say nothing; at the root stands a plain object. A schema that a provider takes as it is stays as it is.
-
-Drafts: https://json-schema.org/draft/2020-12/release-notes lists what changed since draft 7. `format` stays, as the
-note that it is in every draft.
+that say nothing; at the root stands a plain object. A schema that a provider takes as it is stays as it is. Drafts:
+https://json-schema.org/draft/2020-12/release-notes lists the changes since draft 7. `format` stays, as the note that it
+is in every draft.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.combine import ANNOTATIONS, merged, same_json, types_of, values_of
+from gatewright.schema.combine import ANNOTATIONS, merge, same_json, types_of, values_of
 from gatewright.schema.formats.format import KEEP, NameRule, ProviderLint, Step, Wrapped
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import (
@@ -25,9 +24,9 @@ from gatewright.schema.walk import (
     as_object,
     is_draft_7,
     map_children,
+    names_required,
     objects,
     properties_of,
-    required_of,
     walk,
 )
 
@@ -43,14 +42,14 @@ _UNION_KEYS = _LISTING | {"title", "description", "deprecated"}
 
 @frozen
 class Plain:
-    """The plain form; ``definitions`` are the ones that refer to themselves, named by `#/$defs/...` in it."""
+    """The plain form; ``definitions`` are those that refer to themselves, as `#/$defs/...` in it."""
 
     schema: Schema
     definitions: Schema = field(default_factory=dict[str, Any])
 
 
 def plain_form(shown: Schema) -> Plain:
-    """The plain form of a tool's schema. Raises SchemaError for references that cannot be followed."""
+    """Return the plain form of a tool's schema. Raises SchemaError for references that cannot be followed."""
     old = any(draft in str(shown.get("$schema", "")) for draft in _OLD)
     inlined = inline_references(shown)
     definitions = dict(as_object(inlined.get("$defs")) or {})
@@ -58,11 +57,11 @@ def plain_form(shown: Schema) -> Plain:
     if inlined is not shown and _refers_to_root([body, definitions]):
         name = "root" if "root" not in definitions else "whole"
         definitions[name] = body
-        body, definitions = _redirected(body, name), _redirected(definitions, name)
+        body, definitions = _redirect(body, name), _redirect(definitions, name)
     tidy = _Tidier(old=old, counts=any("unevaluatedProperties" in node for _, node in walk(inlined)))
     whole = tidy.schema(body)
     if whole.get("type") != "object":
-        whole = merged({"type": "object"}, whole) or {"type": "object", "allOf": [whole]}
+        whole = merge({"type": "object"}, whole) or {"type": "object", "allOf": [whole]}
     kept = {name: tidy.schema(table) for name, value in definitions.items() if (table := as_object(value)) is not None}
     return Plain(whole, kept)
 
@@ -80,12 +79,12 @@ def _refers_to_root(value: Any) -> bool:
     return False
 
 
-def _redirected(value: Any, name: str) -> Any:
+def _redirect(value: Any, name: str) -> Any:
     table, array = as_object(value), as_list(value)
     if table is not None:
-        whole = {key: _redirected(item, name) for key, item in table.items()}
+        whole = {key: _redirect(item, name) for key, item in table.items()}
         return {**whole, "$ref": f"#/$defs/{name}"} if table.get("$ref") == "#" else whole
-    return value if array is None else [_redirected(item, name) for item in array]
+    return value if array is None else [_redirect(item, name) for item in array]
 
 
 class _Tidier:
@@ -94,19 +93,19 @@ class _Tidier:
     def __init__(self, *, old: bool, counts: bool) -> None:
         self._old = old
         self._counts = counts
-        """Whether some schema asks which properties others describe, so that a permission to have any matters."""
+        """True if some schema asks which properties others describe: then a permission to have any matters."""
 
     def schema(self, schema: Schema) -> Schema:
         current = self._modern(schema) if self._old else schema
         current = {key: value for key, value in current.items() if key not in _DROPPED}
         current = map_children(current, self.schema)
-        current = _without_idle(_closed(_with_objects(current)))
+        current = _without_idle(_close(_with_objects(current)))
         if not self._counts and current.get("additionalProperties") in (True, {}):
             del current["additionalProperties"]
-        return self._listed(_merged_all(_enumerated(_merged_single(current))))
+        return self._fit_values(_merge_all(_enumerate(_unwrap_single(current))))
 
-    def _listed(self, schema: Schema) -> Schema:
-        """A list of values without those that misfit what stands beside it, which then says nothing more."""
+    def _fit_values(self, schema: Schema) -> Schema:
+        """Drop listed values that misfit the neighbouring keywords, which then say nothing more."""
         values, kinds = values_of(schema), types_of(schema)
         if values is None or any("$ref" in node for _, node in walk(schema)):
             return schema
@@ -123,7 +122,7 @@ class _Tidier:
 
     @staticmethod
     def _modern(schema: Schema) -> Schema:
-        """Draft 7 spelled as 2020-12: tuples and dependencies; what draft 7 does not know says nothing there."""
+        """Write draft 7 as 2020-12: tuples and dependencies; words unknown to draft 7 say nothing there."""
         current = {key: value for key, value in schema.items() if key not in NEW_ONLY}
         tuple_items = as_list(current.get("items"))
         rest = current.pop("additionalItems", None)
@@ -148,7 +147,7 @@ def _as_schema(value: Any) -> Any:
 
 
 def _with_objects(schema: Schema) -> Schema:
-    """`true` and `false` as objects wherever providers take nothing else."""
+    """Replace `true` and `false` by objects wherever providers take nothing else."""
     result = dict(schema)
     for keyword in OBJECT_MAPS & schema.keys():
         if (table := as_object(schema[keyword])) is not None:
@@ -162,9 +161,9 @@ def _with_objects(schema: Schema) -> Schema:
 
 
 def _without_idle(schema: Schema) -> Schema:
-    """Without keywords that allow everything."""
+    """Drop keywords that allow everything."""
     names = as_object(schema.get("propertyNames"))
-    required = len(set(required_of(schema)))
+    required = len(set(names_required(schema)))
     idle: dict[str, bool] = {
         "required": schema.get("required") == [],
         "uniqueItems": schema.get("uniqueItems") is False,
@@ -179,8 +178,8 @@ def _without_idle(schema: Schema) -> Schema:
     return {key: value for key, value in schema.items() if not idle.get(key, False)}
 
 
-def _closed(schema: Schema) -> Schema:
-    """`unevaluatedProperties: false` as `additionalProperties: false` where nothing else describes properties."""
+def _close(schema: Schema) -> Schema:
+    """Write `unevaluatedProperties: false` as `additionalProperties: false` where nothing else describes properties."""
     if schema.get("unevaluatedProperties") is not False:
         return schema
     others = {"anyOf", "oneOf", "allOf", "if", "then", "else", "not", "$ref", "dependentSchemas", "patternProperties"}
@@ -190,21 +189,21 @@ def _closed(schema: Schema) -> Schema:
     return {**rest, "additionalProperties": False}
 
 
-def _merged_single(schema: Schema) -> Schema:
-    """A union of one alternative is that alternative."""
+def _unwrap_single(schema: Schema) -> Schema:
+    """Replace a union of one alternative by that alternative."""
     for keyword in ("oneOf", "anyOf"):
         branches = as_list(schema.get(keyword)) or []
         only = as_object(branches[0]) if len(branches) == 1 else None
         if only is None:
             continue
         rest = {key: value for key, value in schema.items() if key not in (keyword, "discriminator")}
-        if (joined := merged(rest, only)) is not None:
-            return _merged_single(joined)
+        if (joined := merge(rest, only)) is not None:
+            return _unwrap_single(joined)
     return schema
 
 
-def _enumerated(schema: Schema) -> Schema:
-    """A union of constants as an enum, what is said of each constant as text; an `enum` beside it is narrowed."""
+def _enumerate(schema: Schema) -> Schema:
+    """Write a union of constants as an enum, their descriptions as text, and narrow an `enum` beside it."""
     for keyword in ("oneOf", "anyOf"):
         branches = objects(schema.get(keyword))
         if not branches or len(branches) != len(schema[keyword]):
@@ -227,9 +226,9 @@ def _enumerated(schema: Schema) -> Schema:
         listed: Schema = {"enum": _distinct(kept)}
         if len(types) == 1 and types != {"None"} and "type" not in rest and isinstance(branches[0]["type"], str):
             listed = {"type": branches[0]["type"], **listed}
-        joined = merged(rest, listed) if kept else None
+        joined = merge(rest, listed) if kept else None
         if joined is not None:
-            return _described(joined, branches, values)
+            return _describe(joined, branches, values)
     return schema
 
 
@@ -241,7 +240,7 @@ def _distinct(values: list[Any]) -> list[Any]:
     return kept
 
 
-def _described(schema: Schema, branches: list[Schema], values: list[list[Any] | None]) -> Schema:
+def _describe(schema: Schema, branches: list[Schema], values: list[list[Any] | None]) -> Schema:
     lines = [
         f"`{own[0]}`: {text}"
         for branch, own in zip(branches, values, strict=True)
@@ -252,7 +251,7 @@ def _described(schema: Schema, branches: list[Schema], values: list[list[Any] | 
 
 
 def with_text(schema: Schema, text: str) -> Schema:
-    """``schema`` with ``text`` behind its description."""
+    """Put ``text`` behind the description of ``schema``."""
     said = schema.get("description")
     if not isinstance(said, str):
         said = ""
@@ -261,19 +260,19 @@ def with_text(schema: Schema, text: str) -> Schema:
     return {**schema, "description": f"{said}\n{text}" if said else text}
 
 
-def _merged_all(schema: Schema) -> Schema:
-    """A conjunction as one schema where that can be said."""
+def _merge_all(schema: Schema) -> Schema:
+    """Merge a conjunction into one schema where one can say it."""
     branches = objects(schema.get("allOf"))
     if not branches or len(branches) != len(schema["allOf"]):
         return schema
     result: Schema | None = {key: value for key, value in schema.items() if key != "allOf"}
     for branch in branches:
-        result = merged(result, branch) if result is not None else None
+        result = merge(result, branch) if result is not None else None
     return schema if result is None else result
 
 
 def is_of_type(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of a type of JSON Schema."""
+    """Tell whether a JSON value is of a type of JSON Schema."""
     match kind:
         case "null":
             return value is None
@@ -310,7 +309,7 @@ _TYPED = frozenset(keyword for keywords in _OF_TYPE.values() for keyword in keyw
 
 
 def by_type(schema: Schema) -> list[Schema]:
-    """``schema`` as one schema for each type it allows, each with the keywords that matter for its type."""
+    """Split ``schema`` into one for each type it allows, each with the keywords that matter for its type."""
     if schema.get("not") == {}:
         return []
     kinds, values = types_of(schema), values_of(schema)
@@ -336,7 +335,7 @@ def by_type(schema: Schema) -> list[Schema]:
 
 
 def is_anything(schema: Schema) -> bool:
-    """Whether every value fits, as far as keywords say."""
+    """Tell whether every value fits, as far as keywords say."""
     return not set(schema) - ANNOTATIONS
 
 
@@ -346,7 +345,7 @@ _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", 
 
 @frozen
 class Loose:
-    """A schema with nothing refused at its root, the step that undoes the rewriting, and what it is made from."""
+    """A schema without refused keywords at its root, the step that undoes the rewriting, and its origin."""
 
     schema: Schema
     step: Step
@@ -355,19 +354,19 @@ class Loose:
     made_from: tuple[Plain, Schema] | None = None
 
     def parts(self) -> tuple[Plain, Schema] | None:
-        """The plain form, and its root as sent: wrapped where it is refused. None when there is no plain form."""
+        """Return the plain form, and its root as sent: wrapped if it is refused. None without a plain form."""
         if self.made_from is not None or any(lint.level == "refused" for lint in self.lints):
             return self.made_from
         plain = plain_form(self.shown)
         return plain, plain.schema
 
-    def shown_at(self, pointer: str) -> str:
-        """A pointer into the root as sent, as one into the shown schema."""
+    def pointer_in_shown(self, pointer: str) -> str:
+        """Translate a pointer into the sent root to one into the shown schema."""
         return pointer.removeprefix(f"/properties/{self.step.key}") if isinstance(self.step, Wrapped) else pointer
 
 
 def loose_form(shown: Schema, provider: str) -> Loose:
-    """``shown`` as providers without a subset of their own take it."""
+    """Return ``shown`` as providers without a subset of their own take it."""
     if _is_taken_as_it_is(shown):
         return Loose(_with_root(shown), KEEP, (), shown)
     try:
@@ -375,11 +374,11 @@ def loose_form(shown: Schema, provider: str) -> Loose:
     except SchemaError as error:
         lint = ProviderLint("reference", provider, "", str(error), "mend the references of the schema", "refused")
         return Loose(shown, KEEP, (lint,), shown)
-    root, step = wrapped(plain.schema)
+    root, step = wrap(plain.schema)
     lints: list[ProviderLint] = []
     if step is not KEEP:
         key = next(iter(root["properties"]))
-        keyword = refused_at(plain.schema)[0]
+        keyword = obstacles_at(plain.schema)[0]
         reason = f"{provider} refuses `{keyword}` at the root, so the arguments are sent as the parameter `{key}`"
         lints.append(ProviderLint("root-wrapped", provider, f"/{keyword}", reason, "calls come back unwrapped"))
     schema = {**root, "$defs": plain.definitions} if plain.definitions else root
@@ -387,8 +386,8 @@ def loose_form(shown: Schema, provider: str) -> Loose:
 
 
 def _is_taken_as_it_is(shown: Schema) -> bool:
-    """Whether no provider minds anything in ``shown``, so that it is sent unchanged."""
-    if shown.get("type") != "object" or refused_at(shown):
+    """Tell whether every provider takes ``shown`` unchanged."""
+    if shown.get("type") != "object" or obstacles_at(shown):
         return False
     idle = NEW_ONLY if is_draft_7(shown) else frozenset[str]()
     for _, node in walk(shown):
@@ -417,7 +416,7 @@ def _with_root(schema: Schema) -> Schema:
 
 
 def _with_items(value: Any) -> Any:
-    """Every schema that an array may fit says what its elements are, if only that they may be anything."""
+    """Give every possible array its elements, if only any."""
     table = as_object(value)
     if table is None:
         return value
@@ -435,14 +434,14 @@ REFUSED_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref")
 _KEYS = ("input", "arguments", "call", "input_object")
 
 
-def refused_at(root: Schema) -> tuple[str, ...]:
-    """The keywords of ``root`` that function calling does not take there."""
+def obstacles_at(root: Schema) -> tuple[str, ...]:
+    """Return the keywords of ``root`` that function calling does not take there."""
     return tuple(keyword for keyword in REFUSED_AT_ROOT if keyword in root)
 
 
-def wrapped(root: Schema) -> tuple[Schema, Step]:
-    """``root`` as a parameter of an object without other parameters, and the step that undoes it."""
-    if not refused_at(root):
+def wrap(root: Schema) -> tuple[Schema, Step]:
+    """Make ``root`` the only parameter of an object, and return the step that undoes it."""
+    if not obstacles_at(root):
         return root, KEEP
     known = {name for _, node in walk(root) for name in properties_of(node)}
     key = next((key for key in _KEYS if key not in known), "_".join(_KEYS))

@@ -1,9 +1,9 @@
-"""The shapes that offer operations at the root of a schema, and what names of fields and values say about operations.
+"""The shapes that offer operations at the root of a schema, and the clues in names of fields and values.
 
 Three families: one property whose values are the operations; a tagged union, whose object variants a property with
-constant values tells apart; variants told apart by the only key they have (`{"move": {...}}` or `{"copy": {...}}`),
-as serde writes enums. Names mislead, so a name alone decides little: a strong name needs a closed list of texts, a
-weak one needs verbs too.
+constant values separates; variants separated by their only key (`{"move": {...}}` or `{"copy": {...}}`), as serde
+writes enums. Names mislead, so a name alone decides little: a strong name needs a closed list of texts, a weak one
+needs verbs too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
-from gatewright.schema.operation import KEYED, Choice, Confidence, Operation, OperationSet, choice_of, restricted
+from gatewright.schema.operation import KEYED, Choice, Confidence, Operation, OperationSet, choice_of, restrict
 from gatewright.schema.walk import (
     UNIONS,
     Find,
@@ -21,9 +21,9 @@ from gatewright.schema.walk import (
     as_list,
     as_object,
     in_place,
+    names_required,
     objects,
     properties_of,
-    required_of,
 )
 
 
@@ -37,7 +37,7 @@ class Candidate:
 
 @frozen
 class Shape:
-    """One family that stands at the root; ``names`` are the values of `OperationSet.shape` that it gives.
+    """One family that stands at the root; ``names`` are its values of `OperationSet.shape`.
 
     ``find(schema, field)`` reads an inlined schema (``field`` None: by name and place).
     """
@@ -86,19 +86,19 @@ _VERBS = frozenset(
 
 
 def snake(name: str) -> str:
-    """``actionType`` and ``action-type`` as ``action_type``."""
+    """Write ``actionType`` and ``action-type`` as ``action_type``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
 def is_verb(value: str) -> bool:
-    """Whether an operation's name begins with a word of doing."""
+    """Tell whether an operation's name begins with a verb."""
     return snake(value).split("_")[0].split(".")[0].split(":")[0] in _VERBS
 
 
 def property_confidence(
     name: str, values: tuple[str, ...], description: str, *, has_parts: bool = False
 ) -> Confidence | None:
-    """How sure it is that a flat property with these values selects operations; None: it does not look so.
+    """Rate a flat property with these values as the operation field; None: it does not look so.
 
     ``has_parts``: beside it stands an object for each value, of the value's name.
     """
@@ -120,7 +120,7 @@ def property_confidence(
 
 
 def tag_score(name: str) -> int:
-    """How much a union's tag is named like one: 3 an operation word, 2 a weak one, 1 a tag, 0 anything else."""
+    """Rate the name of a union's tag: 3 an operation word, 2 a weak one, 1 a tag, 0 anything else."""
     plain = snake(name)
     if plain in _STRONG:
         return 3
@@ -128,7 +128,7 @@ def tag_score(name: str) -> int:
 
 
 def list_confidence(name: str, values: tuple[str, ...], description: str) -> Confidence | None:
-    """The same for a list of values, such as ``actions``: what such a list holds is often data, so it is never sure."""
+    """Rate a list of values, such as ``actions``, in the same way: its content is often data, so it is never sure."""
     plain = snake(name)
     if plain not in _STRONG and plain.removesuffix("s") not in _STRONG:
         return None
@@ -142,10 +142,10 @@ _HOLDERS = frozenset(
 )
 
 
-def nested_confidence(
+def field_confidence(
     name: str, values: tuple[str, ...], description: str, *, holder: str, is_tag: bool, is_row: bool = False
 ) -> Confidence | None:
-    """The same for a field inside ``holder``; ``is_tag``: it tells the variants of a union apart.
+    """Rate a field inside ``holder`` in the same way; ``is_tag``: it separates the variants of a union.
 
     ``is_row``: it stands in a list inside a list, where data have fields of such names.
     """
@@ -164,12 +164,12 @@ def nested_confidence(
 
 
 def _is_placeholder(value: str) -> bool:
-    """Whether a value stands for those that a later version may send: no call asks for it."""
+    """Tell whether a value stands for those of a later version: no call asks for it."""
     return snake(value).startswith("unknown")
 
 
 def is_operation_name(name: str) -> bool:
-    """Whether a field is named like one that selects operations, whatever it takes."""
+    """Tell whether a field's name suggests operations, whatever it takes."""
     return snake(name) in _STRONG
 
 
@@ -202,7 +202,7 @@ def _confidence(schema: Schema, name: str, choice: Choice) -> Confidence | None:
 
 
 def _property_candidate(schema: Schema, name: str, choice: Choice, confidence: Confidence) -> Candidate:
-    required = required_of(schema)
+    required = names_required(schema)
     default = properties_of(schema)[name].get("default")
     found = OperationSet(
         field=name,
@@ -216,7 +216,7 @@ def _property_candidate(schema: Schema, name: str, choice: Choice, confidence: C
 
 
 def _property_operation(schema: Schema, field: str, name: str) -> Operation:
-    required = required_of(schema)
+    required = names_required(schema)
     names = [parameter for parameter in properties_of(schema) if parameter != field]
     return Operation(
         name,
@@ -226,9 +226,9 @@ def _property_operation(schema: Schema, field: str, name: str) -> Operation:
 
 
 def with_restricted_field(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    """``schema`` whose operation property accepts the allowed names only, required unless its default is allowed."""
+    """Limit the operation property of ``schema`` to the allowed names, required unless its default is allowed."""
     keeps_default = found.default in allowed
-    own = restricted(properties_of(schema)[found.field], allowed, keep_null=keeps_default)
+    own = restrict(properties_of(schema)[found.field], allowed, keep_null=keeps_default)
     result: Schema = {**schema, "properties": {**properties_of(schema), found.field: own}}
     if not keeps_default:
         result["required"] = with_required(schema, found.field)
@@ -236,16 +236,16 @@ def with_restricted_field(schema: Schema, found: OperationSet, allowed: frozense
 
 
 def with_required(schema: Schema, field: str) -> list[str]:
-    """The required names with ``field`` among them."""
-    required = list(required_of(schema))
+    """Return the required names with ``field`` among them."""
+    required = list(names_required(schema))
     return required if field in required else [*required, field]
 
 
-def closed(schema: Schema, find: Find | None = None) -> Schema:
-    """``schema`` with `additionalProperties: false` unless it says something itself.
+def close(schema: Schema, find: Find | None = None) -> Schema:
+    """Add `additionalProperties: false` to ``schema`` unless it has a rule of its own.
 
-    Names that only branches declare are named at the root too, since the keyword sees no other place; ``find`` gives
-    what a reference among the branches names.
+    Names that only branches declare appear at the root too, since the keyword sees no other place; ``find`` returns the
+    target of a reference among the branches.
     """
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return schema
@@ -264,8 +264,8 @@ _UNIONS = ("oneOf", "anyOf")
 _NAME = "tagged-union"
 
 
-def tagged_variants(schema: Schema, keyword: str, tag: str) -> list[tuple[Schema, tuple[str, ...]]] | None:
-    """Each variant under ``keyword`` with the values of ``tag`` it stands for; None unless every variant has some."""
+def variants_by_tag(schema: Schema, keyword: str, tag: str) -> list[tuple[Schema, tuple[str, ...]]] | None:
+    """Return each variant under ``keyword`` with its values of ``tag``; None unless every variant has some."""
     branches = as_list(schema.get(keyword))
     if not branches:
         return None
@@ -283,7 +283,7 @@ def _find_union(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
     for keyword in _UNIONS:
         first = (objects(schema.get(keyword)) or [{}])[0]
         for tag in properties_of(first):
-            if field in (None, tag) and (variants := tagged_variants(schema, keyword, tag)):
+            if field in (None, tag) and (variants := variants_by_tag(schema, keyword, tag)):
                 candidate = _union_candidate(schema, tag, variants, declared=field is not None)
                 candidates.extend([candidate] if candidate else [])
     return tuple(candidates)
@@ -294,7 +294,7 @@ def _union_candidate(
 ) -> Candidate | None:
     names = tuple(dict.fromkeys(name for _, values in variants for name in values))
     named = (as_object(schema.get("discriminator")) or {}).get("propertyName") == tag
-    required = tag in required_of(schema) or all(tag in required_of(variant) for variant, _ in variants)
+    required = tag in names_required(schema) or all(tag in names_required(variant) for variant, _ in variants)
     distinct = sum(len(values) for _, values in variants) == len(names)
     if not declared and not named and (not distinct or len(names) < 2):
         return None
@@ -307,22 +307,22 @@ def _union_candidate(
 
 def _union_operation(schema: Schema, tag: str, name: str, variants: list[tuple[Schema, tuple[str, ...]]]) -> Operation:
     meant = [variant for variant, values in variants if name in values]
-    shared = required_of(schema)
+    shared = names_required(schema)
     known = dict.fromkeys([*properties_of(schema), *(key for variant in meant for key in properties_of(variant))])
     known.pop(tag, None)
-    required = [key for key in known if key in shared or all(key in required_of(variant) for variant in meant)]
+    required = [key for key in known if key in shared or all(key in names_required(variant) for variant in meant)]
     return Operation(name, tuple(required), tuple(key for key in known if key not in required))
 
 
 def with_allowed_variants(schema: Schema, found: OperationSet, allowed: frozenset[str], *, seal: bool = True) -> Schema:
-    """``schema`` with the variants of allowed operations only, each with its tag required, and closed if ``seal``."""
+    """Keep the variants of allowed operations, each with its tag required, and closed if ``seal``."""
     result = dict(schema)
     if choice_of(properties_of(schema).get(found.field)):
         result = with_restricted_field(result, found, allowed)
     for keyword in _UNIONS:
-        variants = tagged_variants(schema, keyword, found.field)
+        variants = variants_by_tag(schema, keyword, found.field)
         if variants:
-            kept = _kept(variants, found.field, allowed)
+            kept = _variants_of(variants, found.field, allowed)
             result = _with_variants(result, keyword, kept) if seal else {**result, keyword: kept}
     discriminator = as_object(result.get("discriminator"))
     mapping = as_object(discriminator.get("mapping")) if discriminator else None
@@ -332,12 +332,12 @@ def with_allowed_variants(schema: Schema, found: OperationSet, allowed: frozense
     return result
 
 
-def _kept(variants: list[tuple[Schema, tuple[str, ...]]], tag: str, allowed: frozenset[str]) -> list[Schema]:
+def _variants_of(variants: list[tuple[Schema, tuple[str, ...]]], tag: str, allowed: frozenset[str]) -> list[Schema]:
     kept: list[Schema] = []
     for variant, values in variants:
         if allowed.isdisjoint(values):
             continue
-        own = restricted(properties_of(variant)[tag], allowed, keep_null=False)
+        own = restrict(properties_of(variant)[tag], allowed, keep_null=False)
         properties = {**properties_of(variant), tag: own}
         kept.append({**variant, "properties": properties, "required": with_required(variant, tag)})
     return kept
@@ -346,8 +346,8 @@ def _kept(variants: list[tuple[Schema, tuple[str, ...]]], tag: str, allowed: fro
 def _with_variants(schema: Schema, keyword: str, variants: list[Schema]) -> Schema:
     """Put the variants in; a single one is merged into the root where nothing clashes."""
     rest = {key: value for key, value in schema.items() if key != keyword}
-    if len(variants) == 1 and (merged := _merged(rest, variants[0])) is not None:
-        return closed(merged)
+    if len(variants) == 1 and (merged := _merge(rest, variants[0])) is not None:
+        return close(merged)
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return {**rest, keyword: variants}
     # Each open variant becomes closed; it then has to name the shared properties of the root as well
@@ -357,12 +357,12 @@ def _with_variants(schema: Schema, keyword: str, variants: list[Schema]) -> Sche
         if "additionalProperties" in variant or "unevaluatedProperties" in variant:
             result.append(variant)
         else:
-            result.append(closed({**variant, "properties": {**shared, **properties_of(variant)}}))
+            result.append(close({**variant, "properties": {**shared, **properties_of(variant)}}))
     return {**rest, keyword: result}
 
 
-def _merged(root: Schema, variant: Schema) -> Schema | None:
-    """Root and variant as one object; None when that could change the meaning."""
+def _merge(root: Schema, variant: Schema) -> Schema | None:
+    """Merge root and variant into one object; None when that could change the meaning."""
     if any(key in ("additionalProperties", "unevaluatedProperties", "patternProperties") for key in root):
         return None
     if "additionalProperties" in variant and properties_of(root):
@@ -373,7 +373,7 @@ def _merged(root: Schema, variant: Schema) -> Schema | None:
     free = {"properties", "required", "type", "title", "description", "discriminator"}
     if any(key in root and root[key] != variant[key] for key in variant if key not in free):
         return None
-    required = list(dict.fromkeys([*required_of(root), *required_of(variant)]))
+    required = list(dict.fromkeys([*names_required(root), *names_required(variant)]))
     result = {key: value for key, value in root.items() if key != "discriminator"}
     result |= {key: value for key, value in variant.items() if key not in root}
     result |= {"type": "object", "properties": {**shared, **own}, "required": required}
@@ -384,25 +384,25 @@ UNION_SHAPE = Shape(frozenset({_NAME}), _find_union)
 
 
 FIELD = "{}"
-"""What stands for the key in the name of the field."""
+"""The key's stand-in in the name of the field."""
 
 
 def key_of(branch: Schema) -> str | None:
-    """The only key that a variant takes, when it is required."""
+    """Return the only key that a variant takes, when it is required."""
     names = list(properties_of(branch))
     sealed = branch.get("additionalProperties") is False and "patternProperties" not in branch
-    return names[0] if sealed and len(names) == 1 and names == list(required_of(branch)) else None
+    return names[0] if sealed and len(names) == 1 and names == list(names_required(branch)) else None
 
 
 def is_other_type(branch: Schema) -> bool:
-    """Whether a variant is no object, so that no call can mean it."""
+    """Tell whether a variant is not an object, so that no call can mean it."""
     if "type" in branch:
         return branch["type"] != "object"
     return isinstance(branch.get("const"), str) or all(isinstance(value, str) for value in branch.get("enum", [None]))
 
 
-def keyed_candidates(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
-    """The reading of a root that is such a union."""
+def candidates_by_key(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
+    """Read a root that is such a union."""
     if properties_of(schema) or field not in (None, FIELD):
         return ()
     for keyword in UNIONS:
@@ -415,16 +415,16 @@ def keyed_candidates(schema: Schema, field: str | None) -> tuple[Candidate, ...]
             and len(names) == len(keys) == len(set(names))
             and len(branches) == len(as_list(schema[keyword]) or [])
         ):
-            return (_keyed_candidate(names, meant),)
+            return (_candidate_by_key(names, meant),)
     return ()
 
 
-def _keyed_candidate(names: list[str], branches: list[Schema]) -> Candidate:
-    operations = tuple(_keyed_operation(name, branch) for name, branch in zip(names, branches, strict=True))
+def _candidate_by_key(names: list[str], branches: list[Schema]) -> Candidate:
+    operations = tuple(_operation_by_key(name, branch) for name, branch in zip(names, branches, strict=True))
     return Candidate(OperationSet(FIELD, operations, KEYED, "medium" if len(names) > 1 else "low"), 20)
 
 
-def _keyed_operation(name: str, branch: Schema) -> Operation:
+def _operation_by_key(name: str, branch: Schema) -> Operation:
     inner = as_object(properties_of(branch)[name]) or {}
-    required = required_of(inner)
+    required = names_required(inner)
     return Operation(name, required, tuple(key for key in properties_of(inner) if key not in required))

@@ -1,8 +1,8 @@
 """Operations below the root: selector objects, batches, lists of names, unions in a parameter, repeated fields.
 
-A place further inside repeats the operation field where it has the same name and a list of the same operations; or
-one of them, as a variant has; or, where the field is the root's own, of some that look like operations by themselves.
-However deep a call nests, each operation that it names there is called.
+A place further inside repeats the operation field if it has the same name and a list of the same operations; or one of
+them, as a variant has; or, if the field is the root's own, some that look like operations by themselves. However deep a
+call nests, it calls each operation that it names there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from gatewright.schema.operation import (
 )
 from gatewright.schema.shapes.flat import (
     Candidate,
+    field_confidence,
     list_confidence,
-    nested_confidence,
     with_required,
     with_restricted_field,
 )
@@ -41,9 +41,9 @@ from gatewright.schema.walk import (
     in_place,
     items_of,
     map_children,
+    names_required,
     objects,
     properties_of,
-    required_of,
     walk,
 )
 
@@ -64,7 +64,7 @@ class _Place:
 class _Field:
     """A field of a place, with the schemas that declare it and the closed list of each.
 
-    ``name`` EACH: the elements of the list that stands at the place, which is no object then.
+    ``name`` EACH: the elements of the list at the place, which is then not an object.
     """
 
     place: _Place
@@ -81,45 +81,45 @@ class _Field:
 
     @property
     def is_tag(self) -> bool:
-        """Whether the variants of a union are told apart by it."""
+        """True if it separates the variants of a union."""
         branches = [b for node in self.place.nodes for key in UNIONS for b in objects(node.get(key))]
         tagged = [b for b in branches if choice_of(properties_of(b).get(self.name))]
         return len(tagged) > 1
 
     @property
     def description(self) -> str:
-        texts = [said.get("description") for node, _ in self.held for said in self.declared_in(node)]
+        texts = [said.get("description") for node, _ in self.held for said in self.declarations_in(node)]
         return " ".join(text for text in texts if isinstance(text, str))
 
     @property
     def is_list(self) -> bool:
-        """True where the field is every element of a list."""
+        """True if the field is every element of a list."""
         return self.name == EACH
 
-    def declared_in(self, node: Schema) -> list[Schema]:
-        """List what a schema of the place says of the field."""
+    def declarations_in(self, node: Schema) -> list[Schema]:
+        """Return the declarations of the field in a schema of the place."""
         return [node, *items_of(node)] if self.is_list else [properties_of(node)[self.name]]
 
 
 _Reading = tuple[_Field, Confidence | None]
 
 
-def nested_candidates(schema: Schema, field: str | None, seen: frozenset[str]) -> tuple[Candidate, ...]:
-    """The readings of an inlined schema; ``seen`` are the fields of the root that the other shapes read."""
+def candidates_below(schema: Schema, field: str | None, seen: frozenset[str]) -> tuple[Candidate, ...]:
+    """Return the readings of an inlined schema; ``seen`` are the fields of the root that the other shapes read."""
     found: dict[tuple[str, tuple[str, ...]], list[_Reading]] = {}
     for one in _fields(schema):
         if one.place.steps or one.name not in seen:
             name = one.place.steps[-1] + EACH if one.is_list else one.name
             found.setdefault((name, one.names), []).append((one, _confidence(one)))
-    groups = found.values() if field is None else [_declared(rows, field) for rows in found.values()]
+    groups = found.values() if field is None else [_field_by_name(rows, field) for rows in found.values()]
     sure: list[list[tuple[_Field, Confidence]]] = [
         [(one, own) for one, own in rows if own is not None] for rows in groups
     ]
     return tuple(_candidate(schema, rows) for rows in sure if rows)
 
 
-def _declared(rows: list[_Reading], field: str) -> list[_Reading]:
-    """The field that somebody names, and the places that hold the same operations as surely; none without it."""
+def _field_by_name(rows: list[_Reading], field: str) -> list[_Reading]:
+    """Return the named field, and the places that hold the same operations as surely; none without it."""
     named = next(((one, own) for one, own in rows if path_text(one.steps) == field), None)
     if named is None:
         return []
@@ -132,7 +132,7 @@ def _confidence(one: _Field) -> Confidence | None:
         return list_confidence(one.place.steps[-1], one.names, one.description)
     holder = next((step for step in reversed(one.place.steps) if step not in (EACH, EACH_MEMBER)), "")
     is_row = sum(step in (EACH, EACH_MEMBER) for step in one.place.steps) > 1
-    return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag, is_row=is_row)
+    return field_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag, is_row=is_row)
 
 
 def _candidate(schema: Schema, rows: list[tuple[_Field, Confidence]]) -> Candidate:
@@ -161,8 +161,8 @@ def _shape(one: _Field) -> str:
 
 
 def _is_required(one: _Field) -> bool:
-    by_all = any(one.name in required_of(node) for node in one.place.nodes[:1])
-    return by_all or all(one.name in required_of(node) for node, _ in one.held)
+    by_all = any(one.name in names_required(node) for node in one.place.nodes[:1])
+    return by_all or all(one.name in names_required(node) for node, _ in one.held)
 
 
 def _default(one: _Field) -> str | None:
@@ -172,22 +172,24 @@ def _default(one: _Field) -> str | None:
 
 
 def _operation(schema: Schema, one: _Field, name: str) -> Operation:
-    """The parameters of the root, and those of the holder with its path."""
+    """Return the parameters of the root, and those of the holder with its path."""
     if one.is_list:
         known = [key for key in properties_of(schema) if key != one.place.steps[0]]
-        needed = {key for key in known if key in required_of(schema)}
+        needed = {key for key in known if key in names_required(schema)}
         return Operation(
             name, tuple(filter(needed.__contains__, known)), tuple(key for key in known if key not in needed)
         )
     meant = [node for node, choice in one.held if name in choice.names]
     held = [one.place.nodes[0], *(node for node in meant if node is not one.place.nodes[0])]
     known = [key for node in held for key in properties_of(node) if key != one.name]
-    needed = {key for key in known if key in required_of(held[0]) or all(key in required_of(node) for node in meant)}
+    needed = {
+        key for key in known if key in names_required(held[0]) or all(key in names_required(node) for node in meant)
+    }
     required = tuple(dict.fromkeys(key for key in known if key in needed))
     optional = tuple(dict.fromkeys(key for key in known if key not in needed))
     if not one.place.steps:
         return Operation(name, required, optional)
-    root = required_of(schema)
+    root = names_required(schema)
     return Operation(
         name,
         tuple(key for key in properties_of(schema) if key in root),
@@ -212,10 +214,7 @@ def _fields(schema: Schema) -> Iterator[_Field]:
 
 
 def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
-    """The closed lists of what a list at the place, one of the root's own, may hold.
-
-    None where something else than a list may stand there.
-    """
+    """Return the closed lists of a list at the place, one of the root's own; None if it may be something else."""
     if len(place.steps) != 1:
         return []
     held = [(node, items_of(node)) for node in place.nodes]
@@ -227,13 +226,13 @@ def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
 
 
 def _is_list(node: Schema) -> bool:
-    """Tell whether a list, or null, is all that a schema takes, by what it says itself."""
+    """Tell whether a schema by itself takes only a list, or null."""
     kinds = node.get("type")
     return kinds in ("array", "null") or ("array" in (named := as_list(kinds) or []) and {*named} <= {"array", "null"})
 
 
 def places(schema: Schema) -> Iterator[_Place]:
-    """Every object that the arguments may hold, outermost first; a recursive definition is entered once."""
+    """Yield every object that the arguments may hold, outermost first; a recursive definition is entered once."""
     find = finder(schema)
     queue: list[tuple[Steps, tuple[Schema, ...], frozenset[int]]] = [((), (schema,), frozenset())]
     count = 0
@@ -263,7 +262,9 @@ def _below(steps: Steps, nodes: tuple[Schema, ...], find: Find) -> list[tuple[St
 
 
 def _members(nodes: tuple[Schema, ...], find: Find) -> list[Schema]:
-    """What every member of a map is, whatever its key; nothing where the value may be an object with fields instead."""
+    """Return the schemas of every member of a map, whatever its key; none if the value may be an object with fields
+    instead.
+    """
     maps = [node for node in nodes if isinstance(node.get("additionalProperties"), dict) and not _names_fields(node)]
     if not maps:
         return []
@@ -279,7 +280,7 @@ def _names_fields(node: Schema) -> bool:
 
 
 def _may_hold(schema: Schema) -> bool:
-    """Whether objects may be in there; spares the many plain parameters."""
+    """Tell whether objects may be in there, to skip the many plain parameters."""
     return isinstance(schema.get("additionalProperties"), dict) or any(
         key in schema for key in ("properties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "$ref")
     )
@@ -291,20 +292,19 @@ _OTHERS = ("additionalProperties", "unevaluatedProperties")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeats:
-    """Where an inlined ``schema`` repeats the field of ``found``."""
+    """The places where an inlined ``schema`` repeats the field of ``found``."""
 
     schema: Schema
     found: OperationSet
     _applying: dict[int, list[Schema]] = dataclasses.field(default_factory=dict[int, list[Schema]], repr=False)
 
     def __reduce__(self) -> tuple[type[Repeats], tuple[Schema, OperationSet]]:
-        """A copy finds out anew what applies, since that is kept by identity."""
+        """Copy without the cache, which goes by identity."""
         return Repeats, (self.schema, self.found)
 
-    def called(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
-        """Every text at such a place, known or not; where the field is left out there, its default or all its names.
-
-        With ``left_out`` False only what is written.
+    def calls(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
+        """Yield every text at such a place, known or not; for a missing field its default or all its names, if
+        ``left_out``.
         """
         known = frozenset(self.found.places)
         names = _names_of_field(self.found)
@@ -353,7 +353,7 @@ class Repeats:
 
 
 def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
-    """``found`` with the further places of an inlined ``schema`` that repeat its field, where there are any."""
+    """Add the further places of an inlined ``schema`` that repeat the field to ``found``, if it has any."""
     if found.is_keyed:
         return found
     names = _names_of_field(found)
@@ -367,7 +367,7 @@ def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
 
 
 def _are_elsewhere(held: list[Schema], schema: Schema, found: OperationSet) -> bool:
-    """Whether one of the schemas that hold the field is at none of its known places."""
+    """Tell whether one of the schemas that hold the field is at none of its known places."""
     known = {id(node) for node in in_place(schema, finder(schema))} if found.is_flat else set[int]()
     if all(id(node) in known for node in held):
         return False
@@ -377,7 +377,7 @@ def _are_elsewhere(held: list[Schema], schema: Schema, found: OperationSet) -> b
 
 
 def repeats_in(node: Schema, name: str, found: OperationSet) -> bool:
-    """Whether ``node`` declares the field ``name`` with operations of ``found`` only."""
+    """Tell whether ``node`` declares the field ``name`` with operations of ``found`` only."""
     own = as_object(properties_of(node).get(name))
     choice = choice_of(own)
     if own is None or choice is None or not frozenset(choice.names) <= frozenset(found.names):
@@ -388,24 +388,24 @@ def repeats_in(node: Schema, name: str, found: OperationSet) -> bool:
         return False
     said = own.get("description")
     words = said if isinstance(said, str) else ""
-    return nested_confidence(name, choice.names, words, holder="", is_tag=False) in {"high", "medium"}
+    return field_confidence(name, choice.names, words, holder="", is_tag=False) in {"high", "medium"}
 
 
 def without_hidden_repeats(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    """``schema`` that takes the ``allowed`` operations only, wherever it repeats the field."""
+    """Limit ``schema`` to the ``allowed`` operations, wherever it repeats the field."""
     names = _names_of_field(found)
 
-    def changed(node: Schema) -> Schema:
-        result = map_children(node, changed)
+    def change(node: Schema) -> Schema:
+        result = map_children(node, change)
         for name in names:
             if repeats_in(result, name, found):
-                result = _restricted(result, name, found, allowed)
+                result = _restrict(result, name, found, allowed)
         return _without_dead_variants(result, names)
 
-    return changed(schema)
+    return change(schema)
 
 
-def _restricted(node: Schema, name: str, found: OperationSet, allowed: frozenset[str]) -> Schema:
+def _restrict(node: Schema, name: str, found: OperationSet, allowed: frozenset[str]) -> Schema:
     choice = choice_of(properties_of(node)[name])
     if choice is None or (allowed.issuperset(choice.names) and not choice.others):
         return node
@@ -413,12 +413,12 @@ def _restricted(node: Schema, name: str, found: OperationSet, allowed: frozenset
         dead = {**properties_of(node), name: False}
         return {**node, "properties": dead, "required": with_required(node, name)}
     given = (as_object(properties_of(node)[name]) or {}).get("default")
-    default = given if isinstance(given, str) and name not in required_of(node) else None
+    default = given if isinstance(given, str) and name not in names_required(node) else None
     return with_restricted_field(node, dataclasses.replace(found, field=name, default=default, paths=()), allowed)
 
 
 def _without_dead_variants(node: Schema, names: frozenset[str]) -> Schema:
-    """Variants that nothing can be any more go, unless all would."""
+    """Drop impossible variants, unless all would go."""
     result = node
     for keyword in UNIONS:
         branches = as_list(node.get(keyword)) or []
@@ -433,7 +433,7 @@ def _names_of_field(found: OperationSet) -> frozenset[str]:
 
 
 def _member_schemas(nodes: list[Schema], key: str) -> list[Schema]:
-    """What may apply to the member ``key``: patterns are not compared, so that it errs to more."""
+    """Return the schemas that may apply to the member ``key``: patterns are not compared, so that it errs to more."""
     found: list[object] = []
     for node in nodes:
         found.append(properties_of(node).get(key))

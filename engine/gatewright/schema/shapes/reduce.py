@@ -1,7 +1,7 @@
-"""Takes hidden operations out of an inlined schema, wherever their field stands.
+"""The removal of hidden operations from an inlined schema, wherever their field stands.
 
-What goes is taken out where it stands; what then still could be called is refused by a guard at the root, unless the
-schema refuses it already. Where that cannot be told, the guard is added: saying it twice does no harm.
+A hidden operation goes where it stands; a guard at the root refuses calls that would still be possible, unless the
+schema refuses them already. In doubt the guard is added: saying it twice does no harm.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gatewright.schema.operation import (
     choice_of,
     holds_batch,
     is_other,
-    restricted,
+    restrict,
     values_at,
 )
 from gatewright.schema.shapes.flat import (
-    closed,
+    close,
     is_other_type,
     key_of,
-    tagged_variants,
+    variants_by_tag,
     with_allowed_variants,
     with_required,
     with_restricted_field,
@@ -42,9 +42,9 @@ from gatewright.schema.walk import (
     finder,
     in_place,
     items_of,
+    names_required,
     objects,
     properties_of,
-    required_of,
     target_of,
 )
 
@@ -55,18 +55,18 @@ _ANY_BUT_NULL = ["array", "boolean", "number", "object", "string"]
 
 @frozen
 class Binding:
-    """The ``allowed`` operations in order; ``optional``: leaving the field out calls one of them."""
+    """The ``allowed`` operations in order; ``optional``: a call without the field means one of them."""
 
     allowed: tuple[str, ...]
     optional: bool
     find: Find
 
     def holds(self, schema: Schema, steps: Steps) -> bool:
-        """Whether everything valid for ``schema`` calls allowed operations only at ``steps``."""
+        """Tell whether everything valid for ``schema`` calls only allowed operations at ``steps``."""
         return self._values(schema, steps, ()) and self._present(schema, steps, ())
 
     def guard(self, steps: Steps) -> Schema:
-        """A schema that holds for exactly those arguments."""
+        """Return a schema that holds for exactly those arguments."""
         if not steps:
             values = [*self.allowed, *([None] if self.optional else [])]
             return {"enum": values}
@@ -83,7 +83,7 @@ class Binding:
         return {"properties": {step: inner}, **({"required": [step]} if needed else {})}
 
     def _values(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
-        """Whether no text but the allowed ones may stand there."""
+        """Tell whether only the allowed texts may stand there."""
         node = as_object(schema)
         if node is None:
             return schema is False
@@ -110,14 +110,14 @@ class Binding:
         return node.get("additionalProperties") is False and not node.get("patternProperties")
 
     def _items(self, node: Schema, keyword: str, rest: Steps, seen: tuple[int, ...]) -> bool:
-        """Whether one schema binds every element; those with a schema of their own are left to the guard."""
+        """Tell whether one schema binds every element; the guard covers those with a schema of their own."""
         if as_object(node.get(keyword)) is None or {"prefixItems", "properties", "patternProperties"} & node.keys():
             return False
         kind = "array" if rest[:1] == (EACH,) else "object" if rest else "string"
         return _is_only(node[keyword], kind) and self._values(node[keyword], rest, seen)
 
     def _present(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
-        """Whether the field is there wherever it may not be left out."""
+        """Tell whether the field is there wherever a call may not omit it."""
         node = as_object(schema)
         if node is None:
             return schema is False
@@ -136,7 +136,7 @@ class Binding:
         own = properties_of(node).get(step)
         if own is None:
             return False
-        there = step in required_of(node) and (not rest or _excludes(as_object(own) or {}, "null"))
+        there = step in names_required(node) and (not rest or _excludes(as_object(own) or {}, "null"))
         return (there or holds_batch(rest)) and self._present(own, rest, seen)
 
     def _by_branches(self, node: Schema, steps: Steps, seen: tuple[int, ...], check: _Check) -> bool:
@@ -150,7 +150,7 @@ class Binding:
 
 
 def _excludes(node: Schema, kind: str) -> bool:
-    """Whether no value of this type can be valid, by what the schema says itself."""
+    """Tell whether the schema by itself allows no value of this type."""
     types = node.get("type")
     if types is not None:
         return kind != types and kind not in (as_list(types) or [])
@@ -175,7 +175,7 @@ def _is_kind(value: object, kind: str) -> bool:
 
 
 def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
-    """A copy of ``schema`` without the `if`/`then` and union branches that only hidden operations can reach."""
+    """Copy ``schema`` without the `if`/`then` and union branches that only hidden operations can reach."""
     result = _without_dead_condition(schema, field, hidden)
     for keyword in ("allOf", "anyOf", "oneOf"):
         branches = as_list(result.get(keyword))
@@ -183,7 +183,7 @@ def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) 
             continue
         if keyword != "allOf":
             branches = [branch for branch in branches if not _names_none(branch, field)]
-        kept = [pruned for branch in branches if (pruned := _pruned(branch, field, hidden)) not in (None, {})]
+        kept = [pruned for branch in branches if (pruned := _prune(branch, field, hidden)) not in (None, {})]
         result = {**result, keyword: kept}
         if not kept and keyword == "allOf":
             del result[keyword]
@@ -191,19 +191,19 @@ def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) 
 
 
 def _names_none(branch: Any, field: str) -> bool:
-    """Tell whether an alternative takes values that are no texts, which nothing can be while an operation is hidden."""
+    """Tell whether an alternative takes values other than texts, which count as hidden with any operation."""
     schema = as_object(branch)
     return schema is not None and is_other(properties_of(schema).get(field))
 
 
-def _pruned(branch: Any, field: str, hidden: frozenset[str]) -> Any:
+def _prune(branch: Any, field: str, hidden: frozenset[str]) -> Any:
     schema = as_object(branch)
     if schema is None:
         return branch
     names = _names(schema, field)
     if names and names <= hidden:
         return None
-    return without_hidden_branches(_trimmed(schema, field, hidden), field, hidden)
+    return without_hidden_branches(_trim(schema, field, hidden), field, hidden)
 
 
 def _without_dead_condition(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
@@ -212,7 +212,7 @@ def _without_dead_condition(schema: Schema, field: str, hidden: frozenset[str]) 
         return dict(schema)
     names = _names(condition, field)
     if not names <= hidden or not names:
-        return {**schema, "if": _trimmed(condition, field, hidden)}
+        return {**schema, "if": _trim(condition, field, hidden)}
     rest = {key: value for key, value in schema.items() if key not in ("if", "then", "else")}
     otherwise = as_object(schema.get("else"))
     if otherwise is None:
@@ -225,21 +225,21 @@ def _names(schema: Schema, field: str) -> frozenset[str]:
     return frozenset(choice.names) if choice else frozenset()
 
 
-def _trimmed(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
+def _trim(schema: Schema, field: str, hidden: frozenset[str]) -> Schema:
     names = _names(schema, field)
     if not names & hidden:
         return schema
-    own = restricted(properties_of(schema)[field], names - hidden, keep_null=False)
+    own = restrict(properties_of(schema)[field], names - hidden, keep_null=False)
     return {**schema, "properties": {**properties_of(schema), field: own}}
 
 
 _ELEMENTS = {EACH: ("items", "prefixItems", "additionalItems"), EACH_MEMBER: ("additionalProperties",)}
 
 
-def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    """``schema`` with the ``allowed`` operations only."""
+def reduce(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
+    """Reduce ``schema`` to the ``allowed`` operations."""
     if found.is_keyed:
-        return _keyed(schema, allowed)
+        return _reduce_by_key(schema, allowed)
     run = _Run(schema, found, allowed)
     result = schema
     for steps in found.places:
@@ -247,7 +247,7 @@ def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Sch
     result = run.with_definitions(result)
     if found.repeats is not None:
         result = without_hidden_repeats(result, found, allowed)
-    result = result if _is_sealed(result) else closed(result, finder(result))
+    result = result if _is_sealed(result) else close(result, finder(result))
     result = result if "type" in result else {"type": "object", **result}
     names = tuple(name for name in found.names if name in allowed)
     binding = Binding(names, found.default in allowed, finder(result))
@@ -257,7 +257,7 @@ def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Sch
 
 
 def _is_sealed(schema: Schema) -> bool:
-    """Whether the variants of a union say themselves which parameters they take."""
+    """Tell whether the variants of a union say themselves which parameters they take."""
     unions = [as_list(schema.get(keyword)) for keyword in UNIONS]
     return any(
         branches
@@ -266,7 +266,7 @@ def _is_sealed(schema: Schema) -> bool:
     )
 
 
-def _keyed(schema: Schema, allowed: frozenset[str]) -> Schema:
+def _reduce_by_key(schema: Schema, allowed: frozenset[str]) -> Schema:
     result: Schema = {"type": "object", **schema}
     for keyword in UNIONS:
         branches = objects(schema.get(keyword))
@@ -280,12 +280,12 @@ def _keyed(schema: Schema, allowed: frozenset[str]) -> Schema:
 
 
 def _with_guard(schema: Schema, guard: Schema) -> Schema:
-    """In the root's own words where that says the same, else beside them."""
+    """Add the guard in the root's own words if they say the same, else beside them."""
     own = properties_of(schema)
     if all(name in own and own[name] == {} for name in guard["properties"]) or not any(
         name in own for name in guard["properties"]
     ):
-        required = list(dict.fromkeys([*required_of(schema), *guard.get("required", [])]))
+        required = list(dict.fromkeys([*names_required(schema), *guard.get("required", [])]))
         result = {**schema, "properties": {**own, **guard["properties"]}}
         return {**result, "required": required} if required else result
     return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), guard]}
@@ -303,18 +303,18 @@ class _Run:
         self.entered: set[tuple[str, Steps]] = set()
 
     def with_definitions(self, schema: Schema) -> Schema:
-        """``schema`` with the definitions that were changed."""
+        """Add the changed definitions to ``schema``."""
         if not self.definitions:
             return schema
         return {**schema, "$defs": {**(as_object(schema.get("$defs")) or {}), **self.definitions}}
 
     def at(self, node: Schema, steps: Steps, *, seal: bool = True) -> Schema:
-        """``node`` without the hidden operations that stand at ``steps`` below it.
+        """Remove the hidden operations at ``steps`` below ``node``.
 
-        ``seal``: whether the object that holds them may refuse parameters it does not name.
+        ``seal``: the object that holds them may refuse parameters it does not name.
         """
         if len(steps) == 1 and not holds_batch(steps):
-            return self._held(node, steps[0], seal=seal)
+            return self._reduce_holder(node, steps[0], seal=seal)
         node = self._without_hidden_default(self._through_reference(node, steps, seal=seal), steps)
         if steps[0] in _ELEMENTS:
             node = self._elements(node, _ELEMENTS[steps[0]], steps[1:])
@@ -343,12 +343,12 @@ class _Run:
         name = reference.removeprefix("#/$defs/").replace("%25", "%").replace("~1", "/").replace("~0", "~")
         target = self.definitions.get(name) or self.find(reference)
         if target is not None:
-            changed = self.at(target, steps, seal=seal)
-            self.definitions[name] = changed
+            change_item = self.at(target, steps, seal=seal)
+            self.definitions[name] = change_item
         return node
 
     def _elements(self, node: Schema, keywords: tuple[str, ...], rest: Steps) -> Schema:
-        def changed(item: object) -> object:
+        def change_item(item: object) -> object:
             own = as_object(item)
             if own is None:
                 return item
@@ -359,7 +359,7 @@ class _Run:
             value = node.get(keyword)
             array = as_list(value)
             if keyword in node:
-                result[keyword] = changed(value) if array is None else [changed(item) for item in array]
+                result[keyword] = change_item(value) if array is None else [change_item(item) for item in array]
         return result
 
     def _leaf(self, own: Schema) -> Schema:
@@ -370,14 +370,14 @@ class _Run:
         own = as_object(properties_of(node)[name])
         if own is None:
             return node
-        changed = self.at(own, rest)
+        change_item = self.at(own, rest)
         if holds_batch(rest):
-            return {**node, "properties": {**properties_of(node), name: changed}}
-        result = {**node, "properties": {**properties_of(node), name: without_null(changed)}}
+            return {**node, "properties": {**properties_of(node), name: change_item}}
+        result = {**node, "properties": {**properties_of(node), name: without_null(change_item)}}
         return {**result, "required": with_required(node, name)}
 
     def _without_hidden_default(self, node: Schema, steps: Steps) -> Schema:
-        """A container's own default goes when it calls something hidden; its examples do too."""
+        """Drop a container's own default when it calls something hidden; its examples too."""
         result = dict(node)
         if "default" in node and self._calls_hidden(node["default"], steps):
             del result["default"]
@@ -394,16 +394,16 @@ class _Run:
             return not self.keeps_default and not holds_batch(steps)
         return any(not (value in self.allowed or (value is MISSING and self.keeps_default)) for value in values)
 
-    def _held(self, node: Schema, field: str, *, seal: bool) -> Schema:
-        """The object that holds the field, or a branch that does."""
+    def _reduce_holder(self, node: Schema, field: str, *, seal: bool) -> Schema:
+        """Reduce the object that holds the field, or a branch that does."""
         node = self._without_hidden_default(self._through_reference(node, (field,), seal=seal), (field,))
         local = replace(self.found, field=field, paths=())
         if field in properties_of(node) and choice_of(properties_of(node)[field]):
             node = without_hidden_branches(node, field, self.hidden)
-            if not any(tagged_variants(node, keyword, field) for keyword in UNIONS):
+            if not any(variants_by_tag(node, keyword, field) for keyword in UNIONS):
                 node = with_restricted_field(node, local, self.allowed)
-                return closed(node, self.find) if seal else node
-        if any(tagged_variants(node, keyword, field) for keyword in UNIONS):
+                return close(node, self.find) if seal else node
+        if any(variants_by_tag(node, keyword, field) for keyword in UNIONS):
             return with_allowed_variants(node, local, self.allowed, seal=seal)
         result = without_hidden_branches(node, field, self.hidden)
         for keyword in ("allOf", *UNIONS):
@@ -417,17 +417,17 @@ class _Run:
         node = as_object(branch)
         if node is None or not any(field in properties_of(inner) for inner in in_place(node, self.find)):
             return branch
-        return self._held(node, field, seal=seal)
+        return self._reduce_holder(node, field, seal=seal)
 
 
 def _is_alone(node: Schema, keyword: str) -> bool:
-    """Whether the branches under ``keyword`` are all that names parameters of the value."""
+    """Tell whether only the branches under ``keyword`` name parameters of the value."""
     others = {"properties", "patternProperties", "$ref", "allOf", "if", *UNIONS} - {keyword}
     return not others & node.keys()
 
 
 def without_null(schema: Schema) -> Schema:
-    """A parameter's schema that null does not fit; what is left of a union of one is put in its place."""
+    """Remove null from a parameter's schema; the rest of a union of one takes its place."""
     result = {key: value for key, value in schema.items() if key != "nullable" and not (key == "default" and not value)}
     types = as_list(schema.get("type"))
     if types is not None and "null" in types:
