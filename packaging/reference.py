@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from properdocs.structure.files import File
 
-from gatewright.base.shape import DURATION, SIZE
+from gatewright.base.row import DURATION, SIZE
 from gatewright.cli.table import COMMANDS, EXAMPLES, EXITS, GROUPS, command_line, line_of
 from gatewright.gate.decision import Message
 from gatewright.gate.pipeline import DECIDING, STAGES
-from gatewright.policy.kinds.capability import CAPABILITIES
+from gatewright.policy.capability import CAPABILITIES
 from gatewright.policy.rule import RULE_KINDS
 from gatewright.policy.verdict import Action, Permission, verdict_for
 from gatewright.policyfile import policy_schema

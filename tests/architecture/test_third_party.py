@@ -16,7 +16,7 @@ DOORS = {
     "h11": ("gatewright.adapters",),
     "httpcore2": ("gatewright.adapters",),
     "httpx2": ("gatewright.adapters",),
-    "idna": ("gatewright.base",),
+    "idna": ("gatewright.arguments",),
     "jsonschema": ("gatewright.schema",),
     "jsonschema_rs": ("gatewright.schema",),
     "loro": ("gatewright.blocks",),

@@ -22,8 +22,8 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
 from gatewright.tools.context import Ports, ToolExecutionContext
 

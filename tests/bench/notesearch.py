@@ -8,7 +8,7 @@ import time
 from itertools import accumulate
 from pathlib import Path
 
-from gatewright.base.clock import SystemClock
+from gatewright.base.amount import SystemClock
 from gatewright.memory.notes import NoteBook
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Row, at_most, p99_at_most

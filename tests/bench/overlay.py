@@ -13,8 +13,8 @@ from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.verdict import Permission
 from gatewright.policyfile import render_policy
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from tests.bench.guirow import child, in_ms
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Row, at_most, none_wrong

@@ -10,8 +10,7 @@ from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, apply, change_set
 from gatewright.policy.rule import AllowedOperations, ToolRule
-from gatewright.schema.formats import format_named
-from gatewright.schema.tokens import TokenCounter
+from gatewright.schema.formats import TokenCounter, format_named
 from gatewright.tools import ToolRegistry
 from tests.bench.matrix import matrix
 from tests.bench.measure import Effort, figure, quiet, timer_cost

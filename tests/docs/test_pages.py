@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 import gatewright
-from gatewright.base.clock import SystemClock
+from gatewright.base.amount import SystemClock
 from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policyfile import KnownTools
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
 from gatewright.workspace import Workspace
 from tests.docs.page import Run, code_spans, fences

@@ -13,13 +13,12 @@ from gatewright.builtins import SendMessageTool, note_tools
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
 from gatewright.gate.breach import violation_of
 from gatewright.gate.decision import Decision, StageTrace
-from gatewright.memory.block_store import BlockStore
+from gatewright.memory.block_store import BlockStore, Shelf
 from gatewright.memory.notes import NoteBook
-from gatewright.memory.shelf import Shelf
 from gatewright.policyfile.reader import value_of
 from gatewright.tools import Tool
 from gatewright.tools.context import Ports
-from gatewright.workspace.fileblocks import agent_blocks
+from gatewright.workspace.attachment import agent_blocks
 from tests.engine.gate.asking import store_of
 from tests.engine.gate.world import GateTool, World, context_for
 from tests.golden.tools import golden_tools

@@ -9,7 +9,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResultType
-from gatewright.tools.decorator import operation, tool
+from gatewright.tools.registry import operation, tool
 from gatewright.tools.tool import Tool
 from tests.engine.gate.marked import marked_tools
 from tests.engine.gate.world import GateTool

@@ -13,7 +13,7 @@ from pathlib import Path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
-from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Replace, SetField, Undo
+from gatewright.blocks.schema import Append, Edit, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blocktable import Note

@@ -1,30 +1,30 @@
 """Reaches what lies outside the program: MCP servers and clients, HTTP, processes, WASM, shells, rooms, messages.
 
 MCP, outwards: `adapters/mcp_client.py` lives one server's life, in a task of the one loop thread
-(`adapters/loop_thread.py`) that opens, keeps and closes the connection. `adapters/mcp_transport.py` has the ways to a
-server, `adapters/server_process.py` its process and the guard that ends it. `adapters/package_runner.py` reads what
+(`adapters/server_process.py`) that opens, keeps and closes the connection. `adapters/mcp_transport.py` has the ways to
+a server, `adapters/server_process.py` its process and the guard that ends it. `adapters/package_runner.py` reads what
 `npx` and `uvx` would run, and `adapters/server_install.py` installs that in rooms that reach their registries alone. Of
 the SDK the client uses dispatcher and HTTP transport; definitions and results stay raw JSON, since its models lose a
 whole list for one bad tool.
 
 MCP, inwards: `adapters/mcp_server.py` serves one agent and session, on the SDK's low-level server. A call has a task of
 its own (`adapters/mcp_call.py`), since the SDK interrupts every step of what it cancels and a call has its end to
-record. `adapters/mcp_stdio.py` bounds the standard streams; `adapters/mcp_http.py` has one session manager for each
+record. `adapters/mcp_server.py` bounds the standard streams; `adapters/mcp_http.py` has one session manager for each
 token, so that no request reaches another token's sessions.
 
 Clients: `adapters/client_config.py` has the table of programs whose configuration names servers,
-`adapters/client_edit.py` puts the gateway into such a file, `adapters/claude_settings.py` makes a policy of permission
+`workspace/client_file.py` puts the gateway into such a file, `adapters/claude_settings.py` makes a policy of permission
 rules, none less strict than it was.
 
-Tools of catalogs: `adapters/http_adapter.py`, `adapters/subprocess_tool.py` and `adapters/wasm_tool.py` keep the
-contract of `adapters/tool_adapter.py`. A WASM run has an engine of its own, since what ends a run ends all of its
-engine. `adapters/web_request.py` resolves a name, judges it and dials it in one place; before a redirect is followed
-the tool has the gate decide again.
+Tools of catalogs: `adapters/web.py`, `adapters/subprocess_tool.py` and `adapters/wasm_tool.py` keep the contract of the
+second of them. A WASM run has an engine of its own, since what ends a run ends all of its engine.
+`adapters/web_request.py` resolves a name, judges it and dials it in one place; before a redirect is followed the tool
+has the gate decide again.
 
 Rooms: a confined process runs in a `Room` (`adapters/confine.py`). `adapters/bubblewrap.py` makes its root and the
 filter of system calls; `adapters/confined_init.py` is the first program inside, adds Landlock and limits and becomes
 the program once it may begin; `adapters/confined_cover.py` hides from outside what has to be hidden later. The one way
 out is a port whose listening socket goes to a `HostProxy` (`adapters/host_proxy.py`): it reads what a program asks for,
-judges it, resolves and dials it, and lets no TLS through that asks for another host (`adapters/client_hello.py`).
+judges it, resolves and dials it, and lets no TLS through that asks for another host (`adapters/web_request.py`).
 `adapters/shell.py` runs commands in such rooms, one shell for each, or one for a session.
 """

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.policy.scope import covers
+from gatewright.policy.verdict import covers
 from gatewright.sources.roomview import Mount, MountKind
 
 _REFUSED = {

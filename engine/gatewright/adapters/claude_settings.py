@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gatewright.adapters.json_text import members, read_json
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import WorkspaceError, near_miss, shown
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_miss, shown
+from gatewright.base.jsonvalue import members, read_json
+from gatewright.policy.callrule import AllowedOperations
+from gatewright.policy.capability import Exec, NetRead
 from gatewright.policy.document import (
     Agent,
     Defaults,
@@ -30,11 +31,8 @@ from gatewright.policy.document import (
     Source,
 )
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.kinds.access import AllowedOperations
-from gatewright.policy.kinds.capability import Exec, NetRead
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.scope import EVERY_HOST, check_host_pattern, host_matches
-from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policy.verdict import EVERY_HOST, Permission, Verdict, check_host_pattern, host_matches
 
 _PERMISSIONS = frozenset(
     {"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode"}

@@ -16,10 +16,9 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gatewright.adapters.json_text import members, read_json
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, members, read_json
 from gatewright.base.printable import printable
 from gatewright.gate.scrub import scrub_text
 from gatewright.policy.document import Catalog, CatalogType

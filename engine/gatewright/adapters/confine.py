@@ -36,12 +36,12 @@ from gatewright.adapters.bubblewrap import (
 from gatewright.adapters.roomcover import Covers
 from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
+from gatewright.base.late import in_own_thread
 from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread
 from gatewright.gate.record import Connection
 from gatewright.policy.document import PlaceUse
-from gatewright.policy.scope import covers
 from gatewright.policy.target import Confinement, ProcessBounds
+from gatewright.policy.verdict import covers
 from gatewright.sources.roomcopy import Difference
 from gatewright.sources.roomview import Mount, MountKind, RoomPlan
 from gatewright.sources.writeback import WriteBack

@@ -11,10 +11,10 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gatewright.adapters.loop_thread import call_in, loop_thread
 from gatewright.adapters.proxy_connection import MAX_HEAD_BYTES, Outlet, ProxyBounds, ProxyConnection, Refused
+from gatewright.adapters.server_process import call_in, loop_thread
 from gatewright.adapters.web_request import CheckedNetwork, look_up
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
 from gatewright.gate.record import Connection, Way
 
 _BACKLOG = 128

@@ -27,8 +27,8 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 from gatewright.gate.record import Connection
-from gatewright.policy.scope import check_host_pattern, covers
 from gatewright.policy.target import Confinement, ProcessBounds
+from gatewright.policy.verdict import check_host_pattern, covers
 from gatewright.sources.roomview import Mount, MountKind
 
 INSTALL_S = 900.0

@@ -35,11 +35,10 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from gatewright.base.content import media_type, plain_text
 from gatewright.base.errors import NobodyAnswered
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
+from gatewright.base.printable import media_type, plain_text, printable
 from gatewright.gate import Approval, ApprovalRequest, PermissionBroker, Status
 from gatewright.gate.stages.result import cut
 from gatewright.schema import SchemaChecker

@@ -18,7 +18,6 @@ from enum import StrEnum
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from gatewright.adapters.loop_thread import call_in, loop_thread
 from gatewright.adapters.mcp_transport import (
     UNREADABLE,
     Confined,
@@ -32,11 +31,11 @@ from gatewright.adapters.mcp_transport import (
     over_stdio,
     quieten_library,
 )
-from gatewright.adapters.secret import Secrets
-from gatewright.adapters.server_process import Command
+from gatewright.adapters.server_process import Command, call_in, loop_thread
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
+from gatewright.gate.scrub import Secrets
 from gatewright.record.process import renew_after_fork
 from gatewright.tools.context import Progress
 

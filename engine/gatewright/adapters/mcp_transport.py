@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.adapters.confine import Room
-from gatewright.adapters.loop_thread import LOOP_THREAD
-from gatewright.adapters.secret import Secrets
-from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
+from gatewright.adapters.server_process import LEAVE_S, LOOP_THREAD, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
+from gatewright.gate.scrub import Secrets
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream

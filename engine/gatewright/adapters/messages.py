@@ -22,20 +22,20 @@ from urllib.parse import urlencode
 
 import regex
 
-from gatewright.adapters.secret import Secrets
 from gatewright.adapters.web_request import Answer, CheckedNetwork, request
 from gatewright.arguments.url import UrlTarget, parse_url
+from gatewright.base.amount import new_id
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.builtins import Message, MessagePort
+from gatewright.gate.scrub import Secrets
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Received, deliver
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
-from gatewright.policy.scope import BlueskyEndpoint, DiscordEndpoint
+from gatewright.policy.verdict import BlueskyEndpoint, DiscordEndpoint
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 

@@ -10,10 +10,8 @@ from gatewright.adapters.openapi_document import Document, Fault, Faulty, Schema
 from gatewright.base.frozen import frozen
 from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.tools.definition import result_schema_fault
-from gatewright.tools.http_body import FILE
-from gatewright.tools.http_field import is_media_type
-from gatewright.tools.http_path import SLOT
-from gatewright.tools.http_request import header_fault
+from gatewright.tools.http_path import SLOT, is_media_type
+from gatewright.tools.http_request import FILE, header_fault
 
 MAX_PARAMETERS = 300
 JSON = re.compile(r"(?:application|text)/(?:[\w.+-]+\+)?json\s*(?:;.*)?")

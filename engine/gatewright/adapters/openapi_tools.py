@@ -18,9 +18,8 @@ from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema, deed_of, discover_operations
-from gatewright.schema.engine import linear_part
-from gatewright.schema.shapes.flat import snake
-from gatewright.schema.walk import Schema, as_list, as_object
+from gatewright.schema.flat import snake
+from gatewright.schema.walk import Schema, as_list, as_object, linear_part
 from gatewright.tools.definition import EXTRAS
 from gatewright.tools.http_path import PathTemplate, read_path
 from gatewright.tools.http_request import MAX_EXCEPT, READING, base_address, method_class, read_requests

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from gatewright.adapters.mcp_transport import ServerFailed
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.base.word import Word
+from gatewright.policy.verdict import Word
 
 
 class Registry(Word):

@@ -29,14 +29,12 @@ from httpcore2 import (
     TimeoutException,
 )
 
-from gatewright.adapters.client_hello import HelloRefused, begins_as_tls, read_client_hello
-from gatewright.adapters.web_request import CONNECT_S, CheckedNetwork
-from gatewright.arguments.url import UrlRefused, parse_host, parse_url
+from gatewright.adapters.web_request import CONNECT_S, CheckedNetwork, HelloRefused, begins_as_tls, read_client_hello
+from gatewright.arguments.url import Host, UrlRefused, parse_host, parse_url, read_host
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.host import Host, read_host
 from gatewright.gate.record import Connection, Way
-from gatewright.policy.scope import host_matches
+from gatewright.policy.verdict import host_matches
 
 MAX_HEAD_BYTES = 32 * 1024
 _CHUNK = 64 * 1024

@@ -22,13 +22,13 @@ from typing import cast
 
 from gatewright.adapters.confine import Confiner
 from gatewright.adapters.install_steps import SCRATCH, StepFailed, Steps, Way, outside
-from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.mcp_transport import NotConfined, ServerFailed
 from gatewright.adapters.package_runner import Package, Registry
+from gatewright.adapters.server_process import loop_thread
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.late import in_own_thread
 from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread
 from gatewright.record.folder import PrivateFolder
 
 FOLDER = "servers"

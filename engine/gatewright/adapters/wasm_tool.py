@@ -19,14 +19,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from gatewright.adapters.tool_adapter import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
+from gatewright.adapters.subprocess_tool import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
 from gatewright.adapters.wasm_bounds import MOST_WRITTEN
 from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules, WasmRun
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.late import once
+from gatewright.base.late import in_own_thread, once, unbroken
 from gatewright.base.printable import printable
-from gatewright.base.thread import in_own_thread, unbroken
 from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.reach import wasm_fuel
 from gatewright.policy.target import Confinement, View

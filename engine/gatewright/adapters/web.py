@@ -1,23 +1,30 @@
-"""Web access for the tools of one policy: pages, through each redirect, and search engines, one after the other."""
+"""The web for the tools of one policy: pages along their redirects, search engines, requests of HTTP catalogs.
+
+`tools.http_request` shapes the request, and the web port decides where it may go, resolves and dials.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, unquote_plus, urljoin
 
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
-from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.document import SearchEngine, SearchProvider, Web
-from gatewright.tools.context import WebPage, WebRequest
-from gatewright.tools.declaration import ResourceBounds
+from gatewright.base.late import aio
+from gatewright.policy.document import Catalog, SearchEngine, SearchProvider, Web
+from gatewright.tools.context import ToolExecutionContext, WebPage, WebRequest
+from gatewright.tools.declaration import ResourceBounds, ResultType
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.http_request import RequestTemplates, base_address, read_requests
 
 if TYPE_CHECKING:
     from gatewright.adapters.web_request import Answer, CheckedNetwork
+
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0
@@ -92,9 +99,9 @@ class WebClient:
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
         """Send a request, follow its redirects and return the answer. Raises ToolFailure."""
-        from gatewright.adapters.secret import Secrets
         from gatewright.adapters.web_page import value_of
         from gatewright.adapters.web_request import request as ask
+        from gatewright.gate.scrub import Secrets
 
         secret, fields = _values_of(headers_env, self._variables), _values_of(query_env, self._variables)
         secrets, network = Secrets(value for _, value in (*secret, *fields)), self._network(self.allow_private)
@@ -241,3 +248,60 @@ def _without(url: str, fields: Sequence[tuple[str, str]]) -> str:
 
 def _origin(target: UrlTarget) -> tuple[str, str, int]:
     return target.scheme, target.host, target.port
+
+
+_SHOWN_URL = 500
+
+
+class HttpAdapter:
+    """The maker of requests for HTTP tools."""
+
+    def check(self, definition: ToolDefinition, /) -> None:
+        """Raises RegistrationError for a definition without valid requests."""
+        _requests_of(definition)
+
+    async def run(
+        self,
+        catalog: Catalog,
+        definition: ToolDefinition,
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+        /,
+    ) -> JsonValue | bytes:
+        """Send a call's request and return the answer. Raises ToolFailure."""
+        web, templates = context.require_web(), _requests_of(definition).of(context.operation)
+        if len(templates) != 1:
+            detail = f"the definition of `{definition.name}` has no request for `{context.operation}`"
+            raise ToolFailure("this operation cannot be executed here", code="not-supported", detail=detail)
+        base = base_address(catalog.url or "")
+        request = templates[0].fill(base, arguments, allow_private=web.allow_private)
+        return await web.send(
+            replace(request, raw=definition.conduct.result_type is ResultType.BINARY),
+            headers_env=catalog.headers_env,
+            query_env=catalog.query_env,
+            follow=_follower(arguments, context),
+            bounds=context.bounds,
+        )
+
+    def close(self) -> None:
+        """Do nothing: no connection outlives its call."""
+
+
+@lru_cache(maxsize=512)
+def _requests_of(definition: ToolDefinition) -> RequestTemplates:
+    return read_requests(definition.run)
+
+
+def _follower(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Callable[[UrlTarget], None]:
+    """Return a check that refuses a redirect to any address that the call itself could not use."""
+
+    def follow(target: UrlTarget) -> None:
+        text = f"the server redirects to `{target.text[:_SHOWN_URL]}`, where this call may not go"
+        if context.again is None:
+            raise ToolFailure(text, code="redirected")
+        try:
+            context.again(arguments, (target,))
+        except ToolFailure as error:
+            raise ToolFailure(text, code=error.code, detail=f"{text}: {error.detail}") from None
+
+    return follow

@@ -15,12 +15,12 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from turbohtml import parse
 from turbohtml.detect import detect
 
-from gatewright.adapters.secret import Secrets
 from gatewright.adapters.web_request import Answer, CheckedNetwork, get
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
+from gatewright.gate.scrub import Secrets
 from gatewright.policy.document import SearchEngine, SearchProvider
 from gatewright.tools.context import WebPage
 

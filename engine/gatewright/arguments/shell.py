@@ -14,13 +14,15 @@ from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.shell_form import WRITE_PLAINLY, CommandRefused, Refusal
 from gatewright.arguments.shell_judge import Judge, Named, Variables
 from gatewright.arguments.shell_program import MOVING, ShellRules, names, runs_others, stands_for_itself
 from gatewright.arguments.shell_word import (
     KEYWORDS,
     SUBSTITUTIONS,
     TOKENS,
+    WRITE_PLAINLY,
+    CommandRefused,
+    Refusal,
     Word,
     WordReader,
     quote,

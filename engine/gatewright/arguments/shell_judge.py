@@ -7,17 +7,25 @@ anywhere, in whatever order, or none; a shell that is fresh for the command, wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gatewright.arguments import shell_program as programs
-from gatewright.arguments.shell_form import MAX_FORMS, Refusal, places_in, plain, programs_in
+from gatewright.arguments.path import MAX_NAME_BYTES
 from gatewright.arguments.shell_program import EVERY, Listing, ShellRules, runs_others, sets_variables
-from gatewright.arguments.shell_word import Word, WordReader
+from gatewright.arguments.shell_word import GLOB, GLOB_SIGNS, MARKS, MAX_FORMS, WITHOUT_MARKS, Refusal, Word, WordReader
 from gatewright.base.late import late_regex
+from gatewright.base.pattern import compile_linear
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_TOKEN = late_regex(r"[^\s;|&()<>`'\"$={}]+")
+_SIGN = late_regex(r"[=@:,;]")
+"""Signs behind or between which a program may take a part of an argument for a name."""
+_MAX_SIGNS = 16
 
 
 _MAX_DEPTH = 16
@@ -245,3 +253,64 @@ def _words_within(form: str) -> list[str]:
 def _not_known(what: str) -> Refusal:
     reason = f"{what} is known only when the command runs, so that no level of a file can be held to it"
     return Refusal("unknown-word", reason, "write names of files out in full, without variables or substitutions")
+
+
+def plain(form: str) -> str:
+    """Return a form of a word with its marks as signs again."""
+    return form.translate(WITHOUT_MARKS)
+
+
+def places_in(form: str) -> list[str] | None:
+    """Return the files that a form of a word may name, whole or behind an option or sign: `-fn`, `if=n`, `x=@n`.
+
+    A pattern names the folders that it begins in, and itself where nothing fits it. None: it may lead above them.
+    """
+    found = GLOB.search(form)
+    if found is None:
+        return [one for one in _names(form) if one]
+    folder = form[: form.rfind("/", 0, found.start()) + 1]
+    if any(map(_may_climb, form[len(folder) :].split("/"))):
+        return None
+    written = _names(plain(form))
+    return [*(one.rstrip("/") or one[:1] or "." for one in _names(folder)), *(one for one in written if one)]
+
+
+def _names(text: str) -> list[str]:
+    """Return the text, and the parts of it behind signs or an option."""
+    found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
+    if text.startswith("-") and not text.startswith("--"):
+        end = len(text.partition("/")[0])
+        found += (text[at:] for at in range(max(2, end - MAX_NAME_BYTES), end + 1))
+    return found
+
+
+def _may_climb(step: str) -> bool:
+    """Tell whether a step of a pattern is `..` or may match it: some shells let `.*` do that."""
+    rest = step[1:]
+    return step[:1] == "." and (
+        MARKS["["] in rest or (rest.count(".") <= 1 and all(c in GLOB_SIGNS or c == "." for c in rest) and rest != "")
+    )
+
+
+def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
+    """Yield the ``known`` programs that a form of a word may name, by a path or within a command."""
+    for token in _TOKEN.findall(form):
+        bare = token.rpartition("/")[2].lower()
+        if GLOB.search(bare) is None:
+            if bare in known:
+                yield bare
+            continue
+        fits = compile_linear("".join(_pattern(bare)))
+        yield from (name for name in known if fits.fullmatch(name))
+
+
+def _pattern(pattern: str) -> Iterator[str]:
+    """Yield the regular expression for all that a pattern may match; brackets may match any letter."""
+    for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(GLOB_SIGNS)}])", pattern):
+        mark = piece[:1]
+        if mark == MARKS["["]:
+            yield "." if piece.endswith(MARKS["]"]) else ".*"
+        elif mark and mark in GLOB_SIGNS:
+            yield {MARKS["*"]: ".*", MARKS["?"]: "."}.get(mark, re.escape(mark.translate(WITHOUT_MARKS)))
+        else:
+            yield re.escape(piece)

@@ -1,4 +1,7 @@
-"""One word of a shell command, written anew so that the shell reads exactly what was judged.
+"""One word of a shell command: the texts that it may become, and the word written anew as it was judged.
+
+In a word, a control character stands for a sign that the shell would act on, and half of a surrogate pair for an
+expansion. A command can hold neither, so one text carries both the known and the unknown parts.
 
 Quotes come back only where a word needs them, braces are expanded here, and an expansion stays where it starts nothing.
 """
@@ -6,32 +9,123 @@ Quotes come back only where a word needs them, braces are expanded here, and an 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.shell_form import (
-    FIRST_HOLE,
-    GLOB,
-    HOME,
-    MARKED,
-    MARKS,
-    MAX_FORM_CHARS,
-    MAX_FORMS,
-    MAX_HOLES,
-    OPEN,
-    SPLIT,
-    TO_GLOBS,
-    WITHOUT_MARKS,
-    WRITE_PLAINLY,
-    Refusal,
-    spread,
-)
 from gatewright.arguments.shell_program import names
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+MAX_FORMS = 64
+"""The most texts that one word may become, over all values of its variables."""
+MAX_FORM_CHARS = 128 * 1024
+"""The most characters of all forms in one command, and of what its braces expand to."""
+_MAX_WORDS = 1_000
+"""The most words that one word with braces may become."""
+_MAX_NESTED = 20
+WRITE_PLAINLY = "write the command in plain shell: simple commands with `|`, `&&`, `||` and `;`, and quoted words"
+_SIGNS = "*?[]!^{},~"
+MARKS = {sign: chr(0x0E + at) for at, sign in enumerate(_SIGNS)}
+SPLIT = "\x18"
+"""The mark for blanks in a variable's value, which end a word."""
+WITHOUT_MARKS = {ord(mark): sign for sign, mark in MARKS.items()}
+OPEN, _COMMA, _CLOSE, HOME = (MARKS[sign] for sign in "{,}~")
+GLOB_SIGNS = "".join(MARKS[sign] for sign in "*?[]!^")
+GLOB = late_regex(f"[{re.escape(GLOB_SIGNS)}]")
+MARKED = late_regex(f"([{re.escape(''.join(MARKS.values()))}\ud800-\udfff])")
+_BRACE = late_regex(f"[{OPEN}{_COMMA}{_CLOSE}]")
+TO_GLOBS = {ord(sign): MARKS[sign] for sign in "*?[]"}
+FIRST_HOLE, MAX_HOLES = 0xD800, 0x800
+
+_RANGE = late_regex(r"(?:(-?[0-9]{1,3})\.\.(-?[0-9]{1,3})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?[0-9]{1,3}))?")
+
+
+@frozen
+class CommandRefused:
+    """The reason for refusing a command: ``reason`` for the operator, ``hint`` for the model, which echoes nothing."""
+
+    code: str
+    reason: str
+    hint: str
+
+
+class Refusal(Exception):
+    """Stops the reader; ``refused`` goes back to the caller."""
+
+    def __init__(self, code: str, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.refused = CommandRefused(f"shell-{code}", reason, hint)
+
+    @classmethod
+    def of(cls, refused: CommandRefused) -> Refusal:
+        """Wrap a refusal that another reader returned."""
+        made = cls(refused.code, refused.reason, refused.hint)
+        made.refused = refused
+        return made
+
+
+def spread(text: str, left: int) -> list[str]:
+    """Expand the braces of a text."""
+    closing: dict[int, int] = {}
+    commas: dict[int, list[int]] = {}
+    opened: list[int] = []
+    for found in _BRACE.finditer(text):
+        at = found.start()
+        if found[0] == OPEN:
+            opened.append(at)
+            commas[at] = []
+        elif opened and found[0] == _CLOSE:
+            if len(opened) > _MAX_NESTED:
+                raise Refusal("too-deep", "braces in braces, too deep", WRITE_PLAINLY)
+            closing[opened.pop()] = at
+        elif opened:
+            commas[opened[-1]].append(at)
+
+    def between(start: int, stop: int) -> list[str]:
+        found, at = [""], start
+        for opening in starts[bisect_left(starts, start) : bisect_left(starts, stop)]:
+            if opening < at:
+                continue
+            end, before = closing[opening], text[at:opening]
+            inner = alternatives(opening, end)
+            if len(found) * len(inner) > _MAX_WORDS or len(found) * sum(map(len, inner)) > left:
+                raise Refusal("too-many-words", "braces that stand for too many words", "use shorter commands")
+            found = [f"{one}{before}{more}" for one in found for more in inner]
+            at = end + 1
+        return [one + text[at:stop] for one in found]
+
+    def alternatives(opening: int, end: int) -> list[str]:
+        if cuts := commas[opening]:
+            edges = zip((opening, *cuts), (*cuts, end), strict=True)
+            return [one for start, stop in edges for one in between(start + 1, stop)]
+        if found := _RANGE.fullmatch(text, opening + 1, end):
+            return _sequence(found)
+        return [f"{{{one}}}" for one in between(opening + 1, end)]
+
+    starts = sorted(closing)
+    return between(0, len(text))
+
+
+def _sequence(found: re.Match[str]) -> list[str]:
+    """Return the numbers or letters of `{1..9}`, `{a..e..2}`."""
+    first, last, start, stop, step = found.groups()
+    by = abs(int(step or 1)) or 1
+    if start:
+        low, high = ord(start), ord(stop)
+        return [chr(code) for code in (range(low, high + 1, by) if low <= high else range(low, high - 1, -by))]
+    low, high = int(first), int(last)
+    width = (
+        max(len(first), len(last))
+        if any(one.lstrip("-")[:1] == "0" and len(one.lstrip("-")) > 1 for one in (first, last))
+        else 0
+    )
+    return [f"{n:0{width}}" for n in (range(low, high + 1, by) if low <= high else range(low, high - 1, -by))]
+
 
 _BARE = late_regex(r"[A-Za-z0-9_@%+:,./=-]+")
 _VARIABLE = late_regex(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")

@@ -1,4 +1,4 @@
-"""Durations, sizes and counts as people write and read them: ``"1.5s"``, ``"64 KiB"``, ``3 files``.
+"""Times and amounts: the clock, fresh identifiers, durations, sizes and counts as people write and read them.
 
 ``KB``, ``MB``, ``GB`` are powers of 1000, ``KiB``, ``MiB``, ``GiB`` powers of 1024 (IEC 80000-13).
 """
@@ -7,10 +7,43 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
+import time
 from collections.abc import Mapping
-from typing import cast
+from datetime import UTC, datetime
+from typing import Protocol, cast
 
 from gatewright.base.late import late_regex
+
+
+class Clock(Protocol):
+    """Two readings: seconds that only go forward, and the wall clock in seconds since 1970."""
+
+    def monotonic_s(self) -> float:
+        """Seconds since an arbitrary start, never going back."""
+        ...
+
+    def wall_s(self) -> float:
+        """Seconds since 1970-01-01 UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks, as they are: a decision looks at both."""
+
+    monotonic_s = staticmethod(time.monotonic)
+    wall_s = staticmethod(time.time)
+
+
+def iso_utc(wall_s: float) -> str:
+    """RFC 3339 in UTC with milliseconds, e.g. ``2026-01-31T09:30:00.000Z``."""
+    moment = datetime.fromtimestamp(wall_s, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_id(prefix: str) -> str:
+    """``prefix-`` and 16 random hexadecimal digits."""
+    return f"{prefix}-{secrets.token_hex(8)}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Deferred work: names to load, patterns to compile, attributes to compute at their first use.
+"""Work put off to where it is needed: names, patterns, attributes and asyncio at their first use, work in threads.
 
 Two ways exist, and no third:
 
@@ -16,11 +16,16 @@ compute the same value; the first result serves both.
 
 from __future__ import annotations
 
+import contextvars
+import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from functools import partial
 from types import ModuleType
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 
 def door(name: str, names: Mapping[str, tuple[str, ...]]) -> None:
@@ -88,3 +93,70 @@ class _Late:
         found: object = getattr(re.compile(*self._written), name)
         setattr(self, name, found)
         return found
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+if TYPE_CHECKING:
+    import asyncio as aio
+else:
+
+    class _LateModule:
+        """A module that is loaded when something of it is first asked for."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> object:
+            found: object = getattr(importlib.import_module(self._name), name)
+            setattr(self, name, found)
+            return found
+
+    aio = _LateModule("asyncio")
+    """asyncio: a decision needs none of it, and it brings TLS with it."""
+
+
+def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> aio.Future[T]:
+    """Run ``function`` in a new thread, in the caller's context. Whoever cancels the future only stops waiting."""
+    loop = aio.get_running_loop()
+    future: aio.Future[T] = loop.create_future()
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+
+    def work() -> None:
+        try:
+            tell = partial(future.set_result, call())
+        except BaseException as error:  # noqa: BLE001 the waiter raises it
+            kind = type(error)  # a future refuses StopIteration
+            is_fit = issubclass(kind, Exception) and not issubclass(kind, StopIteration)
+            raised = error if is_fit else RuntimeError(kind.__name__)
+            tell = partial(future.set_exception, raised)
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
+            loop.call_soon_threadsafe(lambda: None if future.done() else tell())
+
+    threading.Thread(target=work, name="gatewright-work", daemon=True).start()
+    return future
+
+
+async def unbroken(future: aio.Future[T]) -> T:
+    """Wait for ``future`` to its end and return its result; raise a cancellation only then, from its exception."""
+    cancelled = False
+    while not future.done():
+        try:
+            await aio.wait({future})
+        except aio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise aio.CancelledError from future.exception()
+    return future.result()
+
+
+def last_of(pieces: Generator[object, None, T]) -> T:
+    """Run a generator to its end and return its result."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: T = end.value
+            return found

@@ -1,4 +1,4 @@
-"""Patterns from outside, matched in linear time by RE2: one by itself, or the first match of many.
+"""Patterns in linear time: those from outside, by RE2, and that of paths below one folder.
 
 pathspec (``PathSpec``) reports the last pattern that matches, so it gets them in reverse order, behind one that matches
 every text: if even that fails, RE2 gave up, which must never count as "no match". This module imports pathspec, so only
@@ -7,13 +7,16 @@ code that compares levels loads it: no command waits for it at its start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from re import Pattern
 from typing import Any, Protocol, cast
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
 from pathspec import PathSpec, RegexPattern
+
+from gatewright.base.jsonvalue import JsonValue
 
 _ENGINE: Any = cast("Any", re2)
 
@@ -128,3 +131,116 @@ def _parts(patterns: Sequence[_LinearPattern]) -> list[tuple[int, _Match]]:
         raise ValueError("a pattern is too large for RE2")
     half = len(patterns) // 2
     return _parts(patterns[:half]) + _parts(patterns[half:])
+
+
+IN_FOLDER = "in_folder"
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+_BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+_NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
+"""One name in a path: neither `.` nor `..`, nor empty."""
+_BELOW = f"(/{_NAME})+$"
+"""The rest of a path below the folder."""
+
+
+def folder_pattern(folder: str) -> str:
+    """Return the pattern of paths below a folder; it admits no name `..`, so that none leads out."""
+    escaped = re.sub(r"([^\w/ -])", r"\\\1", folder)
+    return f"^{escaped}{_BELOW}"
+
+
+def is_folder(text: str) -> bool:
+    """Tell whether a text names a folder without any step up; a leading `/` is fine."""
+    return all(name not in {"", ".", ".."} for name in text.removeprefix("/").split("/"))
+
+
+def folder_of(pattern: object) -> str | None:
+    """Return the folder of a pattern that `folder_pattern` made; None for any other value."""
+    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith(_BELOW):
+        return None
+    folder = re.sub(r"\\(.)", r"\1", pattern[1 : -len(_BELOW)])
+    return folder if is_folder(folder) and folder_pattern(folder) == pattern else None
+
+
+def folder_words(folder: str) -> str:
+    """State the demand on a path in words for every reader."""
+    return f"only in `{folder[:200]}/`"
+
+
+def folders_in(schema: JsonValue) -> list[str]:
+    """List the folders that a schema demands of a path or of a list of paths."""
+    if not isinstance(schema, dict):
+        return []
+    folder = folder_of(schema.get("pattern"))
+    inner = [*(one for keyword in _BRANCHES for one in _as_list(schema.get(keyword))), schema.get("items")]
+    return [*([folder] if folder is not None else ()), *(held for one in inner for held in folders_in(one))]
+
+
+def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str, str]]:
+    """Yield each text of the value that its spelling puts into a demanded folder, as folder and text."""
+    if not isinstance(schema, dict):
+        return
+    folder = folder_of(schema.get("pattern"))
+    if folder is not None and isinstance(value, str) and re.search(folder_pattern(folder), value):
+        yield folder, value
+    for keyword in _BRANCHES:
+        for part in _as_list(schema.get(keyword)):
+            yield from texts_in_folders(part, value)
+    for item in value if isinstance(value, list) else ():
+        yield from texts_in_folders(schema.get("items"), item)
+    known = schema.get("properties")
+    if isinstance(value, dict) and isinstance(known, dict):
+        for name in known.keys() & value.keys():
+            yield from texts_in_folders(known[name], value[name])
+
+
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def with_pattern(schema: JsonValue) -> JsonValue:
+    """Replace ``in_folder``, which JSON Schema lacks, by patterns; a schema that names no folder stays the same."""
+
+    def read(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        folder = node.get(IN_FOLDER)
+        if not isinstance(folder, str) or folder_fault(node):
+            return node
+        pattern = folder_pattern(folder.removesuffix("/"))
+        return {"pattern" if key == IN_FOLDER else key: pattern if key == IN_FOLDER else node[key] for key in node}
+
+    return _each(schema, read)
+
+
+def with_folder(schema: JsonValue) -> JsonValue:
+    """Return the schema in the form of the policy file: ``in_folder`` in place of a folder's pattern."""
+
+    def write(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        folder = folder_of(node.get("pattern"))
+        if folder is None:
+            return node
+        return {IN_FOLDER if key == "pattern" else key: f"{folder}/" if key == "pattern" else node[key] for key in node}
+
+    return _each(schema, write)
+
+
+def folder_fault(node: Mapping[str, object]) -> str:
+    """Explain why ``in_folder`` of a schema cannot be enforced; empty if it can."""
+    folder = node[IN_FOLDER]
+    if not isinstance(folder, str) or "\\" in folder or not is_folder(folder.removesuffix("/")):
+        return "`in_folder` names one folder, such as `notes/`: names with `/` between them, none of them `..`"
+    return "`in_folder` and `pattern` stand in two schemas of an `allOf`" if "pattern" in node else ""
+
+
+def _each(schema: JsonValue, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]) -> JsonValue:
+    """Change every schema inside the schema, the inner ones first."""
+    if isinstance(schema, list):
+        return [_each(one, change) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, JsonValue] = {}
+    for key, value in schema.items():
+        if key in _BY_NAME and isinstance(value, dict):
+            found[key] = {name: _each(one, change) for name, one in value.items()}
+        else:
+            found[key] = value if key in _VALUES else _each(value, change)
+    return change(found)

@@ -17,7 +17,6 @@ from gatewright.base.errors import DamagedBlock, GatewrightError, ToolFailure, W
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Undo, kind_of
 from gatewright.blocks.history import CREATE, Step, redo_target, undo_target, way
 from gatewright.blocks.part import (
     CounterOp,
@@ -33,17 +32,23 @@ from gatewright.blocks.part import (
     passing,
 )
 from gatewright.blocks.plan import Hand, plan
-from gatewright.blocks.render import plain, render
 from gatewright.blocks.schema import (
+    Append,
     BlockSchema,
     CompositeSchema,
+    Edit,
     FieldType,
     LogSchema,
     MapSchema,
+    Overwrite,
+    Redo,
     TextSchema,
+    Undo,
     check_type,
     check_value,
+    kind_of,
 )
+from gatewright.blocks.schemajson import plain, render
 
 _BODY = "body"
 _UPDATE_TIMEOUT_MS = 250

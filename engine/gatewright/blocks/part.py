@@ -15,10 +15,10 @@ from typing import assert_never, cast
 
 import loro
 
-from gatewright.base import aio
 from gatewright.base.errors import GatewrightError, JsonRefused, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json, parse_object
+from gatewright.base.late import aio
 from gatewright.blocks.schema import (
     MAX_CHARS,
     MAX_ITEMS,

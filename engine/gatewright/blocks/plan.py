@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, is_text
-from gatewright.blocks.edit import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
 from gatewright.blocks.part import (
     CounterOp,
     Document,
@@ -32,15 +31,23 @@ from gatewright.blocks.part import (
 )
 from gatewright.blocks.schema import (
     MAX_CHARS,
+    Append,
     BlockSchema,
     CompositeSchema,
+    Edit,
     Field,
     FieldType,
     ListSchema,
     LogSchema,
     MapSchema,
+    Overwrite,
     PartSchema,
+    Patch,
+    Redo,
+    Replace,
+    SetField,
     TextSchema,
+    Undo,
     check_kept,
     check_type,
     check_value,

@@ -1,6 +1,8 @@
-"""The five schemas of blocks as values, and their fields.
+"""Blocks as values: the five schemas, the fields that they are made of, and edits, each with one meaning.
 
 A text, map, list or log is one part; a composite has named sections, each with one such part.
+
+``section`` names a composite's section; None elsewhere.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import assert_never
 
 from gatewright.base.errors import JsonRefused, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
@@ -251,3 +254,97 @@ def _check_distinct(names: list[str], what: str) -> None:
 def _check_limit(limit: int | None, what: str) -> None:
     if limit is not None and not 1 <= limit <= MAX_ITEMS:
         raise SchemaError(f"{what} is a number from 1 to {MAX_ITEMS:,}")
+
+
+@frozen
+class Append:
+    """Add ``content`` at the end of a text, list or log; a text gets exactly this, without a line end.
+
+    A text is read as JSON unless the items or entries are texts.
+    """
+
+    content: JsonValue
+    section: str | None = None
+
+
+@frozen
+class Replace:
+    """Put ``new`` in the place of ``old``: at its first place, everywhere, or at the ``nth`` (from 1).
+
+    ``regex``: ``old`` is an RE2 pattern and ``new`` may hold ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match
+    and ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
+    """
+
+    old: str
+    new: str
+    everywhere: bool = False
+    nth: int | None = None
+    regex: bool = False
+    section: str | None = None
+
+
+@frozen
+class Patch:
+    """Apply a unified diff of this one text; its context and removed lines have to match."""
+
+    patch: str
+    section: str | None = None
+
+
+@frozen
+class SetField:
+    """Give a field a value; None takes it away. ``section`` None in a composite: ``field`` names a whole section."""
+
+    field: str
+    value: JsonValue
+    section: str | None = None
+
+
+@frozen
+class Overwrite:
+    """Replace all content: text, object, list; for a composite an object of sections.
+
+    Empties the fields that an object omits, but leaves omitted sections alone.
+    """
+
+    content: JsonValue
+    section: str | None = None
+
+
+@frozen
+class Undo:
+    """Take back this author's last edit in force; the edits of others stay."""
+
+
+@frozen
+class Redo:
+    """Repeat the edit that this author took back last."""
+
+
+Edit = Append | Replace | Patch | SetField | Overwrite | Undo | Redo
+
+
+def kind_of(edit: Edit) -> str:
+    """The edit's name in a history."""
+    match edit:
+        case Append():
+            return "append"
+        case Replace():
+            return "replace"
+        case Patch():
+            return "patch"
+        case SetField():
+            return "set_field"
+        case Overwrite():
+            return "overwrite"
+        case Undo():
+            return "undo"
+        case Redo():
+            return "redo"
+        case _:
+            assert_never(edit)
+
+
+def is_addition(edit: Edit) -> bool:
+    """Tell whether the edit only adds at the end."""
+    return isinstance(edit, Append)

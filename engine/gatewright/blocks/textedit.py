@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.pattern import LinearMatch, compile_linear
-from gatewright.blocks.edit import Replace
+from gatewright.blocks.schema import Replace
 
 _GROUP = re.compile(r"\\(.?)", re.DOTALL)
 _MAX_PLACES = 100_000

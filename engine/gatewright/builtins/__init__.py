@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from gatewright.builtins.block import BlockTool, ContextTool
-from gatewright.builtins.block_edit import BlockEditTool
+from gatewright.builtins.block import BlockEditTool, BlockTool, ContextTool
 from gatewright.builtins.file import SourceTool, file_tool
-from gatewright.builtins.file_search import FileSearchTool
 from gatewright.builtins.memory import (
     MemoryDeleteTool,
     MemorySaveTool,
@@ -22,6 +20,7 @@ from gatewright.builtins.root_file import (
     FileEditTool,
     FileListTool,
     FileReadTool,
+    FileSearchTool,
     FileWriteTool,
     ReadFileTool,
     RootTool,
@@ -29,8 +28,7 @@ from gatewright.builtins.root_file import (
     why_absent,
 )
 from gatewright.builtins.send_message import Message, MessagePort, SendMessageTool
-from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
-from gatewright.builtins.web import HttpFetchTool, WebFetchTool, WebSearchTool
+from gatewright.builtins.web import HttpFetchTool, ShellExecTool, ShellPort, WebFetchTool, WebSearchTool
 from gatewright.tools.tool import Tool
 
 DEFAULT_SETS = {

@@ -35,8 +35,8 @@ from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
-from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
+from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 
 Path = Annotated[str, PathParameter(), Field(description="Path below the base of a source, `/` between the names.")]

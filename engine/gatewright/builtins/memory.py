@@ -32,8 +32,8 @@ from gatewright.policy.target import Assessment, Later
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
-from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter
+from gatewright.tools.registry import operation
 
 Kept = Annotated[str, Field(min_length=1, max_length=10_000, description="The text to keep. It never changes.")]
 Metadata = Annotated[dict[str, Any], Field(description="What else is to be known of it, such as where it is from.")]

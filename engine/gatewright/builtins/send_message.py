@@ -19,13 +19,12 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, fields, success
 from gatewright.builtins.root_file import Input, RootTool
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Policy
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ExitLoop, ToolRule
-from gatewright.policy.scope import EVERY_ENDPOINT, TARGETS, need_of
 from gatewright.policy.target import Assessment
-from gatewright.policy.verdict import SafetyTier
+from gatewright.policy.verdict import EVERY_ENDPOINT, TARGETS, SafetyTier, need_of
 from gatewright.tools.context import ToolExecutionContext, WebPort
 from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.operation import ArgumentIssue

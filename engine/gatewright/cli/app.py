@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gatewright.cli.launch import launch, run_app
+from gatewright.cli.main import launch, run_app
 from gatewright.cli.output import JsonOption, print_json
 
 WorkspaceArgument = Annotated[

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from gatewright.base.amount import plural
-from gatewright.base.errors import PolicyInvalid
+from gatewright.base.errors import PolicyInvalid, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint
 from gatewright.cli.confinement import PlaceOption, places_of
 from gatewright.cli.output import (
     AgentOption,

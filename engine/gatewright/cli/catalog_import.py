@@ -11,9 +11,8 @@ from pathlib import Path
 import typer
 
 from gatewright.base.amount import plural
-from gatewright.base.errors import GatewrightError
+from gatewright.base.errors import GatewrightError, near_hint
 from gatewright.base.printable import printable
-from gatewright.base.problem import near_hint
 from gatewright.cli.confinement import place_words, runner_words
 from gatewright.cli.output import Exit, UsageProblem, decode, print_error, print_json, print_line, read_content
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse

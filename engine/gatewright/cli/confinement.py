@@ -9,10 +9,8 @@ from typing import Annotated
 
 import typer
 
-from gatewright.adapters.seatbelt import seatbelt_profile
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import ToolFailure, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint
 from gatewright.cli.output import (
     AgentOption,
     Exit,
@@ -27,8 +25,9 @@ from gatewright.cli.output import (
 )
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse, ShellBackend
 from gatewright.policy.policyedit import USE_WORDS, set_places
-from gatewright.policy.scope import covers
 from gatewright.policy.target import Confinement, Place, ProcessBounds, Tree, View, view_of
+from gatewright.policy.verdict import covers
+from gatewright.sources.roomplan import seatbelt_profile
 from gatewright.sources.roomview import RoomPlan
 from gatewright.workspace import Workspace
 

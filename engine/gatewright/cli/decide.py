@@ -10,10 +10,9 @@ from typing import Annotated
 
 import typer
 
-from gatewright.base import aio
-from gatewright.base.errors import NobodyAnswered
+from gatewright.base.errors import NobodyAnswered, near_hint
+from gatewright.base.late import aio
 from gatewright.base.printable import printable
-from gatewright.base.problem import near_hint
 from gatewright.cli.memory import print_messages
 from gatewright.cli.output import (
     VERDICT_EXIT,

@@ -1,4 +1,4 @@
-"""The command ``gatewright``: the way from words to a command, and from errors to messages and exit codes.
+"""The command ``gatewright``: how words find their command or the desktop app, errors as messages and exit codes.
 
 The app starts past the table of commands: all that reads options and writes reports stays unloaded.
 """
@@ -8,11 +8,34 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import cast
 
-from gatewright.base.errors import GatewrightError, PolicyInvalid, WorkspaceError
-from gatewright.base.problem import near_hint
+from gatewright.base.errors import GatewrightError, NotSupported, PolicyInvalid, WorkspaceError, near_hint
+from gatewright.sources.ground import policy_path_of
+
+
+def launch(workspace: Path | None = None) -> int:
+    """Open the app and stay until it is closed; its exit code.
+
+    Raises NotSupported where it cannot start, WorkspaceError where the workspace is not there.
+    """
+    if workspace is not None:
+        policy_path_of(workspace)
+    return run_app("gui", workspace)
+
+
+def run_app(name: str, *arguments: Path | None) -> int:
+    """Start that app, as the installation declares it, and stay until it ends; its exit code. Raises NotSupported."""
+    for point in entry_points(group="gatewright.apps", name=name):
+        try:
+            return cast("Callable[..., int]", point.load())(*arguments)
+        except ImportError as error:
+            raise NotSupported(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from error
+    raise NotSupported("the desktop app is not installed (pip install 'gatewright[gui]')")
+
 
 NAMES = frozenset(
     {
@@ -76,8 +99,6 @@ def _run(words: list[str]) -> int:
         words = _with_command(words)
         is_plain = len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
         if words[0] == "gui" and is_plain:  # with nothing that has to be read
-            from gatewright.cli.launch import launch
-
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run
 

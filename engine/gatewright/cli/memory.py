@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.edit import Append, Edit, Overwrite, Replace, SetField, Undo
-from gatewright.blocks.schema import TextSchema
+from gatewright.blocks.schema import Append, Edit, Overwrite, Replace, SetField, TextSchema, Undo
 from gatewright.blocks.schemajson import schema_from_json
 from gatewright.cli.output import (
     AgentOption,

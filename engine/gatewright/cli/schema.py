@@ -10,11 +10,18 @@ from typing import Annotated
 
 import typer
 
-from gatewright.base.errors import SchemaError
+from gatewright.base.errors import SchemaError, near_hint, near_miss
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint, near_miss
-from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line
-from gatewright.cli.toolfile import ToolFile, read_tool_file
+from gatewright.cli.output import (
+    Exit,
+    JsonOption,
+    ToolFile,
+    UsageProblem,
+    print_error,
+    print_json,
+    print_line,
+    read_tool_file,
+)
 from gatewright.policyfile import policy_schema as schema_of_policies
 from gatewright.schema import (
     FilterResult,
@@ -28,8 +35,8 @@ from gatewright.schema import (
     inline_references,
     survey,
 )
+from gatewright.schema.nested import places
 from gatewright.schema.operation import EACH, EACH_MEMBER, path_text, steps_of
-from gatewright.schema.shapes.nested import places
 from gatewright.schema.walk import as_object, finder, in_place, items_of, properties_of
 from gatewright.tools import ToolDefinition
 

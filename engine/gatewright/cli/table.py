@@ -133,8 +133,8 @@ COMMANDS = {
     "context": ("memory", "context"),
     "confinement": ("confinement", "confinement"),
     "inbox": ("memory", "inbox"),
-    "preview": ("preview", "preview"),
-    "rules": ("preview", "rules"),
+    "preview": ("serve", "preview"),
+    "rules": ("serve", "rules"),
     "decide": ("decide", "decide"),
     "call": ("decide", "call"),
     "operations": ("schema", "operations"),
@@ -150,11 +150,11 @@ COMMANDS = {
 GROUPS = {
     "approvals": (
         "Questions to the operator.",
-        {"list": ("approvals", "list_"), "answer": ("approvals", "answer"), "revoke": ("approvals", "revoke")},
+        {"list": ("approvals", "list_questions"), "answer": ("approvals", "answer"), "revoke": ("approvals", "revoke")},
     ),
     "audit": (
         "The audit log.",
-        {"list": ("audit", "list_"), "verify": ("audit", "verify"), "export": ("audit", "export")},
+        {"list": ("approvals", "list_calls"), "verify": ("approvals", "verify"), "export": ("approvals", "export")},
     ),
     "block": (
         "Blocks of memory.",

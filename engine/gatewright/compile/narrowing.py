@@ -14,9 +14,9 @@ from dataclasses import field
 from typing import Any
 
 from gatewright.base.errors import GatewrightError, SchemaError
-from gatewright.base.folder import folder_words, folders_in
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.pattern import folder_words, folders_in
 from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints

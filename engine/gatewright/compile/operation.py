@@ -21,16 +21,15 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 from gatewright.compile.rule_test import CompiledPolicyRule, Constraint, Finding
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
 from gatewright.policy.rulematch import settings_of
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import STRICTNESS, Action, PathUse, SafetyTier, Verdict, strictest
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.operation import EACH, EACH_MEMBER, holds_batch, steps_of
-from gatewright.tools.mark import At
-from gatewright.tools.parameter import Parameter, Step
+from gatewright.tools.parameter import At, Parameter, Step
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 

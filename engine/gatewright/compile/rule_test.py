@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 
-from gatewright.base.errors import SchemaError
+from gatewright.base.errors import Address, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import Address
 from gatewright.policy.rule import ArgumentConstraints, PolicyRule, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import fork_safe_lock

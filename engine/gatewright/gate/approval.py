@@ -18,9 +18,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from gatewright.base.errors import Address
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Address
 from gatewright.gate.scrub import cut_to_size, scrub_value
 from gatewright.gate.session import Session
 from gatewright.record.process import fork_safe_lock

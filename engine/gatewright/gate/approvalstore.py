@@ -27,10 +27,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never, cast
 
-from gatewright.base.clock import Clock, SystemClock
+from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.late import once
 from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember

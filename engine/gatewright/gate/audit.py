@@ -18,12 +18,11 @@ from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
 
-from gatewright.base.clock import Clock, SystemClock, iso_utc
+from gatewright.base.amount import Clock, SystemClock, iso_utc, new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, Seal, canonical_json
-from gatewright.base.pieces import last_of
+from gatewright.base.late import last_of
 from gatewright.gate.chain import (
     ANCHOR,
     FIRST,

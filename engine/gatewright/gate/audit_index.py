@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable

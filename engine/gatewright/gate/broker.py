@@ -20,10 +20,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from gatewright.base import aio
-from gatewright.base.clock import Clock, SystemClock
+from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
-from gatewright.base.ids import new_id
+from gatewright.base.late import aio
 from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Remember
 from gatewright.gate.approvalstore import ApprovalStore, Grant, QuestionTooLarge, Version
 from gatewright.gate.audit import AuditEntry, AuditLog

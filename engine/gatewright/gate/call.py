@@ -17,13 +17,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from gatewright.arguments.url import UrlTarget
-from gatewright.base import aio
-from gatewright.base.clock import Clock
-from gatewright.base.errors import JsonRefused
+from gatewright.base.amount import Clock
+from gatewright.base.errors import Address, JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Address
-from gatewright.base.thread import unbroken
+from gatewright.base.late import aio, unbroken
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan
@@ -47,7 +45,7 @@ from gatewright.policy.target import (
 from gatewright.policy.verdict import Verdict
 from gatewright.record.process import renew_after_fork
 from gatewright.tools.context import Again, OnPiece, Ports, Progress, RunStep, ToolExecutionContext
-from gatewright.tools.mark import Pointer
+from gatewright.tools.parameter import Pointer
 
 T = TypeVar("T")
 

@@ -14,12 +14,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from gatewright.base import aio
+from gatewright.base.amount import new_id
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.thread import unbroken
+from gatewright.base.late import aio, unbroken
 from gatewright.compile.operation import EMPTY
 from gatewright.gate import record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember

@@ -15,10 +15,9 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, cast
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import Address, Place, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import Address, Place
 from gatewright.gate.approval import Answer
 from gatewright.gate.approvalstore import Grant
 from gatewright.gate.session import SessionFacts

@@ -12,10 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gatewright.base.clock import Clock, SystemClock
-from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
-from gatewright.base.ids import new_id
-from gatewright.base.problem import Problem
+from gatewright.base.amount import Clock, SystemClock, new_id
+from gatewright.base.errors import PolicyInvalid, Problem, ToolFailure, WorkspaceError
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.snapshot import OperationProof, Snapshot
 from gatewright.compile.view import AgentView

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from gatewright.base.clock import Clock
+from gatewright.base.amount import Clock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue

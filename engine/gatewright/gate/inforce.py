@@ -10,11 +10,10 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc, new_id
+from gatewright.base.errors import Problem
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Problem
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.call import Services

@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gatewright.arguments.url import UrlTarget
-from gatewright.base import aio
+from gatewright.base.amount import new_id
 from gatewright.base.errors import ForeignStore, JsonRefused, ToolFailure
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.late import aio
 from gatewright.compile.operation import EMPTY
 from gatewright.compile.rule_test import Finding
 from gatewright.compile.snapshot import Snapshot

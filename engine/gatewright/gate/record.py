@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.word import Word
 from gatewright.gate.approval import Approval, ApprovalRequest, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
@@ -23,9 +22,9 @@ from gatewright.gate.history import COUNTS, SOURCES
 from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Verdict, Word
 
 _NAME, _REASON, _TARGETS = 100, 500, 16
 

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import assert_never
 
 from gatewright.base.amount import duration_words
-from gatewright.base.folder import folder_words, texts_in_folders
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pattern import folder_words, texts_in_folders
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.rule_test import (
     BoundRule,

@@ -15,8 +15,7 @@ from typing import TypedDict
 
 from gatewright.base.frozen import frozen
 from gatewright.gate.call import CallState
-from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, Confine, PlaceUse, Policy
-from gatewright.policy.kinds.capability import (
+from gatewright.policy.capability import (
     Capability,
     CapabilityKind,
     DbRead,
@@ -29,10 +28,10 @@ from gatewright.policy.kinds.capability import (
     WasmExec,
     kind_of,
 )
+from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, Confine, PlaceUse, Policy
 from gatewright.policy.reach import exec_limits, widest
-from gatewright.policy.scope import EVERY_HOST, check_prefix, covers, is_every_host
 from gatewright.policy.target import Confinement, Place, ProcessBounds, Tree
-from gatewright.policy.verdict import Permission
+from gatewright.policy.verdict import EVERY_HOST, Permission, check_prefix, covers, is_every_host
 from gatewright.tools.declaration import ResourceBounds
 
 

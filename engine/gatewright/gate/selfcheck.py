@@ -19,7 +19,7 @@ from typing import Any, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.pieces import last_of
+from gatewright.base.late import last_of
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan, ToolShape

@@ -15,10 +15,9 @@ from threading import RLock
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from gatewright.base.clock import Clock, SystemClock
+from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
 from gatewright.compile.rule_test import Finding

@@ -25,11 +25,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gatewright.base import aio
-from gatewright.base.clock import Clock
+from gatewright.base.amount import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.file import lock
-from gatewright.base.thread import unbroken
+from gatewright.base.late import aio, unbroken
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
 from gatewright.gate.session import Session

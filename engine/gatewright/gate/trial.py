@@ -29,7 +29,7 @@ from gatewright.policy.composition import (
 )
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_list, as_object
-from gatewright.tools.composed import ComposedTool
+from gatewright.tools.defined import ComposedTool
 
 
 @frozen

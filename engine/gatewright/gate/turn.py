@@ -17,10 +17,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import cast
 
-from gatewright.base import aio
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import MAX_BYTES, check_object, copy_value, parse_object
+from gatewright.base.late import aio
 from gatewright.gate.call import CallState, RawArguments, Stage, Status
 from gatewright.gate.callrun import Outcome
 from gatewright.gate.decision import StageTrace

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
-from gatewright.base.folder import folders_in
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pattern import folders_in
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import ANY_KEY, EACH, EACH_MEMBER, Steps

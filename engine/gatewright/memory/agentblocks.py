@@ -11,17 +11,17 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.base import aio
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.edit import Append, Edit
+from gatewright.base.late import aio
+from gatewright.blocks.schema import Append, Edit
 from gatewright.blocks.schemajson import schema_to_json
 from gatewright.memory.archive import Archive
+from gatewright.memory.block_store import Shelf
 from gatewright.memory.blocktable import NO_LABEL, BlockRecord, BlockType, Note, action_of, is_label, record_after
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
-from gatewright.memory.shelf import Shelf
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 from gatewright.policy.verdict import Action, Permission
 

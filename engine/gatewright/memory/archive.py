@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc, new_id
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json, is_text
 from gatewright.memory import entrytable
 from gatewright.memory.block_store import BlockStore

@@ -15,18 +15,16 @@ from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc, new_id
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.block import Block, BlockSize
-from gatewright.blocks.edit import Edit
 from gatewright.blocks.history import Step
 from gatewright.blocks.plan import Hand
-from gatewright.blocks.schema import BlockSchema, TextSchema
+from gatewright.blocks.schema import BlockSchema, Edit, TextSchema
 from gatewright.memory import blocktable
-from gatewright.memory.block_store import BlockStore
+from gatewright.memory.block_store import BlockStore, Opened, Shelf
 from gatewright.memory.blocktable import (
     NO_LABEL,
     SETTINGS,
@@ -41,7 +39,6 @@ from gatewright.memory.blocktable import (
     refuse_archived,
     require_archived,
 )
-from gatewright.memory.shelf import Opened, Shelf
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 
 _ORDER = tuple(Action)

@@ -1,30 +1,34 @@
-"""The tables of blocks in SQLite, their records and the rules for these.
+"""The tables of blocks in SQLite, the records in them, the rules for these, and a copy of all blocks at rest.
 
 A block is a snapshot and the steps since; a step holds its update until a fold puts it into the snapshot. All
 statements run inside the caller's transaction.
+
+SQLite itself copies the file; the caller decides how labels change.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from gatewright.base.amount import new_id
 from gatewright.base.errors import SchemaError, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import is_text
 from gatewright.base.printable import is_visible
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Edit, is_addition
 from gatewright.blocks.history import Step
-from gatewright.blocks.schema import MAX_CHARS, BlockSchema, TextSchema
+from gatewright.blocks.schema import MAX_CHARS, BlockSchema, Edit, TextSchema, is_addition
 from gatewright.blocks.schemajson import schema_from_json, schema_to_json
 from gatewright.memory import entrytable
+from gatewright.memory.entrytable import VIRTUAL
 from gatewright.policy.verdict import Action, Permission
+from gatewright.record.database import Database, copy_database
+from gatewright.record.folder import HomeSeal
 
 
 class BlockType(StrEnum):
@@ -401,3 +405,33 @@ def last_number(connection: sqlite3.Connection, block_id: str) -> int:
 def _step(row: tuple[Any, ...]) -> Step:
     number, at_s, author, kind, after, target, has_changes, undoable = row
     return Step(number, at_s, author, kind, bytes(after), target, bool(has_changes), bool(undoable))
+
+
+_BUSY_S = 5.0
+
+
+def copy_store(
+    origin: HomeSeal, target: HomeSeal, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
+) -> bool:
+    """Copy the block store of one state folder into another as of one moment; false without a store.
+
+    ``relabel(source_id, label)`` returns a shared block's label in the copy; the copy calls ``stop_if_cancelled``
+    between pieces, and it may raise. Raises WorkspaceError, ForeignStore if the store is not of the first folder.
+    """
+
+    database = Database(origin.path, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL, home_seal=origin)
+    return copy_database(database, target, stop_if_cancelled, lambda copy: _relabel(copy, relabel))
+
+
+def _relabel(copy: sqlite3.Connection, relabel: Callable[[str, str], str]) -> None:
+    """Change the labels in one transaction; ask nothing about a store without blocks."""
+    if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone() is None:
+        return
+    columns = {row[1] for row in copy.execute("PRAGMA table_info(block)")}
+    shared = "owner = '' AND " if "owner" in columns else ""
+    rows = copy.execute(f"SELECT rowid, source_id, label FROM block WHERE {shared}source_id != ''").fetchall()
+    with copy:
+        for row, source_id, label in rows:
+            other = relabel(str(source_id), str(label))
+            if other != label:
+                copy.execute("UPDATE block SET label = ? WHERE rowid = ?", (other, row))

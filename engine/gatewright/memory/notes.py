@@ -16,15 +16,14 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatewright.base import aio
-from gatewright.base.clock import Clock
+from gatewright.base.amount import Clock
 from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import aio
 from gatewright.memory.entrytable import MAX_CHARS, query_words, snippet, space_words, why_no_index
-from gatewright.memory.storecopy import copy_database
 from gatewright.policy.document import MemoryWeights
-from gatewright.record.database import Connection, Database
+from gatewright.record.database import Connection, Database, copy_database
 from gatewright.record.folder import HomeSeal, PrivateFolder
 from gatewright.record.process import fork_safe_lock
 

@@ -13,12 +13,11 @@ from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gatewright.base.errors import EditRefused
+from gatewright.base.errors import EditRefused, Report, choice_hint, near_miss
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Report, choice_hint, near_miss
+from gatewright.policy.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, FieldChange
-from gatewright.policy.kinds.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import AllowedOperations, PolicyRule, ToolRule, new_identity
 from gatewright.policy.verdict import SafetyTier, Verdict

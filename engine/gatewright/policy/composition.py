@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
+from gatewright.base.errors import RawPath
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import RawPath
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import new_identity
 

@@ -23,9 +23,9 @@ from gatewright.policy.composition import (
 )
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Change, Edit, FieldChange, move_rows
+from gatewright.policy.policyedit import follow_names
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import new_identity, place_in
-from gatewright.policy.toolmention import follow_names
 
 
 def add_composition(policy: Policy, composition: Composition) -> Edit:

@@ -12,12 +12,10 @@ from enum import StrEnum
 from typing import cast
 
 from gatewright.base.frozen import frozen
-from gatewright.base.word import Word
+from gatewright.policy.capability import Capability
 from gatewright.policy.composition import Composition
-from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.rule import PolicyRule, ToolRule, new_identity
-from gatewright.policy.scope import Endpoints, need_of
-from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
+from gatewright.policy.verdict import Endpoints, PathUse, Permission, SafetyTier, Verdict, Word, need_of
 
 DEFAULT_MAX_OUTPUT_BYTES = 16_384
 DEFAULT_MAX_FILE_BYTES = 1_048_576

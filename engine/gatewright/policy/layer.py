@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
+from gatewright.base.errors import Address
 from gatewright.base.late import once
-from gatewright.base.problem import Address
+from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.reach import (
     Reach,
     bounds,

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import normpath
 from typing import cast
 
+from gatewright.base.errors import Address
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Address
+from gatewright.policy.capability import SCOPED, Capability, CapabilityKind, Exec, WasmExec, kind_of
 from gatewright.policy.document import Agent, Policy, Source, SourceType
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, Exec, WasmExec, kind_of
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import (
     AllowedOperations,
@@ -24,8 +24,16 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.rulematch import Numbered, rules_for_agent, rules_for_operation, rules_for_tool
-from gatewright.policy.scope import covers
-from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, names_tool, strictest, verdict_for
+from gatewright.policy.verdict import (
+    STRICTNESS,
+    Action,
+    Permission,
+    Verdict,
+    covers,
+    names_tool,
+    strictest,
+    verdict_for,
+)
 
 
 def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
+from gatewright.base.errors import Address
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Address
-from gatewright.base.word import Word
-from gatewright.policy.kinds.capability import Capability, CapabilityKind
+from gatewright.policy.capability import Capability, CapabilityKind
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, PolicyRule, ToolRule
-from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
+from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict, Word
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability

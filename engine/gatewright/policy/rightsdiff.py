@@ -11,8 +11,8 @@ from dataclasses import field, fields, replace
 from enum import StrEnum
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.capability import Capability
 from gatewright.policy.document import Agent, Confine, PlaceUse, Policy, Source
-from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.right import OperationRight, RightWord, ToolRight
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_open

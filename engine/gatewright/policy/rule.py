@@ -13,13 +13,12 @@ from dataclasses import field
 from itertools import count
 from typing import Protocol, get_args
 
-from gatewright.base.errors import EditRefused
+from gatewright.base.errors import EditRefused, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Report, shown
 from gatewright.base.row import json_table, name_error, whole_number
-from gatewright.policy.kinds.access import AllowedOperations, ArgumentConstraints, Needed, RequiresConsent
-from gatewright.policy.kinds.session import (
+from gatewright.policy.callrule import AllowedOperations, ArgumentConstraints, Needed, RequiresConsent
+from gatewright.policy.sessionrule import (
     ContinueLoop,
     Cooldown,
     ExclusiveGroups,

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
-from gatewright.base.problem import Address, Problem, Severity, Subject, ToolPart, choice_hint, near_miss
+from gatewright.base.errors import Address, Problem, Severity, Subject, ToolPart, choice_hint, near_miss
 from gatewright.policy.document import Agent, Policy, ToolSettings
 from gatewright.policy.right import Layer, OperationFacts, PathArgument, Reason, ToolFacts
 from gatewright.policy.rule import (

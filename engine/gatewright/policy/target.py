@@ -11,11 +11,9 @@ from dataclasses import field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.word import Word
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import PermissionRule, PlaceUse
-from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.scope import covers
-from gatewright.policy.verdict import Action, Permission
+from gatewright.policy.verdict import Action, Permission, Word, covers
 
 Approved = bool | Callable[[], bool]
 """An approval; a function, called just before the effect with what it is about, tells whether it still holds."""

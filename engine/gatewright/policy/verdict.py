@@ -1,17 +1,30 @@
-"""Verdicts, safety tiers, permission levels and tool names: the vocabulary of a policy.
+"""The words that a policy is written in: verdicts, tiers, levels, tool names; hosts, path prefixes, endpoints.
 
 Each tier and each level gives a verdict: allow, ask or deny. The contract fixes the table of levels: partner and human
 both mean "ask before any writing". A tool is written as ``name`` or ``name@major``.
+
+Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each with or without ``:port``. Names compare as A-labels
+in lower case, addresses as addresses. Prefixes compare by whole components of canonical paths. Endpoints are those of
+``[workspace] endpoints``, by target.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-from gatewright.base.word import Word
+from gatewright.arguments.url import Host, HostRefused, read_host
+from gatewright.base.frozen import frozen
+
+
+class Word(StrEnum):
+    """A closed set of words that hash as plain text, in a fifth of the time of an enum."""
+
+    __hash__ = str.__hash__
 
 
 class Verdict(Word):
@@ -171,3 +184,213 @@ def pick_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict
         if held is None or facts.major == asked or (facts.major > held.major and held.major != asked):
             chosen[facts.name] = facts
     return chosen
+
+
+EVERY_HOST = "*"
+_WITH_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([^:\]]*)")
+
+
+@frozen
+class _Pattern:
+    """A host pattern in parts. ``host`` None: every host; ``below``: names that end in it too; ``port`` None: every
+    port.
+    """
+
+    host: Host | None
+    below: bool
+    port: int | None
+
+
+def check_host_pattern(text: str) -> str | None:
+    """The fault of a host pattern, or None."""
+    read = _read(text)
+    return read if isinstance(read, str) else None
+
+
+def host_matches(pattern: str, host: str, port: int) -> bool:
+    """Tell whether ``pattern`` covers ``host``, with or without brackets, at ``port``. A malformed one never does."""
+    read, given = _read(pattern), _host(host)
+    if isinstance(read, str) or given is None or read.port not in {None, port}:
+        return False
+    if read.host is None or read.host == given:
+        return True
+    return read.below and given.address is None and given.text.endswith(f".{read.host.text}")
+
+
+def is_every_host(pattern: str) -> bool:
+    """Tell whether ``pattern`` covers every host and port."""
+    read = _read(pattern)
+    return not isinstance(read, str) and read.host is None and read.port is None
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> _Pattern | str:
+    """Read a pattern; a text tells its fault."""
+    if "/" in text or "@" in text:
+        return "a host pattern is a host without scheme, user or path"
+    if text.count(":") > 1 and not text.startswith("["):
+        return "an IPv6 address stands in brackets"
+    port: int | None = None
+    found = _WITH_PORT.fullmatch(text)
+    name = found[1] if found is not None else text
+    if found is not None:
+        port = int(found[2]) if re.fullmatch(r"[0-9]{1,5}", found[2]) else 0
+        if not 0 < port < 65536:
+            return "the port of a host pattern is a number from 1 to 65535"
+    if name == EVERY_HOST:
+        return _Pattern(None, below=False, port=port)
+    below = name.startswith("*.")
+    rest = name[2:] if below else name
+    if "*" in rest:
+        return "`*` stands alone, or as `*.` before a name"
+    host = read_host(rest)
+    if isinstance(host, HostRefused):
+        return host.reason
+    if below and host.address is not None:
+        return "`*.` stands before a name, not before an address"
+    return _Pattern(host, below, port)
+
+
+def _host(text: str) -> Host | None:
+    host = read_host(f"[{text}]" if ":" in text and not text.startswith("[") else text)
+    return host if isinstance(host, Host) else None
+
+
+def check_prefix(text: str) -> str | None:
+    """The fault of a prefix as written, or None. It may hold ``..``: the folder that it starts from comes later."""
+    if not text:
+        return "a prefix is empty; `.` is the folder of the policy file"
+    if "\0" in text:
+        return "a prefix holds a NUL"
+    if "\\" in text:
+        return "names in a prefix are separated by `/`"
+    if text.startswith("~"):
+        return "`~` is not expanded in a prefix"
+    return None
+
+
+def covers(prefix: str, path: str) -> bool:
+    """Tell whether ``path`` is ``prefix`` or lies below it; both must be absolute or both relative.
+
+    A path with ``..`` is not canonical and never lies below a prefix.
+    """
+    if prefix.startswith("/") != path.startswith("/"):
+        return False
+    wanted, given = _parts(prefix), _parts(path)
+    if ".." in wanted or ".." in given:
+        return False
+    return given[: len(wanted)] == wanted
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def common_depth(prefix: str, path: str) -> int:
+    """The number of leading components that both have in common."""
+    depth = 0
+    for one, other in zip(_parts(prefix), _parts(path), strict=False):
+        if one != other:
+            break
+        depth += 1
+    return depth
+
+
+TARGETS = ("user", "agent", "group", "discord", "bluesky")
+"""The possible targets of a message; each needs an endpoint of its name."""
+DISCORD_URL = "https://discord.com/api/v10"
+BLUESKY_URL = "https://bsky.social"
+
+
+@frozen
+class AgentEndpoint:
+    """The inboxes of other agents. ``agents``: only these; None: all agents of the policy."""
+
+    agents: tuple[str, ...] | None = None
+
+
+@frozen
+class DiscordEndpoint:
+    """A bot on Discord; ``token_env`` names the environment variable with its token.
+
+    ``channels``: the ids of the channels that it may write to; None: all that Discord permits. ``url``: the address of
+    Discord, if not the usual one.
+    """
+
+    token_env: str
+    channels: tuple[str, ...] | None = None
+    url: str = DISCORD_URL
+
+
+@frozen
+class BlueskyEndpoint:
+    """The account ``handle`` on Bluesky; ``password_env`` names the environment variable with its app password.
+
+    ``handles``: the accounts that its posts may address; None: any. ``url``: the server of the account.
+    """
+
+    handle: str
+    password_env: str
+    handles: tuple[str, ...] | None = None
+    url: str = BLUESKY_URL
+
+
+@frozen
+class Endpoints:
+    """``[workspace] endpoints``. ``user``: the program that runs the agents takes messages to the user.
+
+    ``groups``: agents whose inboxes get one message together, by the name of the group.
+    """
+
+    user: bool = False
+    agent: AgentEndpoint | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], hash=False)
+    discord: DiscordEndpoint | None = None
+    bluesky: BlueskyEndpoint | None = None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets with an endpoint, in the order of `TARGETS`."""
+        there = (self.user, self.agent, self.groups, self.discord, self.bluesky)
+        return tuple(target for target, one in zip(TARGETS, there, strict=True) if one)
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """The targets with an endpoint at a service, each with its address."""
+        there = {"discord": self.discord, "bluesky": self.bluesky}
+        return {target: one.url for target, one in there.items() if one is not None}
+
+    def definition(self, target: str) -> str:
+        """The facts about a service to trust: its address, the secret that it gets, and the recipients."""
+        if target == "discord" and (one := self.discord) is not None:
+            whom = "every channel" if one.channels is None else f"the channels {', '.join(one.channels)}"
+            return f"{one.url}\nwith the token in {one.token_env}, for {whom}"
+        if target == "bluesky" and (other := self.bluesky) is not None:
+            whom = "every account" if other.handles is None else f"the accounts {', '.join(other.handles)}"
+            return f"{other.url}\nas {other.handle}, with the app password in {other.password_env}, for {whom}"
+        return ""
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Every agent that the endpoints name."""
+        named = (self.agent.agents or ()) if self.agent is not None else ()
+        return frozenset(named).union(*self.groups.values())
+
+    def recipients(self, agents: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+        """The permitted recipients of each target that limits them; ``agents``: those of the policy."""
+        found = {
+            "agent": None if self.agent is None else tuple(agents) if self.agent.agents is None else self.agent.agents,
+            "group": tuple(self.groups) or None,
+            "discord": self.discord and self.discord.channels,
+            "bluesky": self.bluesky and self.bluesky.handles,
+        }
+        return {target: whom for target, whom in found.items() if whom is not None}
+
+
+def need_of(target: str) -> str:
+    """The need of tools that send messages to that target, as `Policy.provides` names it."""
+    return f"endpoint {target}"
+
+
+EVERY_ENDPOINT = tuple(map(need_of, TARGETS))
+"""The needs that any one endpoint meets."""

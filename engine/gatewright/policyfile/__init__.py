@@ -18,8 +18,8 @@ from gatewright.base.late import door
 if TYPE_CHECKING:
     from gatewright.policyfile.names import CatalogFacts as CatalogFacts
     from gatewright.policyfile.names import KnownTools as KnownTools
+    from gatewright.policyfile.names import Places as Places
     from gatewright.policyfile.patch import patch_text as patch_text
-    from gatewright.policyfile.place import Places as Places
     from gatewright.policyfile.reader import LoadedPolicy as LoadedPolicy
     from gatewright.policyfile.reader import digest_of as digest_of
     from gatewright.policyfile.reader import overwrite_policy_text as overwrite_policy_text
@@ -35,9 +35,8 @@ door(
     __name__,
     {
         "gatewright.policyfile.render": ("carries", "render_pattern", "render_policy"),
-        "gatewright.policyfile.names": ("CatalogFacts", "KnownTools"),
+        "gatewright.policyfile.names": ("CatalogFacts", "KnownTools", "Places"),
         "gatewright.policyfile.patch": ("patch_text",),
-        "gatewright.policyfile.place": ("Places",),
         "gatewright.policyfile.reader": (
             "LoadedPolicy",
             "digest_of",

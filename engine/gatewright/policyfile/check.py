@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from gatewright.base.errors import Address, RawPath, Report
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address, RawPath, Report
 from gatewright.policy.composition import ordinal, step_operations
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.layer import Layers
@@ -27,8 +27,7 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
-from gatewright.policy.scope import EVERY_ENDPOINT
-from gatewright.policy.verdict import Verdict, names_tool, pick_tools, split_name
+from gatewright.policy.verdict import EVERY_ENDPOINT, Verdict, names_tool, pick_tools, split_name
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.readpolicy import check_policy_rules
 

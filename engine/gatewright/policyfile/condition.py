@@ -13,17 +13,25 @@ from functools import lru_cache, reduce
 from itertools import islice
 from typing import cast
 
-from gatewright.base.errors import SchemaError
-from gatewright.base.folder import IN_FOLDER, folder_fault
+from gatewright.base.errors import RawPath, Report, SchemaError, near_miss, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import RawPath, Report, near_miss, shown
+from gatewright.base.pattern import IN_FOLDER, folder_fault
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.check import SchemaChecker, check_schema
 from gatewright.schema.contradiction import Fault
-from gatewright.schema.engine import pattern_problems
 from gatewright.schema.inline import check_expansion, inline_references
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, names_required, objects, properties_of, walk
+from gatewright.schema.walk import (
+    Pointer,
+    Schema,
+    as_list,
+    as_object,
+    names_required,
+    objects,
+    pattern_problems,
+    properties_of,
+    walk,
+)
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
 _OBJECT = (

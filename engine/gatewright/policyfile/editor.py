@@ -11,8 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from gatewright.base.errors import WeMustFix
-from gatewright.base.problem import RawPath
+from gatewright.base.errors import RawPath, WeMustFix
 from gatewright.policyfile.render import block, key_text, literal, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Statement, key_span, scan
 from gatewright.policyfile.splice import WORDS, ArrayEdit, Naming, Pairing, Part, Splices, pairing

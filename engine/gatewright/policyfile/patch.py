@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 
-from gatewright.base.errors import NotSupported, WeMustFix
-from gatewright.base.problem import RawPath
+from gatewright.base.errors import NotSupported, RawPath, WeMustFix
 from gatewright.policy.composition import Composition
 from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import Editor
+from gatewright.policyfile.names import Places
 from gatewright.policyfile.patchagent import AgentPatch, change_table, edit_rows, in_order
-from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.readrule import plain_rule

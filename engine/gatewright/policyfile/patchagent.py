@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar, cast
 
 from gatewright.base.amount import parse_duration, parse_size, plain_duration, plain_number
-from gatewright.base.problem import RawPath
+from gatewright.base.errors import RawPath
+from gatewright.policy.capability import Capability, kind_of, plain_capability
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policy.rule import ToolRule
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.readagent import plain_agent

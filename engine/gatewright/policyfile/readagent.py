@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from gatewright.base.problem import RawPath, shown
-from gatewright.base.row import Raw, Row, kind_of, name_error
-from gatewright.base.shape import Shape, one_of, table
+from gatewright.base.errors import RawPath, shown
+from gatewright.base.row import Raw, Row, Shape, kind_of, name_error, one_of, table
+from gatewright.policy.capability import CAPABILITIES, Capability, check_capabilities, plain_capability
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     DEFAULT_MAX_OUTPUT_BYTES,
@@ -27,12 +27,9 @@ from gatewright.policy.document import (
     SourceType,
 )
 from gatewright.policy.glob import check_pattern
-from gatewright.policy.kinds.capability import CAPABILITIES, Capability, check_capabilities, plain_capability
 from gatewright.policy.rule import ANY_TOOL, ToolRule
-from gatewright.policy.scope import Endpoints
-from gatewright.policy.verdict import Permission, Verdict, split_name
-from gatewright.policyfile.names import Names
-from gatewright.policyfile.place import ids_of_paths
+from gatewright.policy.verdict import Endpoints, Permission, Verdict, split_name
+from gatewright.policyfile.names import Names, ids_of_paths
 from gatewright.policyfile.readrule import read_required_tools, read_rules
 from gatewright.policyfile.table import Form, Id, Name, Plain, Seconds, Table, plain, read_keys
 

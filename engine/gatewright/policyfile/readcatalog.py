@@ -9,12 +9,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from gatewright.base.errors import RawPath, Report, Severity, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 from gatewright.base.printable import is_visible
-from gatewright.base.problem import RawPath, Report, Severity, shown
-from gatewright.base.row import Raw, Row
-from gatewright.base.shape import Shape, one_of, table, told
+from gatewright.base.row import Raw, Row, Shape, one_of, table, told
 from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
 from gatewright.policyfile.names import KnownTools

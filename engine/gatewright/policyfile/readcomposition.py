@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gatewright.base.errors import AuthorMustFix, SchemaError
+from gatewright.base.errors import AuthorMustFix, RawPath, SchemaError, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import RawPath, shown
-from gatewright.base.row import Row, json_table
-from gatewright.base.shape import JSON_TABLE
+from gatewright.base.row import JSON_TABLE, Row, json_table
 from gatewright.policy.composition import (
     MAX_DEPTH,
     MAX_STEPS,
@@ -33,9 +31,8 @@ from gatewright.policyfile.condition import check_json_schema
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.table import Form, Id, JsonTable, Table, When, read_keys
 from gatewright.schema.check import check_schema
-from gatewright.schema.engine import pattern_problems
 from gatewright.schema.inline import inline_references
-from gatewright.schema.walk import Schema, as_list, as_object
+from gatewright.schema.walk import Schema, as_list, as_object, pattern_problems
 
 
 class StepTable(Table, of=CompositionStep):

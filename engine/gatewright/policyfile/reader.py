@@ -20,21 +20,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import BOM, Problem, RawPath, Report, Severity, WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import nulls_in
-from gatewright.base.problem import BOM, Problem, RawPath, Report, Severity
-from gatewright.base.row import Raw, Row
-from gatewright.base.shape import Shape
+from gatewright.base.row import Raw, Row, Shape
+from gatewright.policy.capability import check_capabilities
 from gatewright.policy.composition import ORIGIN, Composition
 from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy, Source, ToolSettings
-from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.check import PolicyCheck
 from gatewright.policyfile.condition import check_schemas
-from gatewright.policyfile.names import KnownTools, Names
-from gatewright.policyfile.place import Places, problems_of
+from gatewright.policyfile.names import KnownTools, Names, Places, problems_of
 from gatewright.policyfile.readagent import read_agents, read_defaults, read_pattern, read_sources
 from gatewright.policyfile.readcatalog import check_places, read_catalogs
 from gatewright.policyfile.readcomposition import check_steps, read_compositions

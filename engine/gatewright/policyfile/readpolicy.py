@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import Field
 
+from gatewright.base.errors import RawPath, Report, ToolPart, shown
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import RawPath, Report, ToolPart, shown
 from gatewright.base.row import Row, json_table
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts

@@ -13,11 +13,10 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
+from gatewright.base.errors import RawPath, Report, shown
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.problem import RawPath, Report, shown
-from gatewright.base.row import Raw, Row, json_table, kind_of
-from gatewright.base.shape import Shape, one_of, table
-from gatewright.policy.kinds.access import ABSENT
+from gatewright.base.row import Raw, Row, Shape, json_table, kind_of, one_of, table
+from gatewright.policy.callrule import ABSENT
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,

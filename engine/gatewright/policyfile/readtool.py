@@ -8,11 +8,9 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from gatewright.base.errors import AuthorMustFix
+from gatewright.base.errors import AuthorMustFix, shown
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import shown
-from gatewright.base.row import Raw, Row, name_error
-from gatewright.base.shape import TEXT
+from gatewright.base.row import TEXT, Raw, Row, name_error
 from gatewright.policy.document import OutputCheck, ToolSettings
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL

@@ -12,11 +12,10 @@ from pydantic import Field
 
 from gatewright.arguments.shell_program import EVERY, is_option_that_runs
 from gatewright.arguments.url import UrlRefused, parse_url
+from gatewright.base.errors import Report, shown
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import late_regex
-from gatewright.base.problem import Report, shown
-from gatewright.base.row import Raw, Row, kind_of, name_error, option
-from gatewright.base.shape import Shape, one_of, several, table
+from gatewright.base.row import Raw, Row, Shape, kind_of, name_error, one_of, option, several, table
 from gatewright.policy.document import (
     Confine,
     MemoryWeights,
@@ -27,7 +26,7 @@ from gatewright.policy.document import (
     ShellSettings,
     Web,
 )
-from gatewright.policy.scope import (
+from gatewright.policy.verdict import (
     BLUESKY_URL,
     DISCORD_URL,
     AgentEndpoint,

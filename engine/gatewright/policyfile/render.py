@@ -13,8 +13,7 @@ import tomlkit
 from tomlkit.container import Container
 from tomlkit.items import AoT, Array, InlineTable, Item, SingleKey, Table, Trivia, Whitespace
 
-from gatewright.base.errors import NotSupported
-from gatewright.base.problem import RawPath, shown
+from gatewright.base.errors import NotSupported, RawPath, shown
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
@@ -27,8 +26,7 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
-from gatewright.policy.scope import Endpoints
-from gatewright.policy.verdict import Permission, Verdict, split_name
+from gatewright.policy.verdict import Endpoints, Permission, Verdict, split_name
 from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
 from gatewright.policyfile.readrule import plain_rule
 from gatewright.policyfile.readworkspace import WorkspaceTable

@@ -15,8 +15,8 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NoReturn
 
+from gatewright.base.errors import BOM, RawPath
 from gatewright.base.late import late_regex
-from gatewright.base.problem import BOM, RawPath
 
 Span = tuple[int, int]
 

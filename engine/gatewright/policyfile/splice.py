@@ -15,12 +15,11 @@ from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar
 
-from gatewright.base.errors import WeMustFix
+from gatewright.base.errors import BOM, WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import BOM
+from gatewright.policy.capability import Capability, kind_of
 from gatewright.policy.composition import Composition, CompositionStep
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
-from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.rule import PolicyRule, ToolRule
 from gatewright.policy.rule import Row as Identified
 from gatewright.policy.verdict import split_name

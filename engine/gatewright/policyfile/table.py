@@ -16,14 +16,15 @@ from pydantic import BaseModel, ConfigDict
 
 from gatewright.base.amount import plain_duration
 from gatewright.base.frozen import frozen
-from gatewright.base.row import MAX_INT, Row
-from gatewright.base.shape import (
+from gatewright.base.row import (
     DURATION,
     FLAG,
     JSON_SCHEMA,
     JSON_TABLE,
+    MAX_INT,
     NAME,
     TEXT,
+    Row,
     Shape,
     by_name,
     one_of,

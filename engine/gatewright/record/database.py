@@ -20,6 +20,8 @@ from gatewright.base.errors import ForeignStore, WorkspaceError
 from gatewright.record.folder import HomeSeal, PrivateFolder
 from gatewright.record.process import fork_safe_lock, renew_after_fork, require_whole
 
+_PAGES = 256
+
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
@@ -302,3 +304,30 @@ def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
         not name.startswith(inner) if kind == "shadow" else virtual.get(name) != made for name, kind, made in special
     ):
         raise sqlite3.DatabaseError("it holds more than plain tables, so it is not ours")
+
+
+def copy_database(
+    database: Database,
+    target: HomeSeal,
+    stop_if_cancelled: Callable[[], None],
+    finish: Callable[[sqlite3.Connection], object] = bool,
+) -> bool:
+    """Copy a file to the place of the copy's seal, and close it; false without a file.
+
+    ``finish`` gets the copy. Raises WorkspaceError.
+    """
+
+    def goes_on(_status: int, _rest: int, _all: int) -> None:
+        stop_if_cancelled()
+
+    with closing(database), database.reading() as source, database.failing("copied"):
+        if source is None:
+            return False
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        put_seal = target.maker()
+        with closing(sqlite3.connect(target.path)) as copy:
+            source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
+            finish(copy)
+            with copy:
+                put_seal(copy)
+    return True

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from weakref import ref
 
+from gatewright.base.amount import new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import lock
-from gatewright.base.ids import new_id
 from gatewright.base.late import late_regex
 from gatewright.record.folder import PrivateFolder
 

@@ -17,9 +17,19 @@ import jsonschema_rs
 from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import check_object
-from gatewright.schema.engine import CHECKED_FORMATS, compile_schema, pattern_problems, with_lengths
 from gatewright.schema.inline import check_expansion, inline_references
-from gatewright.schema.walk import Schema, as_object, is_draft_7, map_children, pointer_text, walk
+from gatewright.schema.walk import (
+    CHECKED_FORMATS,
+    Schema,
+    as_object,
+    compile_schema,
+    is_draft_7,
+    map_children,
+    pattern_problems,
+    pointer_text,
+    walk,
+    with_lengths,
+)
 
 if TYPE_CHECKING:
     from gatewright.schema.misfit import Misfit

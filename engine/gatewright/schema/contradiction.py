@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from gatewright.base.errors import SchemaError
-from gatewright.base.folder import IN_FOLDER, folder_of
+from gatewright.base.errors import SchemaError, near_miss
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_miss
+from gatewright.base.pattern import IN_FOLDER, folder_of
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, names_required, objects, properties_of
 

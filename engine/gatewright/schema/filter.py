@@ -1,4 +1,6 @@
-"""The operations of a schema, found or declared, and the schema reduced to the allowed ones.
+"""Operations of a schema, as it offers them or as somebody declares them, and the schema reduced to allowed ones.
+
+A family finds its operations; `reduce` takes the hidden ones out, wherever they stand.
 
 The filter reduces texts as well, and the schemas of results, so that a model learns nothing of hidden operations.
 """
@@ -11,13 +13,12 @@ from typing import cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
+from gatewright.schema.flat import PROPERTY_SHAPE, UNION_SHAPE, Candidate, Shape, candidates_by_key, is_operation_name
 from gatewright.schema.inline import inline_references
+from gatewright.schema.nested import candidates_below, places, with_repeats
 from gatewright.schema.operation import EACH, OperationSet, Steps, choice_of, path_text, restrict
 from gatewright.schema.prose import bearing_names, clean_text, clean_wording
-from gatewright.schema.shapes import candidates_of
-from gatewright.schema.shapes.flat import Candidate, is_operation_name
-from gatewright.schema.shapes.nested import places, with_repeats
-from gatewright.schema.shapes.reduce import reduce
+from gatewright.schema.reduce import reduce
 from gatewright.schema.walk import (
     Schema,
     as_list,
@@ -29,6 +30,18 @@ from gatewright.schema.walk import (
     properties_of,
     walk,
 )
+
+ROOT_SHAPES: tuple[Shape, ...] = (UNION_SHAPE, PROPERTY_SHAPE)
+
+__all__ = ["ROOT_SHAPES", "Candidate", "Shape", "candidates_of"]
+
+
+def candidates_of(schema: Schema, field: str | None) -> list[Candidate]:
+    """Return every reading of an inlined schema; ``field`` names the operation field."""
+    found = [candidate for shape in ROOT_SHAPES for candidate in shape.find(schema, field)]
+    seen = {candidate.found.field for candidate in UNION_SHAPE.find(schema, None)}
+    seen |= {name for name, value in properties_of(schema).items() if choice_of(value)}
+    return [*found, *candidates_below(schema, field, frozenset(seen)), *candidates_by_key(schema, field)]
 
 
 def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:

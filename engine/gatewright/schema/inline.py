@@ -1,4 +1,4 @@
-"""The inliner of `$ref`: its output reads without a look elsewhere.
+"""Schemas that stand alone: each `$ref` inlined, and those of pydantic models in the plain form that providers take.
 
 Recursive definitions stay under `$defs`, since no finite schema can hold them; a reference that leaves the document is
 refused.
@@ -6,8 +6,12 @@ refused.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
+from pydantic.json_schema import JsonSchemaMode
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.walk import Schema, as_list, as_object, children, definition, map_children, pointer_text, walk
@@ -240,3 +244,41 @@ def _fresh(wanted: str, taken: set[str]) -> str:
     while name in taken:
         name, number = f"{wanted}{number}", number + 1
     return name
+
+
+_PLATFORM_FORMATS = frozenset(
+    {"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "float", "double"}
+)
+
+
+def schema_of(model_or_type: Any, mode: JsonSchemaMode = "validation") -> Schema:
+    """Generate the schema of ``model_or_type`` with references inlined. Raises SchemaError when it has none.
+
+    ``mode``: `validation` for input, `serialization` for output. Titles that pydantic makes up from field names go, and
+    so do number formats of one platform.
+    """
+    try:
+        raw = cast("Schema", _raw(model_or_type, mode))
+    except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError) as error:
+        name = getattr(model_or_type, "__name__", str(model_or_type))
+        raise SchemaError(f"`{name}` has no JSON Schema: {str(error).splitlines()[0]}") from None
+    return _plain(inline_references(raw))
+
+
+def _raw(model_or_type: Any, mode: JsonSchemaMode) -> object:
+    if isinstance(model_or_type, TypeAdapter):
+        adapter = cast("TypeAdapter[Any]", model_or_type)
+        return adapter.json_schema(mode=mode)
+    if isinstance(model_or_type, type) and issubclass(model_or_type, BaseModel):
+        return model_or_type.model_json_schema(mode=mode)
+    adapter = TypeAdapter[Any](cast("Any", model_or_type))
+    return adapter.json_schema(mode=mode)
+
+
+def _plain(schema: Schema) -> Schema:
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key != "title" and not (key == "format" and isinstance(value, str) and value in _PLATFORM_FORMATS)
+    }
+    return map_children(kept, _plain)

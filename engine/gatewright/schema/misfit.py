@@ -14,7 +14,6 @@ from urllib.parse import unquote
 import jsonschema_rs
 
 from gatewright.base.late import once
-from gatewright.schema.engine import compile_schema
 from gatewright.schema.inline import at_pointer
 from gatewright.schema.phrase import (
     MAX_HELD,
@@ -28,7 +27,17 @@ from gatewright.schema.phrase import (
     missing_tag,
     unknown_tag,
 )
-from gatewright.schema.walk import NEW_ONLY, Pointer, Schema, as_list, as_object, is_draft_7, properties_of, walk
+from gatewright.schema.walk import (
+    NEW_ONLY,
+    Pointer,
+    Schema,
+    as_list,
+    as_object,
+    compile_schema,
+    is_draft_7,
+    properties_of,
+    walk,
+)
 
 MAX_FAULTS = 20
 MAX_STEPS = 4_000

@@ -14,9 +14,9 @@ from typing import Literal
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
+from gatewright.schema.flat import snake
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import EACH, EACH_MEMBER, Confidence, Steps, path_text, steps_of
-from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import Schema, as_list, as_object, finder, in_place, items_of, objects, properties_of
 
 PathUseName = Literal["read", "write", "delete"]

@@ -13,12 +13,11 @@ from typing import Any, cast
 import jsonschema_rs
 from jsonschema_rs import ValidationErrorKind as Kind
 
-from gatewright.base.folder import folder_of, folder_words
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
-from gatewright.schema.engine import compile_schema
+from gatewright.base.pattern import folder_of, folder_words
 from gatewright.schema.operation import choice_of
-from gatewright.schema.walk import Pointer, Schema, as_list, as_object, pointer_text, properties_of
+from gatewright.schema.walk import Pointer, Schema, as_list, as_object, compile_schema, pointer_text, properties_of
 
 
 @frozen

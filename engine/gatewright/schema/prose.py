@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex, once
+from gatewright.schema.flat import snake
 from gatewright.schema.operation import OperationSet
-from gatewright.schema.shapes.flat import snake
 from gatewright.schema.walk import (
     LISTS,
     MAPS,

@@ -13,9 +13,9 @@ from typing import Literal
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 from gatewright.schema.filter import readings_of
+from gatewright.schema.flat import is_operation_name, is_verb, snake
 from gatewright.schema.inline import inline_references
 from gatewright.schema.operation import OperationSet, choice_of
-from gatewright.schema.shapes.flat import is_operation_name, is_verb, snake
 from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of
 
 MAX_NAMES = 60

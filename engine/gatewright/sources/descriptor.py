@@ -20,10 +20,16 @@ from operator import attrgetter
 from gatewright.base.errors import ToolFailure
 from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
-from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
-from gatewright.sources.failure import failure_of, failures
+from gatewright.sources.basefolder import (
+    FOLDER,
+    PASS_THROUGH,
+    BaseFolder,
+    failure_of,
+    failures,
+    plain,
+    refuse_other_spelling,
+)
 from gatewright.sources.filetext import sweep, temporary_name
-from gatewright.sources.spelling import plain, refuse_other_spelling
 
 Identity = tuple[int, int]
 """Device and inode."""

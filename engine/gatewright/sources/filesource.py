@@ -35,6 +35,7 @@ from gatewright.sources.filetext import (
     with_lines,
     with_patch,
 )
+from gatewright.sources.ground import Protection
 from gatewright.sources.held import (
     ABSENT,
     BlockStorePort,
@@ -52,7 +53,6 @@ from gatewright.sources.held import (
     no_block,
     state_of,
 )
-from gatewright.sources.protection import Protection
 
 MAX_LISTED = 5_000
 """The most entries in one listing of a folder."""

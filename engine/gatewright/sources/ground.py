@@ -1,14 +1,28 @@
-"""The places on disk of a workspace's files: their names, or the paths of a disposable copy.
+"""The ground of a workspace: where its policy and files stand on disk, and what of it no tool may touch.
 
 A copy has the names of its original, since labels, levels, grants and reasons consist of them: decisions, screens and
 records use names, and every question to the disk first asks for the place of a name.
+
+A protected path covers itself and everything below it, by its resolved path (so that it covers missing files too) and
+by file identity (so that another way to the same file or folder gains nothing). A source's folder that appears
+elsewhere than where the source opened it is closed: no rule of another source was written for it.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
 
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
+from gatewright.policy.document import Policy
+from gatewright.sources.basefolder import BaseFolder, as_on_disk
+from gatewright.sources.descriptor import Identity
+
+SCHEMA_NAME = "policy.schema.json"
 
 _MOST_LINKS = 40
 
@@ -87,3 +101,154 @@ def _is_in(path: str, folder: str) -> bool:
 def _move(path: str, folder: str, to: str) -> str:
     """Put a path below ``folder`` below ``to``; leave any other as it is."""
     return f"{to.rstrip('/')}{path[len(folder) :]}" or "/" if _is_in(path, folder) else path
+
+
+_stat = os.stat
+
+
+@frozen
+class ProtectedSet:
+    """The currently protected places. ``bases``: the folders of sources, with the paths that opened them.
+
+    ``ground``: the places on disk of their names.
+    """
+
+    prefixes: tuple[str, ...] = ()
+    identities: frozenset[Identity] = frozenset()
+    bases: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict[tuple[int, int], tuple[str, ...]])
+    ground: Ground = Ground()
+
+    def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
+        """Tell whether a place is protected: ``identities`` are its own and those of the folders on the way."""
+        return any(is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
+
+    def is_in(self, folder: str) -> bool:
+        """Tell whether something protected by its name lies below a folder."""
+        top = folder.rstrip("/") + "/"
+        return any(prefix.startswith(top) for prefix in self.prefixes)
+
+    def holds(self, absolute: str, identities: Iterable[Identity], steps: Sequence[str] = ()) -> bool:
+        """Tell whether an entry there or on the way is protected by its identity alone.
+
+        ``steps``: the paths of these identities just now, one for each, where they are known.
+        """
+        for index, one in enumerate(identities):
+            if one in self.identities:
+                return True
+            at_its_own_path = index < len(steps) and steps[index] in self.bases.get(one, ())
+            if one in self.bases and not at_its_own_path and self._was_moved(one, absolute):
+                return True
+        return False
+
+    def _was_moved(self, base: Identity, absolute: str) -> bool:
+        """Tell whether the folder of a source, met on the way to a path, differs from the one at the source's own
+        path.
+        """
+        own = [status_at(self.ground.place(path)) for path in self.bases[base] if is_below(absolute, path)]
+        return base not in {(status.st_dev, status.st_ino) for status in own if status is not None}
+
+
+def is_below(absolute: str, prefix: str) -> bool:
+    """Tell whether a path is ``prefix`` or leads below it."""
+    return absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/")
+
+
+def status_at(path: str) -> os.stat_result | None:
+    """Return the metadata at a path, a link's own; None if nobody can look there."""
+    try:
+        return os.lstat(path)
+    except (OSError, ValueError):
+        return None
+
+
+class Protection:
+    """The files and folders with level none. Files may come, go and be replaced: ``now`` looks up identities anew."""
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]] = (), ground: Ground | None = None) -> None:
+        self.ground = ground or Ground()
+        self._folders: tuple[BaseFolder, ...] = ()
+        self.protect(paths)
+
+    def protect(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        """Protect exactly these paths."""
+        self._paths = tuple(os.path.abspath(os.fspath(path)) for path in paths)  # noqa: PTH100 - must not resolve
+        self._prefixes = tuple(sorted({*self._paths, *map(self.ground.real, self._paths)}))
+        self.by_name = ProtectedSet(self._prefixes, ground=self.ground)
+
+    def hold(self, folders: Iterable[BaseFolder]) -> None:
+        """Close exactly these folders wherever they appear except at their own paths."""
+        self._folders = tuple(folders)
+
+    def now(self) -> ProtectedSet:
+        """Return the currently protected places; ``by_name`` holds the same without identities, and needs no disk."""
+        identities: list[Identity] = []
+        for path in self._paths:
+            try:
+                status = _stat(self.ground.place(self.ground.real(path)) if self.ground.origin else path)
+            except OSError:
+                continue
+            identities.append((status.st_dev, status.st_ino))
+        bases: dict[Identity, tuple[str, ...]] = {}
+        for folder in self._folders:
+            if (found := folder.known_identity) is not None:
+                bases[found] = (*bases.get(found, ()), folder.path)
+        return ProtectedSet(self._prefixes, frozenset(identities), bases, self.ground)
+
+
+POLICY_NAME = "policy.toml"
+
+
+def policy_path_of(path: Path) -> Path:
+    """Return the policy file behind a file or folder. Raises WorkspaceError if missing."""
+    try:
+        if path.is_dir():
+            found = path / POLICY_NAME
+            if not found.exists():
+                raise WorkspaceError(f"no `{POLICY_NAME}` in `{path}`")
+            return found.absolute()
+        if not path.exists():
+            raise WorkspaceError(f"`{path}` does not exist")
+    except OSError as error:
+        raise WorkspaceError(f"cannot look at `{path}`: {error.strerror or error}") from None
+    return path.absolute()
+
+
+def resolve_base(base_path: str, folder: Path) -> Path:
+    """Return the real folder of a ``base_path``, relative to the policy's folder. Raises WorkspaceError."""
+    try:
+        return Path(as_on_disk(os.path.realpath(folder / base_path)))
+    except OSError as error:  # somebody replaced a folder above it
+        raise WorkspaceError(f"cannot look at the folder `{base_path}`: {error.strerror or error}") from None
+
+
+def list_folders(policy: Policy) -> list[str]:
+    """List the folders of a policy's sources and roots, as written."""
+    return [*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values()]
+
+
+def closed_places(policy: Policy, folder: Path) -> tuple[Path, ...]:
+    """List the files and folders that a policy closes, existing or not; ``folder``: the policy's.
+
+    Raises WorkspaceError for a `~` without a known home folder.
+    """
+    places = [os.path.expanduser(place) for place in policy.closed]  # noqa: PTH111 - it raises nothing
+    if any(place.startswith("~") for place in places):
+        raise WorkspaceError("`closed` of `[workspace]` names `~`, but the home folder is unknown: set `HOME`")
+    return tuple(folder / place for place in places)
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Tell whether the real ``path`` is the real ``folder`` or below it."""
+    return Path(as_on_disk(str(path))).is_relative_to(as_on_disk(os.path.realpath(folder)))
+
+
+def place_file(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file at the relative path ``name`` of ``folder``, never outside. Raises OSError, WorkspaceError."""
+    target = Path(os.path.normpath(folder / name))
+    if not is_inside(Path(os.path.realpath(target.parent)), folder):
+        raise WorkspaceError(f"`{name}` would be written outside `{folder}`")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
+    write_atomically(target, content)
+    return target

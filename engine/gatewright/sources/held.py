@@ -20,9 +20,8 @@ from gatewright.base.errors import DamagedBlock, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.block import TextBlock
-from gatewright.blocks.difftext import diff_text
+from gatewright.blocks.difftext import MergeConflict, diff_text, merge_texts
 from gatewright.sources.filetext import decode_text, digest_of
-from gatewright.sources.merge import MergeConflict, merge_texts
 
 ABSENT = "absent"
 """The digest of a missing file: block and disk last agreed that it was absent."""

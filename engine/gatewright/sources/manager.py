@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.arguments.shell_program import Listing
-from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import aio
 from gatewright.policy.document import Source
 from gatewright.policy.target import (
     Approved,
@@ -36,16 +36,14 @@ from gatewright.policy.verdict import Action, Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of, look_along
-from gatewright.sources.diskpath import DiskPaths
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
+from gatewright.sources.ground import Protection
 from gatewright.sources.held import BlockStorePort, OutsideChange, Strategy
-from gatewright.sources.known import KnownPlaces
-from gatewright.sources.ownsource import OwnSource
-from gatewright.sources.permit import permit, permit_loss, refuse_stale
-from gatewright.sources.protection import Protection
+from gatewright.sources.known import KnownPlaces, OwnSource, permit, permit_loss, refuse_stale
+from gatewright.sources.route import DiskPaths
 
 if TYPE_CHECKING:
-    from gatewright.sources.overlay import Overlay
+    from gatewright.sources.tree import Overlay
 
 Answer = TypeVar("Answer")
 _STRIPES = 64
@@ -144,7 +142,7 @@ class SourceManager:
         """Return the people's view of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown
         id.
         """
-        from gatewright.sources.overlay import Overlay
+        from gatewright.sources.tree import Overlay
 
         source = self._running.get(source_id)
         if source is None:

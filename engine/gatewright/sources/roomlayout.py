@@ -13,11 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.word import Word
 from gatewright.policy.target import View
-from gatewright.sources.protection import is_below, status_at
-from gatewright.sources.roomindex import LINK, PLAIN, SPECIAL, FolderIndex, Row
-from gatewright.sources.roomview import FolderView, Mount, MountKind, RoomViews, refuse
+from gatewright.policy.verdict import Word
+from gatewright.sources.ground import is_below, status_at
+from gatewright.sources.roomview import (
+    LINK,
+    PLAIN,
+    SPECIAL,
+    FolderIndex,
+    FolderView,
+    Mount,
+    MountKind,
+    RoomViews,
+    Row,
+    refuse,
+)
 
 MAX_DEPTH = 150
 """The deepest level that a walk enters; anything deeper that it would have to enter is hidden."""

@@ -22,10 +22,10 @@ from typing import Protocol
 
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import Confinement
-from gatewright.sources.protection import status_at
+from gatewright.sources.ground import status_at
+from gatewright.sources.roomcopy import WhiteoutFolders, libc
 from gatewright.sources.roomlayout import Ground, RoomLayout
 from gatewright.sources.roomview import Mount, MountKind, RoomPlan, refuse
-from gatewright.sources.whiteouts import WhiteoutFolders, libc
 
 BEHIND_S = 5.0
 """The longest that the watcher may take for all events before a question."""

@@ -1,4 +1,9 @@
-"""The files of a workspace's roots, read and changed through descriptors from the root's folder on.
+"""The roots of a workspace (shared, tmp, vault): where a path leads in them, and their files, by descriptors.
+
+A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is an absolute one inside a root;
+one without a root begins in ``shared``. ``..`` is resolved in the text and never leaves the root that the path began
+in; links are not followed, so text and disk agree. The words for the model are the same whatever stands at a closed
+place.
 
 Every use opens the folders on the way anew, none through a link, and checks protection and levels with the identities
 of the opened entries: a decision by name holds for the object in use. Disk work runs in threads; a change runs alone,
@@ -13,14 +18,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from gatewright.base import aio
+from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import aio
+from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import Approved, FileTarget, LevelDecision, Located, Refusal
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources import descriptor
-from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.descriptor import Identity, identity_of
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder, RootPlace
+from gatewright.sources.descriptor import Identity, identity_of, look, unusable, without_dots
 from gatewright.sources.filetext import (
     BYTE_ORDER_MARK,
     decode_text,
@@ -29,13 +36,126 @@ from gatewright.sources.filetext import (
     line_count,
     with_change,
 )
+from gatewright.sources.ground import Protection
+from gatewright.sources.known import permit, refuse_stale
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.permit import permit, refuse_stale
-from gatewright.sources.protection import Protection
-from gatewright.sources.rootpath import RootPaths, RootPlace, root_failure
+from gatewright.sources.route import HINT, refusal_of_protected
 
 if TYPE_CHECKING:
     from gatewright.sources.rootwalk import Walk
+
+
+_ABOVE = "the path leads above its folder; leave out `..`"
+
+
+class RootPaths:
+    """The folders of the roots, with their protection, and the levels of sources over the same files."""
+
+    def __init__(
+        self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourceManager, protection: Protection
+    ) -> None:
+        self._bases = dict(folders)
+        self._workspace = tuple(f"{path.rstrip('/')}/" for path in (workspace, protection.ground.real(workspace)))
+        self.sources = sources
+        self.protection = protection
+
+    def find(self, path: str, roots: Sequence[str], *, parameter: str, writes: bool) -> FileTarget | Refusal:
+        """Find the file or folder that a model names, existing or not."""
+        parsed = parse_model_path(path)
+        if isinstance(parsed, PathRefused):
+            return Refusal(parsed.code, parsed.reason, parsed.hint)
+        place = self._place(parsed, roots)
+        if isinstance(place, Refusal):
+            return place
+        refused = self._unusable(place, folder=parsed.folder)
+        if refused is not None:
+            return refused
+        source_id, inside = self.source_of(place.absolute) or (None, None)
+        return FileTarget(parameter, place.shown, place.absolute, writes, source_id, place.root, inside)
+
+    def at(self, absolute: str) -> RootPlace:
+        """Return the place of a path from ``find``. Raises ToolFailure for any other."""
+        found = self._inside(absolute)
+        if found is None or any(part in {"", ".", ".."} or "\0" in part for part in found.parts):
+            raise ToolFailure("this path is not available", code="not-available")
+        return found
+
+    def source_of(self, absolute: str) -> tuple[str, str] | None:
+        """Return the innermost source that holds a path, and the path below its base."""
+        found: tuple[str, str] | None = None
+        for source_id in self.sources.ids:
+            source = self.sources.get(source_id)
+            inside = source.relative_of(absolute) if source is not None else None
+            if inside is not None and (found is None or len(inside) < len(found[1])):
+                found = source_id, inside
+        return found
+
+    def _place(self, path: ModelPath, roots: Sequence[str]) -> RootPlace | Refusal:
+        real = without_dots(path.parts) if path.absolute else None
+        found = None if real is None else self._inside("/" + "/".join(real))
+        if found is None:
+            named = path.parts[0] if path.parts and path.parts[0] in ROOT_NAMES else None
+            if path.absolute and ("/" + "/".join(path.parts)).startswith(self._workspace):
+                named = None  # a real path, whatever its first folder is called
+            if named is None and path.absolute:
+                return Refusal("outside-roots", f"`{path}` lies in none of the roots", self._begin(roots))
+            root = named or ROOT_NAMES[0]
+            if root not in self._bases:
+                return Refusal("no-root", f"`{path}`: the policy names no folder for root `{root}`", self._begin(roots))
+            parts = without_dots(path.parts[1:] if named else path.parts)
+            if parts is None:
+                return Refusal("outside-base", f"`{path}` leads above root `{root}`", _ABOVE)
+            found = RootPlace(root, self._bases[root], parts)
+        if found.root not in roots:
+            listed = " and ".join(f"`{root}`" for root in roots)
+            reason = f"`{path}` is in root `{found.root}`, and this takes paths in {listed} only"
+            return Refusal("outside-roots", reason, self._begin(roots))
+        return found
+
+    def _inside(self, absolute: str) -> RootPlace | None:
+        for root, base in self._bases.items():
+            top = base.path.rstrip("/")
+            if absolute == base.path or absolute.startswith(f"{top}/"):
+                rest = absolute[len(top) + 1 :]
+                return RootPlace(root, base, tuple(rest.split("/")) if rest else ())
+        return None
+
+    def _begin(self, roots: Sequence[str]) -> str:
+        """Tell the model how to begin a path instead."""
+        there = [f"`{root}/`" for root in roots if root in self._bases]
+        return f"begin the path with {' or '.join(there)}" if there else HINT
+
+    def _unusable(self, place: RootPlace, *, folder: bool) -> Refusal | None:
+        absolute, protected = place.absolute, self.protection.now()
+        try:
+            standing = look(place.base, place.parts)
+        except ToolFailure as failure:
+            if protected.covers(absolute):
+                return refusal_of_protected(absolute)
+            if (told := root_failure(place.root, failure)) is not failure:
+                more = f"; {READ_AGAIN}" if failure.code == REPLACED else ""
+                return Refusal(told.code, f"{told}: `{place.base.path}`{more}", str(told))
+            return Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
+        if protected.covers(absolute, standing.identities):
+            return refusal_of_protected(absolute)
+        if standing.is_folder:
+            return None
+        if folder:
+            return Refusal("not-a-folder", f"`{absolute}` is no folder, and the path ends as one", HINT)
+        failure = None if standing.status is None else unusable(standing.status)
+        return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
+
+
+def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
+    """Put a failure about the folder of a root into the words of roots."""
+    told = {
+        "source-missing": ("root-missing", f"the folder of root `{root}` is not there"),
+        REPLACED: ("root-replaced", f"another folder stands in the place of root `{root}`"),
+        UNTRUSTED: (UNTRUSTED, f"root `{root}` leads out of the workspace and is not trusted"),
+    }
+    code, text = told.get(failure.code, ("", ""))
+    return ToolFailure(text, code=code) if code else failure
+
 
 MAX_TEXT_BYTES = 1024 * 1024
 """The largest text to read, search or write."""

@@ -18,10 +18,10 @@ from gatewright.base.late import once
 from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from gatewright.sources import descriptor
+from gatewright.sources.basefolder import RootPlace
 from gatewright.sources.descriptor import Identity, identity_of, unusable
 from gatewright.sources.filetext import decode_text, is_leftover
-from gatewright.sources.protection import ProtectedSet
-from gatewright.sources.rootpath import RootPlace
+from gatewright.sources.ground import ProtectedSet
 from gatewright.sources.tree import is_nameable
 
 MAX_LISTED = 5_000

@@ -22,9 +22,9 @@ from gatewright.policy.verdict import Permission
 from gatewright.record.process import fork_safe_lock
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.filetext import is_leftover
+from gatewright.sources.ground import status_at
 from gatewright.sources.held import FileState, OutsideChange
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import status_at
 
 if TYPE_CHECKING:
     from watchfiles import Change

@@ -18,10 +18,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import aio
 from gatewright.base.printable import printable
 from gatewright.blocks.difftext import diff_text
 from gatewright.policy.document import PlaceUse
@@ -31,7 +31,7 @@ from gatewright.policy.verdict import STRICTNESS, Action, Verdict, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.filetext import decode_text
-from gatewright.sources.protection import is_below
+from gatewright.sources.ground import is_below
 from gatewright.sources.roomcopy import CopyChange, Difference, mark_of, remove_tree
 from gatewright.sources.roomview import RoomPlan
 

@@ -1,10 +1,10 @@
 """Defines tools: what they declare, how they are written, which are registered, and what a model reads of them.
 
-A tool is a Python function (`tools/decorator.py`), a class, or a definition of JSON (`tools/definition.py`, made a tool
+A tool is a Python function (`tools/registry.py`), a class, or a definition of JSON (`tools/definition.py`, made a tool
 by `tools/schemashape.py`). A tool of an MCP server is made of its pin (`tools/pin.py`), which holds what the server
-listed last and what of it the operator accepted, by digest; the difference is the drift. `tools/proposal.py` proposes
-tiers and side effects from hints and names. `tools/composed.py` runs a composition: it only fills in values, and each
-step goes through the gate. What built-ins reach are the `Ports` of `tools/context.py`; `memory`, `sources` and
+listed last and what of it the operator accepted, by digest; the difference is the drift. `tools/server_tool.py`
+proposes tiers and side effects from hints and names. `tools/defined.py` runs a composition: it only fills in values,
+and each step goes through the gate. What built-ins reach are the `Ports` of `tools/context.py`; `memory`, `sources` and
 `adapters` satisfy them by their shape, so none of them imports this room for it.
 """
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from gatewright.tools.declaration import ResourceBounds as ResourceBounds
     from gatewright.tools.declaration import ResultType as ResultType
     from gatewright.tools.declaration import SideEffect as SideEffect
-    from gatewright.tools.decorator import FunctionTool as FunctionTool
-    from gatewright.tools.decorator import operation as operation
-    from gatewright.tools.decorator import tool as tool
     from gatewright.tools.defined import DefinedTool as DefinedTool
     from gatewright.tools.definition import DefinitionProblem as DefinitionProblem
     from gatewright.tools.definition import ToolDefinition as ToolDefinition
@@ -41,18 +38,18 @@ if TYPE_CHECKING:
     from gatewright.tools.parameter import TableParameter as TableParameter
     from gatewright.tools.parameter import UrlParameter as UrlParameter
     from gatewright.tools.parameter import VariableParameter as VariableParameter
+    from gatewright.tools.registry import FunctionTool as FunctionTool
     from gatewright.tools.registry import ToolRegistry as ToolRegistry
+    from gatewright.tools.registry import operation as operation
+    from gatewright.tools.registry import tool as tool
     from gatewright.tools.tool import Tool as Tool
-    from gatewright.tools.usage import UsageRow as UsageRow
-    from gatewright.tools.usage import rule_sentence as rule_sentence
-    from gatewright.tools.usage import usage_rules as usage_rules
 
 door(
     __name__,
     {
         "gatewright.tools.context": ("Ports", "ToolExecutionContext"),
         "gatewright.tools.declaration": ("Determinism", "Normalization", "ResourceBounds", "ResultType", "SideEffect"),
-        "gatewright.tools.decorator": ("FunctionTool", "operation", "tool"),
+        "gatewright.tools.registry": ("FunctionTool", "operation", "tool", "ToolRegistry"),
         "gatewright.tools.defined": ("DefinedTool",),
         "gatewright.tools.definition": ("DefinitionProblem", "ToolDefinition", "read_definitions"),
         "gatewright.tools.operation": ("ArgumentIssue", "OperationSpec"),
@@ -68,8 +65,6 @@ door(
             "UrlParameter",
             "VariableParameter",
         ),
-        "gatewright.tools.registry": ("ToolRegistry",),
         "gatewright.tools.tool": ("Tool",),
-        "gatewright.tools.usage": ("UsageRow", "rule_sentence", "usage_rules"),
     },
 )

@@ -14,7 +14,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.agentblocks import AgentBlocks
 from gatewright.memory.notes import NoteBook
-from gatewright.policy.kinds.capability import Capability
+from gatewright.policy.capability import Capability
 from gatewright.policy.verdict import Action
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.rootfolder import RootFolders

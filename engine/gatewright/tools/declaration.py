@@ -10,11 +10,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from gatewright.base.errors import RegistrationError
+from gatewright.base.errors import RegistrationError, near_hint
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import near_hint
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import Action, SafetyTier, tool_name_fault
 from gatewright.schema.walk import Schema

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from gatewright.base.errors import RegistrationError
+from gatewright.base.errors import RegistrationError, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint
 from gatewright.policy.verdict import Action, SafetyTier, split_name
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import Schema

@@ -13,8 +13,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema
-from gatewright.schema.engine import linear_part
-from gatewright.schema.walk import Schema, as_list, as_object
+from gatewright.schema.walk import Schema, as_list, as_object, linear_part
 from gatewright.tools.declaration import (
     Determinism,
     Normalization,

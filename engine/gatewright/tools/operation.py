@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 
-from gatewright.base.errors import SchemaError
+from gatewright.base.errors import SchemaError, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints

@@ -14,17 +14,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from gatewright.base.errors import EditRefused, RegistrationError, WorkspaceError
+from gatewright.base.errors import EditRefused, RegistrationError, WorkspaceError, near_hint
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json, digest, is_text
 from gatewright.base.late import once
-from gatewright.base.problem import near_hint
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.walk import Schema, as_list, as_object, objects
 from gatewright.tools.declaration import SideEffect, check_tool_name
 from gatewright.tools.definition import EXTRAS, MAX_TOOLS, DefinitionProblem, ToolDefinition, read_definitions
-from gatewright.tools.proposal import Proposal, propose
+from gatewright.tools.server_tool import Proposal, propose
 
 _T = TypeVar("_T")
 _DIGEST = re.compile("[0-9a-f]{64}")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import MAX_DEPTH, JsonValue, canonical_json
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
 from gatewright.tools.context import OnPiece
 from gatewright.tools.declaration import Normalization, ResultType
 

@@ -23,9 +23,8 @@ from gatewright.schema.prose import clean_text, text_cleaner
 from gatewright.schema.walk import Schema, objects, properties_of, walk
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, kinds_of
-from gatewright.tools.mark import marks_of_fields
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, parameter_of
-from gatewright.tools.parameter import Mark, Parameter
+from gatewright.tools.parameter import Mark, Parameter, marks_of_fields
 from gatewright.tools.result import awaitable, check_yields
 from gatewright.tools.signature import Binding, first_message
 

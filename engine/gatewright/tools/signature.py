@@ -22,15 +22,12 @@ from typing import (
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.base.errors import RegistrationError, SchemaError, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
-from gatewright.schema.engine import linear_part
-from gatewright.schema.walk import Schema, objects
+from gatewright.schema.walk import Schema, linear_part, objects
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.mark import marks_in
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.parameter import Parameter, marks_in
 from gatewright.tools.result import awaitable, yields
 
 _SECTION = re.compile(

@@ -15,14 +15,12 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from gatewright.arguments.url import UrlRefused, UrlTarget
-from gatewright.base import aio
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
-from gatewright.base.late import once
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import aio, in_own_thread, once
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import OutputCheck
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.rulematch import mismatch

@@ -9,13 +9,12 @@ the policy.
 
 `workspace/policytext.py` makes the text of a policy: the least change of a base, which is what was read or saved last,
 what somebody typed (`TextChange`), or after an undo over a save the text that the edit was made on.
-`workspace/replay.py` decides recorded calls by the file and by what a save would write. `workspace/touch.py` makes up a
-call of every tool that may name a file and has the gate decide it. `workspace/confining.py` says where on disk a
-confinement stands, and `workspace/commandfiles.py` what a command line needs to run. `workspace/sandbox.py` makes
-disposable copies. `workspace/gateway.py` serves agents to MCP clients, by tokens of which `workspace/tokens.py` keeps
-the hashes; `workspace/one_server.py` makes the policy of `serve -- COMMAND`. The worker process of the app gets its
-workspace from the window, not from the disk (`Workspace.image`, `of_image`, `follow`), so that what somebody does to
-the files meanwhile changes no answer.
+`workspace/replay.py` decides recorded calls by the file and by what a save would write, and makes up a call of every
+tool that may name a file and has the gate decide it. `workspace/confining.py` says where on disk a confinement stands,
+and `workspace/commandfiles.py` what a command line needs to run. `workspace/sandbox.py` makes disposable copies.
+`workspace/gateway.py` serves agents to MCP clients, by tokens of which `workspace/trust.py` keeps the hashes, and makes
+the policy of `serve -- COMMAND`. The worker process of the app gets its workspace from the window, not from the disk
+(`Workspace.image`, `of_image`, `follow`), so that what somebody does to the files meanwhile changes no answer.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
     from gatewright.gate import Status as Status
     from gatewright.workspace.assembly import audit_log as audit_log
     from gatewright.workspace.assembly import permission_broker as permission_broker
-    from gatewright.workspace.migration import migrate as migrate
+    from gatewright.workspace.export import verify_export as verify_export
     from gatewright.workspace.policy_reader import format_names as format_names
     from gatewright.workspace.program import BlockSource as BlockSource
     from gatewright.workspace.program import StreamSource as StreamSource
     from gatewright.workspace.sandbox import CopyCancelled as CopyCancelled
     from gatewright.workspace.sandbox import remove_dead_copies as remove_dead_copies
-    from gatewright.workspace.team import verify_export as verify_export
     from gatewright.workspace.template import create_workspace as create_workspace
     from gatewright.workspace.template import example_names as example_names
+    from gatewright.workspace.template import migrate as migrate
     from gatewright.workspace.template import name_schema as name_schema
     from gatewright.workspace.template import template_names as template_names
     from gatewright.workspace.template import write_demo as write_demo
@@ -66,17 +65,17 @@ door(
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.policy_reader": ("format_names",),
-        "gatewright.workspace.migration": ("migrate",),
-        "gatewright.workspace.program": ("BlockSource", "StreamSource"),
-        "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
-        "gatewright.workspace.team": ("verify_export",),
         "gatewright.workspace.template": (
+            "migrate",
             "create_workspace",
             "example_names",
             "name_schema",
             "template_names",
             "write_demo",
         ),
+        "gatewright.workspace.program": ("BlockSource", "StreamSource"),
+        "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
+        "gatewright.workspace.export": ("verify_export",),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )

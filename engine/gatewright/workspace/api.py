@@ -17,27 +17,38 @@ from gatewright.base.late import door
 if TYPE_CHECKING:
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
     from gatewright.base.amount import duration_words, parse_duration_words, rate_words
-    from gatewright.base.content import media_type, plain_text
     from gatewright.base.errors import (
+        Address,
         EditRefused,
         ForeignStore,
         GatewrightError,
         JsonRefused,
         PolicyInvalid,
+        Problem,
         SchemaError,
+        Subject,
         ToolFailure,
         WorkspaceError,
     )
     from gatewright.base.file import write_atomically
-    from gatewright.base.folder import folder_of, folder_pattern, is_folder, with_folder, with_pattern
     from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
-    from gatewright.base.printable import printable
-    from gatewright.base.problem import Address, Problem, Subject
+    from gatewright.base.pattern import folder_of, folder_pattern, is_folder, with_folder, with_pattern
+    from gatewright.base.printable import media_type, plain_text, printable
     from gatewright.blocks.difftext import diff_text
-    from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, Undo
     from gatewright.blocks.history import Step
-    from gatewright.blocks.schema import BlockSchema, CompositeSchema, ListSchema, LogSchema, TextSchema
+    from gatewright.blocks.schema import (
+        Append,
+        BlockSchema,
+        CompositeSchema,
+        ListSchema,
+        LogSchema,
+        Overwrite,
+        Redo,
+        Replace,
+        TextSchema,
+        Undo,
+    )
     from gatewright.blocks.schemajson import schema_from_json, schema_keys, type_name, value_schema, whole_value
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
@@ -84,6 +95,7 @@ if TYPE_CHECKING:
         read_scope,
         rules_by_name,
     )
+    from gatewright.policy.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
     from gatewright.policy.composition import (
         MAX_STEPS,
         BadReference,
@@ -126,7 +138,6 @@ if TYPE_CHECKING:
         text_of,
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
-    from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
     from gatewright.policy.reach import (
         PathCondition,
         PlaceRight,
@@ -181,12 +192,14 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.ruleedit import Limit, RulePosition, argument_names, free_fields
     from gatewright.policy.rulematch import all_with_settings, settings_of
-    from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.shadow import Shadow, find_shadows
     from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
     from gatewright.policy.verdict import (
         TIER_DEFAULTS,
         Action,
+        AgentEndpoint,
+        BlueskyEndpoint,
+        DiscordEndpoint,
         PathUse,
         Permission,
         SafetyTier,
@@ -212,18 +225,17 @@ if TYPE_CHECKING:
         inline_references,
     )
     from gatewright.schema.constraint import close_constraint
-    from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
+    from gatewright.schema.formats import FORMATS, Format, ToolListing, count_text, count_tokens, format_named
     from gatewright.schema.operation import Level
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.schema.tokens import count_text, count_tokens
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
     from gatewright.sources.filesource import FileSource
     from gatewright.sources.filetext import is_leftover
     from gatewright.sources.held import FileState
     from gatewright.sources.manager import SourceManager
-    from gatewright.sources.overlay import Listing, Overlay
     from gatewright.sources.roomview import RoomViews
+    from gatewright.sources.tree import Listing, Overlay
     from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
     from gatewright.tools import ArgumentIssue
     from gatewright.tools.parameter import Role
@@ -232,7 +244,6 @@ if TYPE_CHECKING:
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
     from gatewright.workspace.attachment import roots_by_tool
-    from gatewright.workspace.beginning import SECRETS, Beginning, begin_workspace
     from gatewright.workspace.client_file import (
         ClientEdit,
         ClientFile,
@@ -246,14 +257,19 @@ if TYPE_CHECKING:
         read_typed_servers,
         write_client_file,
     )
-    from gatewright.workspace.foldercopy import Copied
-    from gatewright.workspace.image import WorkspaceImage
-    from gatewright.workspace.journal import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
-    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule
-    from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
-    from gatewright.workspace.template import create_workspace, example_names, write_demo
+    from gatewright.workspace.policytext import WorkspaceImage
+    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule, touches
+    from gatewright.workspace.sandbox import Copied, CopyCancelled, Sandbox, remove_dead_copies
+    from gatewright.workspace.template import (
+        SECRETS,
+        Beginning,
+        begin_workspace,
+        create_workspace,
+        example_names,
+        write_demo,
+    )
     from gatewright.workspace.toolfile import (
         ToolFile,
         catalog_of_file,
@@ -262,7 +278,7 @@ if TYPE_CHECKING:
         read_tool_file,
         says_tools,
     )
-    from gatewright.workspace.touch import touches
+    from gatewright.workspace.trust import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.workspace import Workspace
 
 # fmt: off
@@ -274,29 +290,28 @@ door(
         "gatewright.base.amount": ("duration_words", "parse_duration_words", "rate_words"),
         "gatewright.base.errors": (
             "EditRefused", "ForeignStore", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError",
-            "ToolFailure", "WorkspaceError",
+            "ToolFailure", "WorkspaceError", "Address", "Problem", "Subject",
         ),
-        "gatewright.base.folder": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
+        "gatewright.base.pattern": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
         "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
-        "gatewright.base.content": ("media_type", "plain_text"),
-        "gatewright.base.printable": ("printable",),
-        "gatewright.base.problem": ("Address", "Problem", "Subject"),
+        "gatewright.base.printable": ("media_type", "plain_text", "printable"),
         # schema
         "gatewright.schema": (
             "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey", "discover_operations",
             "inline_references",
         ),
         "gatewright.schema.constraint": ("close_constraint",),
-        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
+        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named", "count_text", "count_tokens"),
         "gatewright.schema.operation": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),
-        "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
         "gatewright.blocks.difftext": ("diff_text",),
-        "gatewright.blocks.edit": ("Append", "Overwrite", "Redo", "Replace", "Undo"),
+        "gatewright.blocks.schema": (
+            "Append", "Overwrite", "Redo", "Replace", "Undo", "BlockSchema", "CompositeSchema", "ListSchema",
+            "LogSchema", "TextSchema",
+        ),
         "gatewright.blocks.history": ("Step",),
-        "gatewright.blocks.schema": ("BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "TextSchema"),
         "gatewright.blocks.schemajson": ("schema_from_json", "schema_keys", "type_name", "value_schema", "whole_value"),
         # policy
         "gatewright.policy": (
@@ -321,7 +336,11 @@ door(
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
             "edit_between", "inverse", "text_of",
         ),
-        "gatewright.policy.scope": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
+        "gatewright.policy.verdict": (
+            "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "TIER_DEFAULTS", "Action", "PathUse", "Permission",
+            "SafetyTier", "Verdict", "pick_tools", "is_more_open", "names_tool", "split_name", "strictest",
+            "verdict_for",
+        ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.rule": (
             "ANY_TOOL", "OPERATION_CONDITION", "AllowedOperations", "ArgumentConstraints", "ContinueLoop",
@@ -330,11 +349,7 @@ door(
             "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind", "StartConstraint", "ToolRule",
             "place_in",
         ),
-        "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
-        "gatewright.policy.verdict": (
-            "TIER_DEFAULTS", "Action", "PathUse", "Permission", "SafetyTier", "Verdict", "pick_tools",
-            "is_more_open", "names_tool", "split_name", "strictest", "verdict_for",
-        ),
+        "gatewright.policy.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.reach": (
             "PathCondition", "PlaceRight", "level_verdict", "path_condition", "place_rights",
             "sources_reached",
@@ -363,7 +378,7 @@ door(
         "gatewright.sources.descriptor": ("entries_of",),
         "gatewright.sources.filetext": ("is_leftover",),
         "gatewright.sources.manager": ("SourceManager",),
-        "gatewright.sources.overlay": ("Listing", "Overlay"),
+        "gatewright.sources.tree": ("Listing", "Overlay"),
         "gatewright.sources.roomview": ("RoomViews",),
         # memory
         "gatewright.memory.blocks": ("BlockInfo", "BlockService"),
@@ -398,24 +413,23 @@ door(
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
-        "gatewright.workspace.beginning": ("SECRETS", "Beginning", "begin_workspace"),
+        "gatewright.workspace.template": (
+            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "write_demo",
+        ),
         "gatewright.workspace.client_file": (
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
-        "gatewright.workspace.foldercopy": ("Copied",),
-        "gatewright.workspace.journal": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
+        "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),
+        "gatewright.workspace.trust": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
-        "gatewright.workspace.image": ("WorkspaceImage",),
+        "gatewright.workspace.policytext": ("WorkspaceImage",),
         "gatewright.workspace.policy_reader": ("text_problems",),
-        "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule"),
+        "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule", "touches"),
         "gatewright.workspace.attachment": ("roots_by_tool",),
-        "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
-        "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
         "gatewright.workspace.toolfile": (
             "ToolFile", "catalog_of_file", "place_manifest", "propose_id", "read_tool_file", "says_tools",
         ),
-        "gatewright.workspace.touch": ("touches",),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )
@@ -425,7 +439,7 @@ MODULES_NEEDED_LATER = (
     "gatewright.policyfile.patch",
     "gatewright.workspace.refusal",
     "gatewright.gate.callrun",
-    "gatewright.workspace.beginning",
+    "gatewright.workspace.template",
     "gatewright.workspace.sandbox",
     "gatewright.workspace.export",
     "gatewright.workspace.client_file",

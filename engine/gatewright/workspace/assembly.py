@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.web import WebClient
-from gatewright.base.clock import Clock, SystemClock
+from gatewright.base.amount import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.builtins import MessagePort, ShellPort, builtin_tools, file_tool, note_tools
@@ -18,22 +18,18 @@ from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.history import FILE_NAME as RATES_FILE
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
-from gatewright.memory.block_store import BlockStore
+from gatewright.memory.block_store import BlockStore, Shelf
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import NoteBook
-from gatewright.memory.shelf import Shelf
 from gatewright.policy.document import PINS, Policy
 from gatewright.record.folder import PrivateFolder
-from gatewright.sources.ground import Ground
+from gatewright.sources.ground import Ground, Protection, closed_places, policy_path_of
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
 from gatewright.tools import Ports, ToolRegistry
-from gatewright.workspace.attachment import Attachments, Key, RootTools, absences
+from gatewright.workspace.attachment import Attachments, Key, RootTools, SourceTexts, absences, agent_blocks
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
-from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
-from gatewright.workspace.location import closed_places, policy_path_of
 from gatewright.workspace.policy_reader import PolicyState
 from gatewright.workspace.program import Program, WorkspaceSources
 from gatewright.workspace.trust import TrustRecords

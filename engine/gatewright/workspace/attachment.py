@@ -1,32 +1,50 @@
-"""The open folders of a workspace's sources, roots and places, kept from one policy to the next.
+"""The sources of a workspace: the folders that they are opened on, what they say of a path or block, watching them.
 
 An edit leaves a source on its open folder. Only a new reading of the policy follows the paths again, and then refuses
 untrusted ones that lead out of the workspace, whatever else the policy says.
 
 Its tools on roots come from here, too.
+
+For sources with ``watch = true``, a change outside goes into blocks if that loses nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
-from gatewright.base.errors import SchemaError, WorkspaceError
-from gatewright.base.problem import Address, Place, Problem, Severity, Subject
+from gatewright.base.errors import Address, Place, Problem, SchemaError, Severity, Subject, ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.blocks.schema import Append, Edit, Replace
 from gatewright.builtins import MessagePort, RootTool, SendMessageTool, ShellExecTool, ShellPort, root_tools, why_absent
+from gatewright.memory.agentblocks import AgentBlocks
+from gatewright.memory.block_store import Shelf
+from gatewright.memory.blocktable import BlockRecord
 from gatewright.policy.document import Policy, Roots, Source, SourceType
+from gatewright.policy.glob import PermissionRules
 from gatewright.policy.right import ToolFacts
+from gatewright.policy.verdict import Permission
 from gatewright.policyfile.names import Rooted
 from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.ground import Ground
+from gatewright.sources.filetext import encode_text, in_line_ending_of
+from gatewright.sources.ground import Ground, is_inside, resolve_base
+from gatewright.sources.held import is_base_label
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolRegistry
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.catalog import RegisteredTools
-from gatewright.workspace.location import is_inside, resolve_base
 from gatewright.workspace.trust import FolderKind, TrustRecords
+
+if TYPE_CHECKING:
+    from gatewright.sources.watch import FolderNews, FolderWatch
+
 
 Key = tuple[FolderKind, str, str]
 """Kind, name, and the path as the policy writes it."""
@@ -234,3 +252,114 @@ def root_problems(
             address: Address = ("workspace", "roots", name)
             found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
     return tuple(found)
+
+
+@frozen
+class PathRow:
+    """The level of one path by the rules of a source; ``index`` counts rules from 0, None means the default."""
+
+    path: str
+    permission: Permission
+    outside: bool
+    index: int | None
+    pattern: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """Shape: path, permission, outside, rule {index, pattern} or None."""
+        rule = None if self.index is None else {"index": self.index, "pattern": self.pattern}
+        return {"path": self.path, "permission": str(self.permission), "outside": self.outside, "rule": rule}
+
+
+def path_rows(source: Source, base: Path, sources: SourceManager, paths: Iterable[str]) -> Iterator[PathRow]:
+    """Yield the level of paths by a source's rules, with its real folder ``base``; protected files have none."""
+    rules = PermissionRules(source.permission_rules, source.default_permission)
+    for path in paths:
+        found = rules.explain(path)
+        if not found.outside and sources.protects(base / path):
+            yield PathRow(path, sources.PROTECTED_LEVEL, outside=False, index=None, pattern=None)
+        else:
+            yield PathRow(path, found.permission, found.outside, found.index, found.pattern)
+
+
+class SourceTexts:
+    """The rules of ``sources`` for texts of their blocks."""
+
+    def __init__(self, sources: SourceManager) -> None:
+        self._sources = sources
+
+    def level(self, record: BlockRecord) -> Permission:
+        """Return the level of the file; none unless a running source has it."""
+        return self._sources.level_of_label(record.label).permission
+
+    def fit_line_ends(self, text: str, edit: Edit) -> Edit:
+        """Give the edit the line ends of the text, like the sources themselves."""
+        match edit:
+            case Append(content=str() as content):
+                return replace(edit, content=in_line_ending_of(text, content))
+            case Replace(old=old, regex=False):
+                old = old if old in text else in_line_ending_of(text, old)
+                return replace(edit, old=old, new=in_line_ending_of(text, edit.new))
+            case _:
+                return edit
+
+    def check(self, record: BlockRecord, text: str) -> None:
+        """Raises ToolFailure for invalid text, and for more than the source takes."""
+        source = self._sources.get(record.source_id)
+        if source is None:
+            raise ToolFailure("the source of this file is not attached any more", code="no-source")
+        encode_text(text, source.source.max_file_bytes)
+
+    def is_inner(self, record: BlockRecord) -> bool:
+        """Tell whether it is the base text that a file and its block last had in common."""
+        return is_base_label(record.label)
+
+
+def agent_blocks(shelf: Shelf, sources: SourceManager) -> AgentBlocks:
+    """Return the blocks of all agents under the levels of these sources."""
+    texts = SourceTexts(sources)
+    return AgentBlocks(shelf, levels=texts.level, files=texts)
+
+
+class SourceWatches:
+    """All watches of one workspace: at most one over its sources, and any number over single folders."""
+
+    def __init__(self, sources: SourceManager, policy: Callable[[], Policy]) -> None:
+        self._sources, self._policy = sources, policy
+        self._watching: SourceWatching | None = None
+        self._folders: WeakSet[FolderWatch] = WeakSet()
+
+    def watch(self, notify: Callable[[Noticed], None], debounce_ms: int) -> SourceWatching:
+        """Watch the sources with ``watch = true``; a second watch replaces the first."""
+        before = self._watching
+        self._watching = SourceWatching(self._sources, self._watch_ids, notify, debounce_ms=debounce_ms)
+        if before is not None:
+            before.close()
+        self._watching.follow()
+        return self._watching
+
+    def _watch_ids(self) -> list[str]:
+        return [source.source_id for source in self._policy().sources if source.watch]
+
+    def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
+        """Watch the folder of a source. Raises WorkspaceError if it is not attached."""
+        from gatewright.sources.watch import FolderWatch
+
+        source = self._sources.get(source_id)
+        if source is None:
+            raise WorkspaceError(f"source `{source_id}` is not attached")
+        made = FolderWatch(source.folder, notify)
+        self._folders.add(made)
+        return made
+
+    def follow(self) -> None:
+        """Watch according to the policy in force."""
+        if self._watching is not None:
+            self._watching.follow()
+
+    def close(self) -> None:
+        """Stop all watches."""
+        for folder_watch in self._folders:
+            folder_watch.stop()
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.close()

@@ -12,21 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.base.errors import RegistrationError, SchemaError, Severity
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Severity
 from gatewright.builtins import file_tool
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rulematch import settings_of
 from gatewright.policyfile import KnownTools
 from gatewright.policyfile.names import CatalogFacts
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, ToolRegistry, read_definitions
-from gatewright.tools.composed import ComposedTool, compose
 from gatewright.tools.declaration import check_tool_name
-from gatewright.tools.defined import RunTool
+from gatewright.tools.defined import ComposedTool, RunTool, compose
 from gatewright.tools.registry import manifest_of
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
@@ -278,7 +276,7 @@ class CatalogBook:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
         kind, own = _KINDS.get(catalog.kind, RunTool), dict[str, str]()
         if catalog.kind is CatalogType.HTTP:
-            from gatewright.tools.http_tool import HttpTool
+            from gatewright.tools.server_tool import HttpTool
 
             kind, own = HttpTool, {"url": catalog.url or ""}
         needed = accepted.capabilities if accepted else frozenset[CapabilityKind]()

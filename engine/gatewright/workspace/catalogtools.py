@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
@@ -24,7 +24,7 @@ from gatewright.workspace.manifest import Manifest, read_listing
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
 if TYPE_CHECKING:
-    from gatewright.adapters.tool_adapter import ToolAdapter
+    from gatewright.adapters.subprocess_tool import ToolAdapter
     from gatewright.workspace.servers import Servers
 
 _NOT_RUN = "this tool cannot be run here now; try again later or go on without it"

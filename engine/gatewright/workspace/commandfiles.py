@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Catalog, PlaceUse
-from gatewright.policy.scope import covers
+from gatewright.policy.verdict import covers
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of the system that every process may read."""

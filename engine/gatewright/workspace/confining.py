@@ -12,23 +12,23 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.server_process import loop_thread
+from gatewright.base.amount import new_id
 from gatewright.base.errors import NobodyAnswered, ToolFailure, WorkspaceError
-from gatewright.base.ids import new_id
 from gatewright.base.printable import printable
 from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditLog, AuditUnavailable, PermissionBroker, RowKind
 from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.scope import ServerFiles, Whereabouts, confinement_of, prefixes_of, shell_confinement
 from gatewright.gate.stages.approval import MOST_REASON
+from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
-from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.target import Confinement, Place
 from gatewright.policy.verdict import Action
 from gatewright.record.process import renew_after_fork
+from gatewright.sources.ground import closed_places
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.commandfiles import Guarded, locate, program_files, shim_fault
-from gatewright.workspace.location import closed_places
 
 _OURS = ("PATH", "HOME")
 """Variables that a room sets itself, whatever a catalog names."""

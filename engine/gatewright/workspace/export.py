@@ -1,18 +1,29 @@
-"""The parts of an export: texts by file name, and the folders that the policy names."""
+"""An export of a policy: its texts and folders, and what a team gets besides to start and to verify it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING
 
-from gatewright.base.errors import NotSupported, WorkspaceError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gatewright.base.errors import Address, NotSupported, Place, WorkspaceError, shown
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address, Place
+from gatewright.gate import STATE_FOLDER, AuditLog
+from gatewright.memory.block_store import foreign_stores
 from gatewright.policy.document import Policy
-from gatewright.policyfile import carries, render_pattern, write_policy_text
-from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolve_base
+from gatewright.policy.right import ToolRight
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile import carries, policy_schema, render_pattern, write_policy_text
+from gatewright.record.folder import key_folder
+from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, is_inside, place_file, resolve_base
+from gatewright.workspace.client_file import content_of
 
 
 @frozen
@@ -126,3 +137,171 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.is_file() and path.read_bytes() == content
     except OSError:
         return False
+
+
+if TYPE_CHECKING:
+    Rights = Callable[[str], Mapping[str, ToolRight]]
+
+MANIFEST = "export.json"
+_START = '''\
+"""One call behind the gate: python start.py AGENT TOOL '{"argument": "value"}'."""
+import asyncio
+import sys
+
+from gatewright import Workspace
+
+
+async def main(agent_id: str, tool: str, arguments: str) -> None:
+    with Workspace.open(".") as workspace:  # tools=[...] for those that this program brings along
+        async with workspace.sessions.hold("start", agent_id=agent_id) as session:  # limits count in it
+            print(len(workspace.view(agent_id).tools("anthropic")), "tools for the model")  # and .usage_rules
+            outcome = await workspace.call(agent_id, tool, arguments, session=session)
+            print(outcome.status, outcome.output)
+
+
+asyncio.run(main(*sys.argv[1:]))
+'''
+_README = """\
+# {name}
+
+{description}Exported by Gatewright {version}. It needs that version or a newer one:
+`pip install "gatewright>={version}"`.
+
+| file | is |
+|---|---|
+| `policy.toml` | what each agent may do; the catalogs and manifests beside it belong to it |
+| `start.py` | fifteen lines that make one call: `python start.py AGENT TOOL '{{"argument": "value"}}'` |
+| `{manifest}` | the hash of each file: `gatewright export --verify .` finds any change |
+
+`gatewright check .` says whether the policy can be enforced here, `gatewright serve . --agent AGENT` gives the tools of
+an agent to any MCP client, `gatewright .` opens the window. What asks waits for the window, or for
+`gatewright approvals list . --watch`.
+
+## Who may do what
+
+What stands under *some ask* depends on the file, or on values of the call. What is in none of the columns is off.
+{rights}"""
+
+
+class _Manifest(BaseModel):
+    """``export.json``: its writer, the SHA-256 of each file, and the folders with contents outside the export."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    gatewright: str
+    files: dict[str, str]
+    folders: list[str]
+
+
+def team_texts(policy: Policy, rights: Rights) -> dict[str, str]:
+    """Return texts by file name for the team, besides the policy; ``rights``: an agent's rights on each tool."""
+    readme = _README.format(
+        name=policy.name or "A policy for agents",
+        description=f"{policy.description}. " if policy.description else "",
+        version=version("gatewright"),
+        manifest=MANIFEST,
+        rights="".join(_rights(policy, rights)),
+    )
+    schema = f"{json.dumps(policy_schema(), indent=2)}\n"
+    return {"README.md": readme, "start.py": _START, SCHEMA_NAME: schema}
+
+
+def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) -> tuple[Path, str]:
+    """Write the manifest of ``files`` into ``folder``; return its path and its digest. Raises WorkspaceError."""
+    try:
+        hashes = {file.relative_to(folder).as_posix(): _hash(file) for file in files}
+        said = _Manifest(gatewright=version("gatewright"), files=hashes, folders=sorted(set(folders)))
+        content = f"{said.model_dump_json(indent=2)}\n".encode()
+        write_atomically(folder / MANIFEST, content)
+    except OSError as error:
+        raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
+    return folder / MANIFEST, hashlib.sha256(content).hexdigest()
+
+
+def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
+    """Return the manifest's digest, the number of its files, and every difference to the files on disk.
+
+    The contents of source folders do not count, nor does a state folder with a log proved by this user's keys; any
+    other state folder counts as added. Raises WorkspaceError without a readable manifest.
+    """
+    try:
+        content = content_of(folder / MANIFEST)
+        said = _Manifest.model_validate_json(content)
+        problems = [*_changes(folder, said), *_additions(folder, said)]
+    except OSError as error:
+        raise WorkspaceError(f"cannot read `{error.filename or folder}`: {error.strerror or error}") from None
+    except ValidationError:
+        raise WorkspaceError(f"`{folder / MANIFEST}` is no manifest of an export") from None
+    return hashlib.sha256(content).hexdigest(), len(said.files), tuple(problems)
+
+
+def _changes(folder: Path, said: _Manifest) -> Iterator[str]:
+    for name, wanted in sorted(said.files.items()):
+        path = folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            yield f"{shown(name)} names a place outside the export"
+        elif not os.path.lexists(path):
+            yield f"{shown(name)} is missing"
+        elif path.is_symlink() or not path.is_file():
+            yield f"{shown(name)} is no plain file"
+        elif _hash(path) != wanted:
+            yield f"{shown(name)} was changed"
+
+
+def _additions(folder: Path, said: _Manifest) -> Iterator[str]:
+    foreign = {folder / name for name in said.folders} - {folder}
+    state = folder / STATE_FOLDER
+    if os.path.lexists(state):
+        foreign.add(state)
+        if not _is_own(state):
+            yield f"{shown(STATE_FOLDER)} was added"
+        else:
+            for path in foreign_stores(state, key_folder()):
+                yield f"{shown(path.relative_to(folder).as_posix())} was added"
+    for place, folders, names in os.walk(folder):
+        if not folders and not names and Path(place) != folder:
+            yield f"{shown(f'{Path(place).relative_to(folder).as_posix()}/')} was added"
+        folders[:] = sorted(name for name in folders if Path(place) / name not in foreign)
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        for name in sorted([*names, *links]):
+            if Path(place) / name == state:
+                continue
+            path = (Path(place) / name).relative_to(folder).as_posix()
+            if path not in said.files and path != MANIFEST:
+                yield f"{shown(path)} was added"
+
+
+def _is_own(state: Path) -> bool:
+    """Tell whether this user's keys prove the log there, as they do once the export was used here."""
+    if state.is_symlink() or not state.is_dir():
+        return False
+    report = AuditLog(state, key_folder()).verify()
+    return report.is_sound and report.rows > 0
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _rights(policy: Policy, rights: Rights) -> Iterator[str]:
+    for agent_id, agent in policy.agents.items():
+        yield f"\n### {agent_id}\n\n{f'{agent.description}.' if agent.description else ''}\n\n"
+        rows = [row for right in rights(agent_id).values() if (row := _row(right))]
+        if not rows:
+            yield "No tools.\n"
+            continue
+        yield "| tool | on | some ask | ask first |\n|---|---|---|---|\n"
+        yield from rows
+
+
+def _row(right: ToolRight) -> str:
+    """Return the operations of a visible tool in three columns; empty for a hidden tool."""
+    columns: tuple[list[str], ...] = ([], [], [])
+    for one in right.operations:
+        if not one.is_hidden:
+            at = 2 if one.verdict is Verdict.ASK else int(one.asks_for_some)
+            columns[at].append(one.operation or "yes")
+    if right.is_hidden or not any(columns):
+        return ""
+    return f"| {' | '.join([right.facts.name, *map(', '.join, columns)])} |\n"

@@ -13,16 +13,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Address, Place, Problem, Severity, Subject, shown
+from gatewright.base.errors import Address, Place, Problem, Severity, Subject, shown
 from gatewright.builtins import root_tools
 from gatewright.gate.scope import prefixes_of
+from gatewright.policy.capability import CapabilityKind, kind_of
 from gatewright.policy.document import Agent, PermissionRule, Policy, Source
-from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.rulematch import all_with_settings
-from gatewright.policy.scope import covers
 from gatewright.policy.shadow import Shadow, find_shadows
-from gatewright.policy.verdict import Verdict, split_name
+from gatewright.policy.verdict import Verdict, covers, split_name
 from gatewright.policyfile import LoadedPolicy
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.attachment import file_markers, root_folders

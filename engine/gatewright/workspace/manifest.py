@@ -15,14 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gatewright.base.errors import JsonRefused, WorkspaceError
+from gatewright.base.errors import JsonRefused, Severity, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog
+from gatewright.sources.ground import is_inside
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.declaration import major_of
 from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relist
-from gatewright.workspace.location import is_inside
 
 _SHOWN = 80
 

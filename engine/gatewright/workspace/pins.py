@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.errors import PolicyInvalid, WorkspaceError, near_hint
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import near_hint
 from gatewright.gate import AuditEntry, RowKind, key_folder, state_folder
 from gatewright.policy.document import PINS, Catalog, CatalogType
 from gatewright.policy.target import Confinement
@@ -18,9 +17,9 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
 from gatewright.schema.walk import Schema
+from gatewright.sources.ground import place_file, policy_path_of
 from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, accept, acceptance, relist, write_pin
-from gatewright.tools.proposal import propose
-from gatewright.workspace.location import place_file, policy_path_of
+from gatewright.tools.server_tool import propose
 from gatewright.workspace.manifest import read_manifest
 from gatewright.workspace.policy_reader import PolicyState
 from gatewright.workspace.trust import TrustRecords

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from gatewright.base.errors import PolicyInvalid, WorkspaceError
+from gatewright.base.errors import Address, Place, PolicyInvalid, Problem, Severity, Subject, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address, Place, Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import key_folder
 from gatewright.policy.document import CatalogType, Policy, Source, SourceType
@@ -24,11 +23,11 @@ from gatewright.policyfile import (
     write_policy_text,
 )
 from gatewright.schema.formats import FORMATS
+from gatewright.sources.ground import resolve_base
 from gatewright.tools import Tool, ToolRegistry
 from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, tools_on_roots
 from gatewright.workspace.catalog import CatalogBook, MakeRunner
 from gatewright.workspace.lint import grant_problems, lints
-from gatewright.workspace.location import resolve_base
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.trust import TrustRecords
 

@@ -1,18 +1,29 @@
-"""The text of one policy file: as saved, as a save would write it now, and the save itself.
+"""The text of one policy file: as saved, as it would be saved now, and what models saw by the saved one.
 
 Any thread may call any method; text, policy and readings always belong together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright import policyfile
-from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
-from gatewright.base.problem import Address, Place, Problem
+from gatewright.base.errors import (
+    Address,
+    EditRefused,
+    NotSupported,
+    Place,
+    PolicyInvalid,
+    Problem,
+    WeMustFix,
+    WorkspaceError,
+)
+from gatewright.blocks.difftext import merge_texts
+from gatewright.compile.snapshot import Snapshot
+from gatewright.gate import AgentView, Gate
 from gatewright.gate.decision import Places as FindPlace
 from gatewright.policy.document import Policy, Written
 from gatewright.policy.right import ToolFacts
@@ -26,7 +37,7 @@ from gatewright.policyfile import (
     write_policy_text,
 )
 from gatewright.record.process import fork_safe_lock
-from gatewright.sources.merge import merge_texts
+from gatewright.workspace.program import LateTools
 
 if TYPE_CHECKING:
     from gatewright.policy.edit import Edit
@@ -244,3 +255,78 @@ class PolicyText:
             return read_policy_text(self._path)
         except WorkspaceError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceImage:
+    """``text``: the policy file's content when read or saved, ``saved`` the policy in it, ``policy`` the present edited
+    one. ``manifests``: the content of the catalogs' files when read, by the path in the policy.
+
+    ``folders``: the folders of the state and the keys. ``late``: the program's tools that came and went since the
+    start.
+    """
+
+    policy_path: Path
+    folders: tuple[Path, Path]
+    text: str
+    saved: Policy
+    policy: Policy
+    manifests: Mapping[str, bytes]
+    late: LateTools
+
+    def is_read_alike(self, other: WorkspaceImage) -> bool:
+        """Tell whether both were read from the same files with the same content, whatever edits or saves came since."""
+        return all(
+            getattr(self, name) == getattr(other, name) for name in ("policy_path", "folders", "manifests", "late")
+        )
+
+
+class SavedViews:
+    """Views of the saved policy over the present tools, kept until either changes.
+
+    They share the parts that later edits leave alone with the policy in force, so that a view costs only its
+    differences.
+    """
+
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._policy: Policy | None = None
+        self._snapshot: Snapshot | None = None
+        self._views: dict[str, AgentView] = {}
+
+    def view(self, gate: Gate, saved: Policy, agent_id: str) -> AgentView | None:
+        """Return an agent's view under the saved policy; None if it lacks the agent.
+
+        If catalogs or roots changed since, their former tools are gone, and the present ones replace them; see
+        `remark`.
+        """
+        now = gate.snapshot()
+        with self._lock:
+            held = self._snapshot
+            if held is None or self._policy is not saved or not held.is_current or _offers(held.policy, now.policy):
+                held = (
+                    now
+                    if now.policy is saved
+                    else now.renew(replace(saved, **{part: getattr(now.policy, part) for part in _OFFERS}), None)
+                )
+                self._policy, self._snapshot, self._views = saved, held, {}
+            agent = held.agent(agent_id)
+            if agent is None:
+                return None
+            if agent_id not in self._views:
+                self._views[agent_id] = AgentView(agent)
+            return self._views[agent_id]
+
+    @staticmethod
+    def remark(gate: Gate, saved: Policy) -> str:
+        """Explain a limit of comparing a saved view with the present one; empty without any."""
+        parts = _offers(saved, gate.snapshot().policy)
+        return f"{' and '.join(parts)} changed since the last save: both sides have the tools of now" if parts else ""
+
+
+_OFFERS = ("catalogs", "roots", "shell")
+
+
+def _offers(one: Policy, other: Policy) -> list[str]:
+    """List the parts that supply tools in which two policies differ."""
+    return [part for part in _OFFERS if getattr(one, part) != getattr(other, part)]

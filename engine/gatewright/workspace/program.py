@@ -20,8 +20,8 @@ from gatewright.policy.document import Policy, Source, SourceType
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import names_tool
 from gatewright.record.process import fork_safe_lock
+from gatewright.sources.known import MOST_AT_WORK, OwnSource
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.ownsource import MOST_AT_WORK, OwnSource
 from gatewright.sources.stream import StreamCode, Tell
 from gatewright.tools import DefinedTool, Tool, ToolRegistry, read_definitions
 from gatewright.tools.registry import manifest_of

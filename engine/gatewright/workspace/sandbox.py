@@ -1,4 +1,10 @@
-"""A disposable copy of a workspace for trying calls.
+"""A disposable copy of a workspace, to run calls in: its folders copied, by clones where the file system has them.
+
+It has more than 450 lines because what is copied and what stays out is one promise.
+
+It opens each folder from the one above and never through a link, so that it copies exactly what the sources hold. Links
+stay links but lead nowhere outside the copy; a hard link becomes an empty file with a second name; it omits pipes,
+sockets and devices; an unreadable entry becomes an empty, unreadable one.
 
 The copy has the edited policy, the folders of its sources and roots, the manifests of its catalogs, the present blocks
 and notes, and its own state and key folder: standing approvals, counts and the log stay behind. Its files have the
@@ -8,27 +14,276 @@ without a lock the maker has died, and any process may remove it.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.file import lock
+from gatewright.base.frozen import frozen
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
+from gatewright.memory.blocktable import copy_store
 from gatewright.memory.notes import NoteBook
-from gatewright.memory.storecopy import copy_store
 from gatewright.record.folder import HomeSeal
-from gatewright.sources.basefolder import FOLDER, BaseFolder
-from gatewright.sources.ground import Ground
+from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
+from gatewright.sources.ground import Ground, place_file
 from gatewright.sources.manager import SourceManager
-from gatewright.workspace.foldercopy import NOWHERE, Copied, CopyCancelled, CopyWatch, FolderCopy, clone
-from gatewright.workspace.location import place_file
+
+MAX_COPY_BYTES = 256 * 1024 * 1024
+"""Limit of really copied bytes; clones share their bytes with the original and do not count."""
+MAX_COPY_FILES = 250_000
+MAX_COPY_DEPTH = 128
+MAX_NAMED = 20
+_PIECE = 1024 * 1024
+_FICLONE = 0x40049409
+_CHANGED = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO})
+_CANNOT_CLONE = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM})
+NOWHERE, _SECOND_NAME = "outside", "second-name"
+
+
+class CopyCancelled(WorkspaceError):
+    """The caller cancelled the copy; nothing of it remains."""
+
+
+@frozen
+class CopyWatch:
+    """``cancelled`` is called before every entry and piece, ``progress`` with files and bytes after every file."""
+
+    cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], None] = lambda files, size: None  # noqa: ARG005 - nobody watches
+
+    def stop_if_cancelled(self) -> None:
+        """Raises CopyCancelled."""
+        if self.cancelled():
+            raise CopyCancelled("the copy was cancelled")
+
+
+@frozen
+class Copied:
+    """The result of a copy. ``cloned``: files that share their bytes with the original.
+
+    ``links_cut``: links that led outside and now lead nowhere. ``unread``: unreadable entries, empty in the copy; of
+    both at most the first twenty, by relative path.
+    """
+
+    files: int
+    bytes: int
+    cloned: int
+    links_cut: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+def clone(source: int, target: int) -> bool:
+    """Let an empty file share the bytes of another until a write to either. False if impossible."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError as error:
+        if error.errno in _CANNOT_CLONE:
+            return False
+        raise
+    return True
+
+
+@dataclass(slots=True)
+class FolderCopy:
+    """One run of copying from below ``origin`` (a real path) to below ``target``, with its limits."""
+
+    origin: Path
+    target: Path
+    left_out: Collection[str] = ()
+    left_out_names: Collection[str] = ()
+    watch: CopyWatch = field(default_factory=CopyWatch)
+    clone: Callable[[int, int], bool] = clone
+    _files: int = 0
+    _bytes: int = 0
+    _cloned: int = 0
+    _tries_clones: bool = True
+    _links_cut: list[str] = field(default_factory=list[str])
+    _unread: list[str] = field(default_factory=list[str])
+
+    def copy(self, bases: Sequence[BaseFolder]) -> Copied:
+        """Copy these folders, each once and whole. Raises WorkspaceError, OSError."""
+        paths = {Path(base.path): base for base in bases}
+        for path in paths:
+            if not path.is_relative_to(self.origin):
+                raise WorkspaceError(f"the folder `{path}` is outside the workspace; a copy would not hold it")
+        for path, base in paths.items():
+            inside_another = any(path != other and path.is_relative_to(other) for other in paths)
+            if not inside_another and path.is_dir():
+                target = self.target / path.relative_to(self.origin)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with _open_base(base) as folder:
+                    self._folder(folder, path, target, MAX_COPY_DEPTH)
+        return Copied(self._files, self._bytes, self._cloned, tuple(self._links_cut), tuple(self._unread))
+
+    def spend(self, size: int) -> None:
+        """Count bytes against the limit. Raises WorkspaceError."""
+        self._bytes += size
+        if self._bytes > MAX_COPY_BYTES:
+            limit = f"{MAX_COPY_BYTES // 1024 // 1024} MiB"
+            raise WorkspaceError(
+                f"the workspace is too large for a disposable copy: more than {limit}, and this file system cannot "
+                "share the bytes of files"
+            )
+
+    def _folder(self, folder: int, origin: Path, target: Path, depth: int) -> None:
+        """``folder``: an open descriptor of the folder found at ``origin``, which only names it from now on."""
+        if depth == 0:
+            raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
+        target.mkdir(exist_ok=True)
+        mode = stat.S_IMODE(os.fstat(folder).st_mode)
+        try:
+            readable = os.open(".", FOLDER, dir_fd=folder)
+        except PermissionError:
+            self._note(self._unread, origin)
+            target.chmod(mode)
+            return
+        try:
+            with os.scandir(readable) as entries:
+                for entry in entries:
+                    self.watch.stop_if_cancelled()
+                    self._entry(entry, readable, origin, target, depth)
+        finally:
+            os.close(readable)
+        target.chmod(mode)
+
+    def _entry(self, entry: os.DirEntry[str], folder: int, origin: Path, target: Path, depth: int) -> None:
+        here, goal = origin / entry.name, target / entry.name
+        if entry.is_symlink():
+            self._link(folder, here, goal)
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name in self.left_out_names or str(here) in self.left_out:
+                return
+            deeper = _open(entry.name, PASS_THROUGH, folder)
+            if deeper is not None:
+                try:
+                    self._folder(deeper, here, goal, depth - 1)
+                finally:
+                    os.close(deeper)
+        elif entry.is_file(follow_symlinks=False):
+            self._file(folder, here, goal)
+
+    def _file(self, folder: int, origin: Path, goal: Path) -> None:
+        self._files += 1
+        if self._files > MAX_COPY_FILES:
+            limit = f"{MAX_COPY_FILES:,} files"
+            raise WorkspaceError(f"the workspace is too large for a disposable copy: more than {limit}")
+        try:
+            source = _open(origin.name, os.O_RDONLY | _FLAGS, folder)
+        except PermissionError:
+            self._note(self._unread, origin)
+            goal.touch(mode=0)
+            return
+        if source is None:
+            return
+        try:
+            self._content(source, goal)
+        finally:
+            os.close(source)
+        self.watch.progress(self._files, self._bytes)
+
+    def _content(self, source: int, goal: Path) -> None:
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            return  # something else took its place meanwhile
+        if status.st_nlink > 1:
+            self._second_name(goal)
+            return
+        target = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        try:
+            if status.st_size and not self._share(source, target):
+                while piece := os.read(source, _PIECE):
+                    self.watch.stop_if_cancelled()
+                    self.spend(len(piece))
+                    _write(target, piece)
+            os.fchmod(target, stat.S_IMODE(status.st_mode))
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+        finally:
+            os.close(target)
+
+    def _second_name(self, goal: Path) -> None:
+        """Make an empty file with a second name beside the copy: the tools refuse it like the original."""
+        other = self.target.parent / _SECOND_NAME
+        try:
+            other.touch()
+            goal.hardlink_to(other)
+        except OSError as error:
+            if error.errno != errno.EMLINK:
+                raise
+            other.unlink()  # the file has its maximum of names
+            other.touch()
+            goal.hardlink_to(other)
+
+    def _share(self, source: int, target: int) -> bool:
+        self._tries_clones = self._tries_clones and self.clone(source, target)
+        self._cloned += self._tries_clones
+        return self._tries_clones
+
+    def _link(self, folder: int, origin: Path, goal: Path) -> None:
+        """Make the same link if it stays inside; else one that leads to a missing place, outside as well."""
+        try:
+            written = Path(os.readlink(origin.name, dir_fd=folder))
+        except OSError as error:
+            if error.errno in _CHANGED:
+                return
+            raise
+        leads_to = Path(os.path.normpath(origin.parent / written))
+        if leads_to.is_relative_to(self.origin):
+            inside = self.target / leads_to.relative_to(self.origin)
+            goal.symlink_to(inside if written.is_absolute() else os.path.relpath(inside, goal.parent))
+            return
+        self._note(self._links_cut, origin)
+        goal.symlink_to(self.target.parent / NOWHERE / str(leads_to).lstrip(os.sep))
+
+    def _note(self, names: list[str], path: Path) -> None:
+        if len(names) < MAX_NAMED:
+            names.append(path.relative_to(self.origin).as_posix())
+
+
+def _open(name: str, flags: int, folder: int) -> int | None:
+    """Open an entry; None if it vanished or changed its type since the reading of its folder."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _CHANGED:
+            return None
+        raise
+
+
+@contextmanager
+def _open_base(base: BaseFolder) -> Generator[int]:
+    try:
+        descriptor = base.open()
+    except ToolFailure as failure:
+        raise WorkspaceError(f"`{base.path}`: {failure}") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
+
+
+def _write(target: int, piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
 
 __all__ = ["CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 

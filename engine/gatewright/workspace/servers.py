@@ -22,7 +22,7 @@ from gatewright.adapters.server_install import Installed, ScriptsNeeded, ServerI
 from gatewright.adapters.server_process import Command
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
 from gatewright.policy.document import Catalog, CatalogType, Confine
 from gatewright.policy.target import Confinement
 from gatewright.record.process import fork_safe_lock

@@ -1,18 +1,82 @@
-"""New workspaces from bundled templates, beside existing files."""
+"""New workspaces: what a policy begins with, bundled templates, settings of Claude Code, an agent's file of Pattern.
+
+It lists all rules for secrets, even without such a file yet: one may come tomorrow. The policy lies in the folder
+itself, where no tool reaches it whatever the rules say.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from gatewright.base.clock import SystemClock
+from gatewright.adapters.claude_settings import Migrated, read_claude_settings, untold_limits
+from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
+from gatewright.base.frozen import frozen
 from gatewright.gate import key_folder, state_folder
-from gatewright.policyfile import policy_schema
-from gatewright.workspace.location import POLICY_NAME
+from gatewright.policy.agentedit import add_agent
+from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy, Source
+from gatewright.policy.edit import apply
+from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policyfile import policy_schema, render_policy
+from gatewright.policyfile.reader import write_policy_text
+from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME
+from gatewright.workspace.client_file import content_of
+from gatewright.workspace.workspace import Workspace
+
+SECRETS = (
+    ".git/", ".ssh/", ".aws/", ".gnupg/", ".env*", ".netrc", ".npmrc", ".pypirc", "id_rsa*", "id_ed25519*", "*.pem",
+    "*.key", "*.p12", "*.pfx", "*.kdbx", "credentials*", "secrets*",
+)  # fmt: skip
+"""Patterns of files better hidden from every agent."""
+SOURCE_ID = "files"
+
+
+@frozen
+class Beginning:
+    """The contents of a new workspace: one agent without tools, and perhaps the files of the folder.
+
+    ``level``: the agent's level for the files, None: no files at all. ``hides_secrets``: except secrets.
+    """
+
+    agent_id: str
+    level: Permission | None = None
+    hides_secrets: bool = True
+
+
+def secret_rules() -> tuple[PermissionRule, ...]:
+    """Return rules that hide all files and folders of `SECRETS`, later ones included."""
+    return tuple(PermissionRule(pattern, Permission.NONE, "a secret") for pattern in SECRETS)
+
+
+def begin_workspace(folder: Path, beginning: Beginning) -> Path:
+    """Write the policy of a new workspace into ``folder``, made if missing, and return the policy's path.
+
+    Raises EditRefused for an impossible agent id, WorkspaceError if a policy exists or cannot be written.
+    """
+    sources: tuple[Source, ...] = ()
+    if beginning.level is not None:
+        rules = secret_rules() if beginning.hides_secrets else ()
+        sources = (Source(SOURCE_ID, ".", beginning.level, rules),)
+    agents = apply(Policy(), add_agent(Policy(), beginning.agent_id)).agents
+    agent = replace(agents[beginning.agent_id], sources=tuple(source.source_id for source in sources))
+    policy = Policy(defaults=Defaults(unlisted_tools=Verdict.DENY), agents={agent.agent_id: agent}, sources=sources)
+    path = folder / POLICY_NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"cannot make `{folder}`: {error.strerror or error}") from None
+    if path.exists():
+        raise WorkspaceError(f"`{path}` exists already; open it instead")
+    write_policy_text(path, render_policy(policy), expected=None)
+    return path
+
 
 _EMPTY = """\
 gatewright = 1
@@ -20,7 +84,6 @@ gatewright = 1
 [defaults]
 unlisted_tools = "deny"
 """
-SCHEMA_NAME = "policy.schema.json"
 
 
 def template_names() -> tuple[str, ...]:
@@ -145,3 +208,82 @@ def write_demo(folder: Path) -> Path:
     """Return the demo workspace in ``folder``; write it the first time, then leave it alone."""
     policy_path = folder / POLICY_NAME
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
+
+
+SETTINGS_FOLDER = ".claude"
+
+
+def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a policy that is at most as open as ``files``, and notes on the parts that it lacks.
+
+    ``files``: settings of Claude Code (``.json``) that hold together, or one file of Pattern (``.toml``). ``project``:
+    the folder that the settings are for; else the one around their folder ``.claude``. Raises WorkspaceError,
+    PolicyInvalid.
+    """
+    kinds = {file.suffix.casefold() for file in files}
+    if kinds == {".toml"} and len(files) == 1:
+        found = _pattern(files[0])
+    elif kinds == {".json"}:
+        named = (project or _project_of(files[0])).absolute()
+        folder = named.resolve()
+        texts: dict[bool, list[str]] = {True: [], False: []}
+        for file in files:
+            text = _text(file)
+            limits = tuple(untold_limits(text))
+            if limits:
+                told = "; ".join(limits)
+                raise WorkspaceError(f"`{file}` says more than its rules, and would be more open here: {told}")
+            texts[_project_of(file).resolve() == folder].append(text)
+        found = _without_secrets(
+            read_claude_settings(
+                texts[True],
+                elsewhere=texts[False],
+                agent_id=agent_id,
+                project=folder.as_posix(),
+                home=Path.home().as_posix(),
+                spellings=(named.as_posix(), *_below_home(folder)),
+                real=os.path.realpath,
+            )
+        )
+    else:
+        raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
+    return render_policy(found.policy), found.notes
+
+
+def _without_secrets(found: Migrated) -> Migrated:
+    """Put the rules that hide secrets before all others, since the first matching pattern decides."""
+    sources = tuple(
+        replace(source, permission_rules=(*secret_rules(), *source.permission_rules)) for source in found.policy.sources
+    )
+    note = f"reading what looks like a secret ({', '.join(f'`{pattern}`' for pattern in SECRETS)}): it is hidden here"
+    return Migrated(replace(found.policy, sources=sources), (*found.notes, note))
+
+
+def _below_home(folder: Path) -> tuple[str, ...]:
+    """Return the folder as a path below the home folder, possibly through a link."""
+    home = Path.home()
+    try:
+        return ((home / folder.relative_to(home.resolve())).as_posix(),)
+    except ValueError:
+        return ()
+
+
+def _project_of(file: Path) -> Path:
+    folder = file.absolute().parent
+    return folder.parent if folder.name == SETTINGS_FOLDER else folder
+
+
+def _text(file: Path) -> str:
+    try:
+        return content_of(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise WorkspaceError(f"cannot read `{file}`: it is not UTF-8") from None
+
+
+def _pattern(file: Path) -> Migrated:
+    """Read a file of Pattern, which is valid already, for our own dialect."""
+    with Workspace.open(file) as workspace:
+        if workspace.policy.dialect is not Dialect.PATTERN:
+            raise WorkspaceError(f"`{file}` is a policy of this program already")
+        notes = tuple(problem.message for problem in workspace.current_problems())
+        return Migrated(replace(workspace.policy, dialect=Dialect.GATEWRIGHT), notes)

@@ -22,10 +22,10 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Catalog, CatalogType, Policy
 from gatewright.policyfile.reader import catalog_fault
-from gatewright.schema.shapes.flat import snake
+from gatewright.schema.flat import snake
 from gatewright.schema.walk import as_list, as_object
+from gatewright.sources.ground import is_inside, place_file
 from gatewright.tools.pin import Listing
-from gatewright.workspace.location import is_inside, place_file
 from gatewright.workspace.manifest import MAX_MANIFEST_BYTES, parse_json
 
 MAX_FAULTS = 500

@@ -1,29 +1,46 @@
-"""The operator's trust in definitions from outside a workspace, recorded outside the workspace.
+"""Records kept for a workspace outside it: trusted definitions, tokens of HTTP clients, unsaved edits.
+
+It has more than 450 lines because what lies outside the workspace is read by the same few steps.
 
 A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; for a manifest
 the SHA-256 of its content follows, since the trust is in its words. Trust in a folder is trust in a place, since its
 content is meant to change.
+
+They lie in the key folder, outside the workspace, so that write access to the policy's folder creates no token.
+
+One file for each window and policy, named by a `Lifeline`: a journal whose process lives belongs to that process.
+Unsaved texts of the memory page share one file for all windows of a policy.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import os
+import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter, ValidationError
+
+from gatewright.base.amount import Clock, iso_utc, new_id
 from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
-from gatewright.base.jsonvalue import digest
-from gatewright.base.thread import in_own_thread
+from gatewright.base.jsonvalue import JsonValue, digest
+from gatewright.base.late import in_own_thread
 from gatewright.policy.document import Catalog, Confine, Policy
+from gatewright.policyfile import write_policy_text
 from gatewright.policyfile.readworkspace import EndpointsTable
 from gatewright.policyfile.table import plain
 from gatewright.record.folder import PrivateFolder
+from gatewright.record.process import Lifeline, is_alive
+from gatewright.sources.ground import is_inside, resolve_base
 from gatewright.tools.pin import Listing, Pin, drift
-from gatewright.workspace.location import is_inside, resolve_base
 
 FolderKind = Literal["source", "root", "place"]
 """The kinds of folders."""
@@ -33,8 +50,8 @@ WAITS_FOR_PLACES = (
     "`gatewright catalog places POLICY ID --accept` gives it what its command names",
 )
 _HELD = "this tool is no longer the one that you were given; go on without it"
-_FILE = "trusted"
-_MOST_BYTES = 1 << 24
+_TRUST_FILE = "trusted"
+_MOST_TRUST_BYTES = 1 << 24
 _AT_ONCE = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
@@ -43,26 +60,26 @@ class TrustRecords:
 
     def __init__(self, key_folder: Path) -> None:
         self._keys = PrivateFolder(key_folder)
-        self._path = key_folder / _FILE
+        self._path = key_folder / _TRUST_FILE
         self._known: tuple[tuple[int, ...], dict[str, str]] | None = None
         """The file's last reading, since each call of a catalog's tool asks."""
 
     def trusts_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> bool:
         """Tell whether the operator trusted exactly this folder for a source or root of this policy."""
-        return _digest(kind, policy_path, name, folder) in self._read()
+        return _record_digest(kind, policy_path, name, folder) in self._read()
 
     def trust_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> None:
         """Record the trust. Raises WorkspaceError if the key folder cannot be written."""
-        self._add(_digest(kind, policy_path, name, folder))
+        self._add(_record_digest(kind, policy_path, name, folder))
 
     def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
         """Return a test for the last trusted content of this manifest; None if none ever was."""
-        held = self._read().get(_digest("manifest", policy_path, catalog_id, manifest))
+        held = self._read().get(_record_digest("manifest", policy_path, catalog_id, manifest))
         return None if held is None else lambda content: _sha256(content) == held
 
     def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path, content: bytes) -> None:
         """Record the trust in this content. Raises WorkspaceError if the key folder cannot be written."""
-        self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
+        self._add(_record_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
     def trusts_server(self, policy_path: Path, catalog: Catalog, module: str | None = None) -> bool:
         """Tell whether the operator trusted exactly this definition of a catalog's executor, and its outside places.
@@ -92,7 +109,9 @@ class TrustRecords:
     def _add(self, *fresh: str, content: str = "") -> None:
         records = sorted({**self._read(), **dict.fromkeys(fresh, content)}.items())
         try:
-            self._keys.replace(_FILE, "".join(f"{name} {held}".rstrip() + "\n" for name, held in records).encode())
+            self._keys.replace(
+                _TRUST_FILE, "".join(f"{name} {held}".rstrip() + "\n" for name, held in records).encode()
+            )
         except OSError as error:
             raise WorkspaceError(f"cannot record trust in `{self._path}`: {error.strerror or error}") from None
 
@@ -100,13 +119,13 @@ class TrustRecords:
         """Return the records, each with the digest of its content, empty if that does not matter."""
         known = self._known
         try:
-            facts = self._keys.look(_FILE)
+            facts = self._keys.look(_TRUST_FILE)
             if facts is None:
                 return {}
             state = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
             if known is not None and known[0] == state:
                 return known[1]
-            lines = self._keys.read(_FILE, _MOST_BYTES).decode("ascii").splitlines()
+            lines = self._keys.read(_TRUST_FILE, _MOST_TRUST_BYTES).decode("ascii").splitlines()
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError) as error:
@@ -116,7 +135,7 @@ class TrustRecords:
         return found
 
 
-def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
+def _record_digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
 
 
@@ -130,7 +149,7 @@ def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
     folder = policy_path.parent
     paths = {place: resolve_base(place, folder) for place in catalog.place_folders}
     return {
-        place: _digest("place", policy_path, catalog.catalog_id, path)
+        place: _record_digest("place", policy_path, catalog.catalog_id, path)
         for place, path in paths.items()
         if not is_inside(path, folder)
     }
@@ -184,3 +203,261 @@ def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+_TOKENS_FILE = "tokens.json"
+_MOST_TOKENS_BYTES = 1 << 22
+MOST_TOKENS = 1_000
+
+
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
+class Token:
+    """The agent, user and policy of a token's bearer. ``digest``: SHA-256 of the token, in hexadecimal.
+
+    ``elicit``: questions go to the client's user if the client can ask, and not to the operator. ``made_wall_s``:
+    seconds since 1970.
+    """
+
+    token_id: str
+    policy: str
+    agent_id: str
+    user_id: str | None
+    elicit: bool
+    made_wall_s: float
+    digest: str
+
+    @property
+    def made(self) -> str:
+        """Its time of creation, for people and scripts."""
+        return iso_utc(self.made_wall_s)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: id, agent, user, elicit, made."""
+        return {
+            "id": self.token_id,
+            "agent": self.agent_id,
+            "user": self.user_id,
+            "elicit": self.elicit,
+            "made": self.made,
+        }
+
+
+_TOKENS = TypeAdapter(tuple[Token, ...])
+
+
+class TokenBook:
+    """The tokens of one policy file. Methods raise WorkspaceError for an unusable key folder."""
+
+    def __init__(self, key_folder: Path, policy_path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._folder = PrivateFolder(key_folder)
+        self._policy = str(policy_path.resolve())
+        self._seen: tuple[object, tuple[Token, ...]] | None = None
+
+    def add(self, agent_id: str, *, user_id: str | None = None, elicit: bool = False) -> tuple[Token, str]:
+        """Make a token. The second value is the token itself, available only here."""
+        secret = f"gw_{secrets.token_urlsafe(32)}"
+        made = Token(
+            new_id("token"), self._policy, agent_id, user_id, elicit, self._clock.wall_s(), _secret_digest(secret)
+        )
+
+        def add_token(before: tuple[Token, ...]) -> tuple[Token, ...]:
+            if len(before) >= MOST_TOKENS:
+                raise WorkspaceError(f"the limit is {MOST_TOKENS:,} tokens; revoke unused ones")
+            return (*before, made)
+
+        self._change(add_token)
+        return made, secret
+
+    def list(self) -> tuple[Token, ...]:
+        """List this policy's tokens, oldest first; read a changed file again."""
+        try:
+            facts = self._folder.look(_TOKENS_FILE)
+            state = facts and (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            if self._seen is None or self._seen[0] != state:
+                self._seen = (state, tuple(one for one in self._read() if one.policy == self._policy))
+        except OSError as error:
+            raise self._failure(error) from None
+        return self._seen[1]
+
+    def revoke(self, token_id: str) -> Token | None:
+        """Revoke a token; None for an unknown id."""
+        found = next((one for one in self.list() if one.token_id == token_id), None)
+        if found is not None:
+            self._change(lambda before: tuple(one for one in before if one.token_id != token_id))
+        return found
+
+    def find(self, secret: str) -> Token | None:
+        """Find a presented token of this policy, in a time that reveals nothing about the others."""
+        digest, found = _secret_digest(secret), None
+        for one in self.list():
+            if hmac.compare_digest(one.digest, digest):
+                found = one
+        return found
+
+    def _change(self, change: Callable[[tuple[Token, ...]], tuple[Token, ...]]) -> None:
+        try:
+            self._folder.make()
+            with self._folder.exclusive():
+                tokens = [asdict(one) for one in change(self._read())]
+                self._folder.replace(_TOKENS_FILE, json.dumps(tokens, indent=1).encode())
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _read(self) -> tuple[Token, ...]:
+        try:
+            return _TOKENS.validate_json(self._folder.read(_TOKENS_FILE, _MOST_TOKENS_BYTES))
+        except FileNotFoundError:
+            return ()
+        except ValidationError:
+            raise WorkspaceError(
+                f"`{self._folder.path / _TOKENS_FILE}` holds no tokens: it was changed by hand"
+            ) from None
+
+    def _failure(self, error: OSError) -> WorkspaceError:
+        return WorkspaceError(
+            f"the tokens in `{self._folder.path / _TOKENS_FILE}` cannot be used: {error.strerror or error}"
+        )
+
+
+def _secret_digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Limit of a journal's bytes: two texts of a policy, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
+class UnsavedPolicy:
+    """A policy's ``text`` with ``steps`` unsaved edits, and the file's text that they started from."""
+
+    grown_from: str
+    text: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """A typed, unsaved text, and its base: a text, or the number of a block's last step."""
+
+    text: str
+    over: str
+
+
+MOST_TYPED = 100
+"""Limit of a policy's typed texts: the latest stay."""
+
+
+class Journal:
+    """The journal of one window for one policy file. Methods block; any thread may call them, one at a time."""
+
+    def __init__(self, folder: Path, policy_path: Path) -> None:
+        self._folder = PrivateFolder(folder)
+        self._policy = _name_of(policy_path)
+        self._life = Lifeline(folder)
+        self._own = ""
+
+    def keep(self, unsaved: UnsavedPolicy) -> None:
+        """Write the journal in place of the earlier one. Raises OSError and WorkspaceError."""
+        self._folder.make()
+        self._own = f"{self._policy}.{self._life.hold(self._policy)}.json"
+        self._folder.replace(self._own, _plain().dump_json(unsaved))
+
+    def forget(self) -> None:
+        """Remove the journal, since everything is saved. Raises OSError."""
+        if self._own:
+            self._folder.delete(self._own)
+            self._own = ""
+        self._life.close()
+
+    def close(self) -> None:
+        """Leave the journal to the next process that opens the policy."""
+        self._own = ""
+        self._life.close()
+
+    def leftovers(self) -> tuple[Mapping[str, UnsavedPolicy], tuple[str, ...]]:
+        """Return the journals of ended processes for this policy, by name, the newest first, and sentences about
+        ignored ones.
+        """
+        found: list[tuple[int, str, UnsavedPolicy]] = []
+        ignored: list[str] = []
+        try:
+            names = [name for name in self._folder.names() if name.startswith(self._policy) and name.endswith(".json")]
+        except OSError:
+            return {}, ()  # an unreadable folder counts as empty; `keep` reports its fault
+        for name in names:
+            if is_alive(self._folder.path, name.split(".")[1]):
+                continue
+            try:
+                facts = self._folder.look(name)
+                if facts is None:
+                    continue
+                if hasattr(os, "getuid") and facts.st_uid != os.getuid():
+                    ignored.append(f"unsaved changes in `{self._folder.path / name}` are ignored: they are not yours")
+                    continue
+                unsaved = _plain().validate_json(self._folder.read(name, MOST_BYTES), strict=True)
+                found.append((facts.st_mtime_ns, name, unsaved))
+            except (OSError, ValidationError) as error:
+                reason = (error.strerror or "") if isinstance(error, OSError) else "the file is damaged"
+                ignored.append(f"unsaved changes in `{self._folder.path / name}` are ignored: {reason}")
+        return {name: unsaved for _, name, unsaved in sorted(found, key=lambda row: row[:2], reverse=True)}, tuple(
+            ignored
+        )
+
+    def remove(self, name: str) -> None:
+        """Remove the journal of another process. Raises OSError."""
+        self._folder.delete(name)
+
+
+class TypedTexts:
+    """Texts typed on the memory page in the windows of one policy file and not saved, by name. Methods block."""
+
+    def __init__(self, folder: Path, policy_path: Path) -> None:
+        self._folder = PrivateFolder(folder)
+        self._name = f"typed-{_name_of(policy_path)}.json"
+
+    def read(self) -> dict[str, TypedText]:
+        """Return all texts, the latest at the end; nothing if unreadable."""
+        try:
+            content = self._folder.read(self._name, MOST_BYTES)
+            return _text_adapter().validate_json(content, strict=True)
+        except (OSError, ValidationError):
+            return {}
+
+    def change(self, changes: Mapping[str, TypedText | None]) -> None:
+        """Store these, drop those that are None; leave other windows' texts. Raises OSError."""
+        self._folder.make()
+        with self._folder.exclusive():
+            before = self.read()
+            rest = {name: typed for name, typed in before.items() if name not in changes}
+            now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}
+            if now:
+                self._folder.replace(self._name, _text_adapter().dump_json(dict(list(now.items())[-MOST_TYPED:])))
+            elif before:
+                self._folder.delete(self._name)
+
+
+@cache
+def _plain() -> TypeAdapter[UnsavedPolicy]:
+    return TypeAdapter(UnsavedPolicy)
+
+
+@cache
+def _text_adapter() -> TypeAdapter[dict[str, TypedText]]:
+    return TypeAdapter(dict[str, TypedText])
+
+
+def _name_of(policy_path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(policy_path))).hexdigest()[:32]
+
+
+def write_beside(policy_path: Path, text: str) -> Path:
+    """Write unsaved text into a new file beside the policy, and return its path. Raises WorkspaceError."""
+    number = 1
+    target = policy_path.with_name(f"{policy_path.stem}.unsaved.toml")
+    while os.path.lexists(target):
+        number += 1
+        target = policy_path.with_name(f"{policy_path.stem}.unsaved-{number}.toml")
+    write_policy_text(target, text, expected=None)
+    return target

@@ -14,11 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from gatewright.base.clock import Clock, SystemClock
-from gatewright.base.errors import EditRefused, PolicyInvalid, ToolFailure, WorkspaceError
+from gatewright.base.amount import Clock, SystemClock
+from gatewright.base.errors import (
+    Address,
+    EditRefused,
+    Place,
+    PolicyInvalid,
+    Problem,
+    Severity,
+    ToolFailure,
+    WorkspaceError,
+)
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
-from gatewright.base.problem import Address, Place, Problem, Severity
 from gatewright.builtins import Message, MessagePort, ShellPort
 from gatewright.gate import (
     AgentView,
@@ -48,17 +56,17 @@ from gatewright.policy.verdict import SafetyTier, split_name
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.ground import is_inside, list_folders, policy_path_of, resolve_base
 from gatewright.sources.stream import Streams
 from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, write_pin
 from gatewright.workspace.assembly import CopyOf, Folders, assemble
+from gatewright.workspace.attachment import SourceWatches, agent_blocks
 from gatewright.workspace.catalog import as_it_came
-from gatewright.workspace.fileblocks import agent_blocks
-from gatewright.workspace.image import WorkspaceImage
-from gatewright.workspace.location import is_inside, list_folders, policy_path_of, resolve_base
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
+from gatewright.workspace.policytext import SavedViews, WorkspaceImage
 from gatewright.workspace.program import (
     BlockSource,
     Program,
@@ -67,15 +75,13 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords, server_digest
-from gatewright.workspace.watching import SourceWatches
 
 if TYPE_CHECKING:
     from gatewright.adapters.confine import Confiner
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
-    from gatewright.adapters.tool_adapter import ToolAdapter
+    from gatewright.adapters.subprocess_tool import ToolAdapter
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
     from gatewright.gate.sessionstore import ServingBook
@@ -89,13 +95,13 @@ if TYPE_CHECKING:
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
     from gatewright.sources.roomplan import RoomPlanner
+    from gatewright.workspace.attachment import PathRow
     from gatewright.workspace.catalogtools import CatalogTools
     from gatewright.workspace.confining import Confinements, CopyReturns
     from gatewright.workspace.export import BoundPath
-    from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
-    from gatewright.workspace.tokens import TokenBook
+    from gatewright.workspace.trust import TokenBook
 
 _MOST_FILES = 100
 """Limit of adopted memory files that the log names."""
@@ -285,7 +291,7 @@ class Workspace:
     @property
     def tokens(self) -> TokenBook:
         """The tokens of the gateway's HTTP clients, in the key folder."""
-        from gatewright.workspace.tokens import TokenBook
+        from gatewright.workspace.trust import TokenBook
 
         return TokenBook(self._folders.keys, self.policy_path, self._clock)
 
@@ -336,7 +342,7 @@ class Workspace:
     @once
     def catalog_tools(self) -> CatalogTools:
         """The executor of the catalogs' tools; it starts with the first call."""
-        from gatewright.adapters.http_adapter import HttpAdapter
+        from gatewright.adapters.web import HttpAdapter
         from gatewright.workspace.catalogtools import CatalogTools
 
         return CatalogTools(
@@ -412,8 +418,8 @@ class Workspace:
         """The confiner, which makes the kernel enforce a process's confinement, in a room."""
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
-        from gatewright.adapters.secret import Secrets
         from gatewright.gate.record import ConnectionLog
+        from gatewright.gate.scrub import Secrets
 
         def proxy(confinement: Confinement) -> HostProxy:
             given = confinement.environment.values()
@@ -477,9 +483,9 @@ class Workspace:
         """
         import asyncio
 
-        from gatewright.adapters.confined_program import run_in_room
         from gatewright.adapters.server_process import Command
-        from gatewright.base.thread import unbroken
+        from gatewright.adapters.shell import run_in_room
+        from gatewright.base.late import unbroken
         from gatewright.sources.writeback import GivenBack
 
         confinement, given_back = self._confinements.of_program(agent_id, words, start, places), list[GivenBack]()
@@ -806,7 +812,7 @@ class Workspace:
 
         None for a foreign problem. Each edit's name says what it does. Takes time: off the GUI thread.
         """
-        from gatewright.policy.mend import mends
+        from gatewright.workspace.refusal import mends
 
         if problem not in self.current_problems():
             return ()
@@ -823,7 +829,7 @@ class Workspace:
         None if the policy would not load after all of them. Takes time: off the GUI thread.
         """
         from gatewright.policy import edit as edits
-        from gatewright.policy.mend import mends_together
+        from gatewright.workspace.refusal import mends_together
 
         current = frozenset(self.current_problems())
         known = [one for one in problems if one in current]
@@ -922,7 +928,7 @@ class Workspace:
         manifests = state.book.contents(state.policy.catalogs) if whole else {}
         if not team:
             return exporting.write_export(folder, texts, self.folder, bases, manifests)
-        from gatewright.workspace.team import team_texts, write_manifest
+        from gatewright.workspace.export import team_texts, write_manifest
 
         if folder.resolve() == self.folder.resolve():
             raise WorkspaceError("an export for a team needs its own folder")
@@ -964,7 +970,7 @@ class Workspace:
 
     def explain_paths(self, source_id: str, paths: Iterable[str]) -> tuple[PathRow, ...]:
         """Return the level of paths by a source's rules; protected files have none."""
-        from gatewright.workspace.pathrow import path_rows
+        from gatewright.workspace.attachment import path_rows
 
         source = self.policy.source(source_id)
         if source is None:

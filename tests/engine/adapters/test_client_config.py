@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.adapters.client_config import CLIENTS, Surroundings, catalog_id, client_named, read_servers
-from gatewright.adapters.client_edit import put_gateway
-from gatewright.adapters.json_text import drop, members, put, read_json
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, drop, members, put, read_json
 from gatewright.policy.document import Catalog, CatalogType
+from gatewright.workspace.client_file import put_gateway
 
 HOME = Path("/home/mo")
 AROUND = Surroundings(HOME)

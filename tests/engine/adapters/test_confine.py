@@ -18,7 +18,7 @@ from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.host_proxy import HostProxy
 from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.base.errors import ToolFailure
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import in_own_thread
 from gatewright.gate.record import Connection
 from gatewright.policy.target import Confinement, Place, PlaceUse, ProcessBounds, Tree
 from gatewright.policy.verdict import Permission

@@ -446,7 +446,7 @@ def name_seen_by_openssl(content: bytes) -> tuple[bool, str | None]:
 @settings(max_examples=200)
 @given(st.data())
 async def test_no_hello_is_read_here_otherwise_than_by_openssl(data: st.DataObject) -> None:
-    from gatewright.adapters.client_hello import HelloRefused, read_client_hello
+    from gatewright.adapters.web_request import HelloRefused, read_client_hello
 
     content = bytearray(hello(data.draw(st.sampled_from([GOOD, "evil.example.com", None, "a.b"]))))
     for _ in range(data.draw(st.integers(0, 3))):

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.adapters.http_adapter import HttpAdapter
-from gatewright.adapters.web import WebClient
+from gatewright.adapters.web import HttpAdapter, WebClient
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -27,7 +26,7 @@ from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolRegistry, read_definitions
 from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.http_request import base_address, read_requests
-from gatewright.tools.http_tool import HttpTool
+from gatewright.tools.server_tool import HttpTool
 from tests.engine.builtins.webbench import Names, Site, answer, redirect, started
 from tests.support.patience import patient
 

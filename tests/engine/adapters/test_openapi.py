@@ -15,7 +15,7 @@ from gatewright.gate import Status
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools import read_definitions
-from gatewright.tools.http_tool import HttpTool
+from gatewright.tools.server_tool import HttpTool
 from tests.engine.adapters.test_http_tool import bench_of, made_tool
 from tests.engine.builtins.webbench import answer
 

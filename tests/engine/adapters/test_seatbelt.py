@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters.seatbelt import seatbelt_profile
 from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.target import Confinement, Place, Tree, View
 from gatewright.policy.verdict import Permission
+from gatewright.sources.roomplan import seatbelt_profile
 from gatewright.sources.roomview import Mount, MountKind, RoomPlan, RoomViews
 
 _TOKEN = re.compile(r'\s+|;[^\n]*|([()])|"((?:[^"\\]|\\.)*)"|([^\s()"]+)')

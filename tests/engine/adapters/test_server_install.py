@@ -24,7 +24,7 @@ from gatewright.adapters.package_runner import Package, read_runner
 from gatewright.adapters.server_install import Installed, ServerInstaller
 from gatewright.sources.roomplan import RoomPlanner
 from gatewright.workspace import Workspace
-from gatewright.workspace.one_server import CATALOG, policy_for_server
+from gatewright.workspace.gateway import CATALOG, policy_for_server
 from tests.support.real_servers import put_node
 from tests.support.registry import SERVER_JS, make_wheel, npm_registry
 

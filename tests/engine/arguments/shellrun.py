@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gatewright.arguments.shell import Locate, ShellCommand, ShellRules, parse_command
-from gatewright.arguments.shell_form import CommandRefused
+from gatewright.arguments.shell_word import CommandRefused
 
 _NAMES = (
     "ls cat id whoami rm sh bash env xargs find git tar sed awk python perl sort head tail grep nc curl wget a b x f if"

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.arguments.shell import MAX_COMMAND_BYTES, MAX_SIGNS, ShellCommand, ShellRules, parse_command
-from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import names
+from gatewright.arguments.shell_word import CommandRefused
 from tests.engine.arguments.shellrun import PROGRAMS, ShellRun, accepted
 from tests.support.patience import in_time
 

@@ -13,8 +13,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatewright.arguments.url import MAX_URL_CHARS, UrlRefused, UrlTarget, parse_host, parse_url
-from gatewright.base.host import Host, HostRefused, read_host
+from gatewright.arguments.url import (
+    MAX_URL_CHARS,
+    Host,
+    HostRefused,
+    UrlRefused,
+    UrlTarget,
+    parse_host,
+    parse_url,
+    read_host,
+)
 from tests.support.patience import in_time
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base.problem import choice_hint, near_hint, near_miss
-from gatewright.base.verb import VERBS
+from gatewright.base.errors import choice_hint, near_hint, near_miss
+from gatewright.base.printable import VERBS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -13,10 +13,10 @@ import pytest
 
 import gatewright.base.file as filelock
 from gatewright.base.amount import format_duration, parse_duration, plural
+from gatewright.base.errors import Place, Problem, Severity, near_miss
 from gatewright.base.file import write_atomically
 from gatewright.base.late import late_regex
 from gatewright.base.pattern import compile_linear
-from gatewright.base.problem import Place, Problem, Severity, near_miss
 from tests.support.like_windows import locks_of_windows
 
 

@@ -14,8 +14,8 @@ import loro
 
 from gatewright.blocks import TextSchema
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Append, Patch, Replace
 from gatewright.blocks.plan import Hand
+from gatewright.blocks.schema import Append, Patch, Replace
 
 TEXT = "a line of text to be edited here\n" * 15_000 + "needle 0\n" + "a line of text to be edited here\n" * 15_000
 _HAND = Hand("bench", 1.0)

@@ -11,8 +11,8 @@ import pytest
 from gatewright.base.errors import WorkspaceError
 from gatewright.blocks import CompositeSchema, ListSchema, Section, TextSchema
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Append
 from gatewright.blocks.part import Document
+from gatewright.blocks.schema import Append
 from tests.engine.blocks.test_edits import ANN
 from tests.support.patience import in_time
 

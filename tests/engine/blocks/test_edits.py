@@ -16,8 +16,8 @@ from gatewright.blocks import (
     TextSchema,
 )
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
+from gatewright.blocks.schema import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
 
 ANN = Hand("agent:ann", 1_700_000_000.0)
 OPERATOR = Hand("operator", 1_700_000_000.0, may_all=True)

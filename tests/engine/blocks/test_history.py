@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema
 from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
+from gatewright.blocks.schema import Append, Edit, Overwrite, Redo, Replace, SetField, Undo
 
 ANN, BOB = Hand("ann", 1.0), Hand("bob", 2.0)
 FIELDS = MapSchema((Field("a", FieldType.TEXT), Field("n", FieldType.COUNTER), Field("l", FieldType.LIST)))

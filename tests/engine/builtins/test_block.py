@@ -12,7 +12,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import builtin_tools
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.tools.context import Ports, ToolExecutionContext

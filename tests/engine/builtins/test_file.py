@@ -10,7 +10,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
 from gatewright.memory.block_store import BlockStore
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.verdict import Action, Permission, SafetyTier
 from gatewright.tools.context import Ports, ToolExecutionContext

@@ -15,7 +15,7 @@ from gatewright.gate import Status
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.schema import SchemaChecker
 from gatewright.tools.declaration import ResultType
-from gatewright.tools.decorator import tool
+from gatewright.tools.registry import tool
 from gatewright.tools.tool import Tool
 
 EVERY: tuple[Tool, ...] = (*builtin_tools(), *note_tools(), *root_tools(), file_tool())

@@ -155,7 +155,7 @@ async def test_slow_pattern_ends_in_time_and_tells_what_it_was_not_matched_with(
     def until_third_look(_: object) -> Callable[[], bool]:
         return lambda: next(looks, True)
 
-    monkeypatch.setattr("gatewright.builtins.file_search.until_stopped", until_third_look)
+    monkeypatch.setattr("gatewright.builtins.root_file.until_stopped", until_third_look)
     data = await bench.data("file_search", query="a{0,1000}a{0,1000}b", path="shared/b", regex=True)
     assert "the time was over" in data["stopped"]
 

@@ -19,8 +19,7 @@ from gatewright.gate import Decision, Outcome, Status
 from gatewright.memory.archive import MAX_WAITING, Received
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.agentedit import remove_agent, rename_agent
-from gatewright.policy.scope import TARGETS
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import TARGETS, Verdict
 from gatewright.workspace import Workspace
 from tests.engine.builtins.messagebench import PASSWORD, TOKEN, Services, running
 

@@ -13,8 +13,8 @@ from gatewright.gate import Gate
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.read import LOOKUP, OPERATION
 from gatewright.gate.stages.rules import SCHEMA
+from gatewright.policy.capability import AdvancedEdit
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.kinds.capability import AdvancedEdit
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.policy.verdict import Permission
 from gatewright.schema.walk import Schema, as_list, as_object, objects

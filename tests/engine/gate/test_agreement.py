@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.gate import Gate
+from gatewright.policy.capability import AdvancedEdit
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.kinds.capability import AdvancedEdit
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.tools.registry import ToolRegistry

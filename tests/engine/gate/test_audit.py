@@ -33,7 +33,7 @@ from gatewright.gate.scrub import cut_to_size
 from gatewright.policy.verdict import SafetyTier
 from gatewright.record.sealedtable import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
-from gatewright.tools.decorator import tool
+from gatewright.tools.registry import tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, Operator, World
 from tests.support.clock import ManualClock

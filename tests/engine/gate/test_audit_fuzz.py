@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base.pieces import last_of
+from gatewright.base.late import last_of
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
 from gatewright.gate.chain import KeyRing, verify
 from gatewright.record.folder import Home
@@ -191,7 +191,7 @@ def test_workspace_that_was_renamed_keeps_its_log(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.base.pieces import last_of
+from gatewright.base.late import last_of
 from gatewright.gate import AuditEntry, AuditLog, RowKind
 folder = Path(sys.argv[1])
 log = AuditLog(folder / "state", folder / "keys")

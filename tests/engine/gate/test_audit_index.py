@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.amount import iso_utc
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import (
     AuditChoices,

@@ -13,7 +13,7 @@ from gatewright.gate import Approval, ApprovalRequest, Approver, Session, StageT
 from gatewright.gate.turn import ToolCall
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation
+from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World

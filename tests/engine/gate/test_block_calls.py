@@ -12,7 +12,7 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
-from gatewright.blocks.edit import Append, Overwrite
+from gatewright.blocks.schema import Append, Overwrite
 from gatewright.gate import Approval, ApprovalRequest, AuditLog, Remember, StageTrace
 from gatewright.memory import BlockType
 from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict

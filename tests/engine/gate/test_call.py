@@ -327,7 +327,7 @@ async def test_failing_watcher_of_stages_stops_no_call(world: World, caplog: pyt
 async def test_binary_result_is_named_by_size_and_hash_and_the_host_gets_the_bytes(make_world: MakeWorld) -> None:
     from gatewright.policy.verdict import SafetyTier
     from gatewright.tools.declaration import Normalization, ResultType
-    from gatewright.tools.decorator import tool
+    from gatewright.tools.registry import tool
 
     @tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.BINARY, normalization=Normalization.BINARY)
     async def picture() -> bytes:

@@ -11,8 +11,8 @@ from gatewright.gate import Decision
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.permission import CAPABILITY
+from gatewright.policy.capability import Capability, CapabilityKind, Exec, NetRead, WasmExec
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import Capability, CapabilityKind, Exec, NetRead, WasmExec
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResourceBounds

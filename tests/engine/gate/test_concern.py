@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gatewright.compile.snapshot import differ_in_agents_alone, touched_tools
+from gatewright.policy.capability import CapabilityKind, ClockRead
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -21,11 +22,9 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
-from gatewright.policy.kinds.capability import CapabilityKind, ClockRead
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.rule import MaxCalls, PolicyRule, ToolRule
-from gatewright.policy.scope import Endpoints
-from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
+from gatewright.policy.verdict import Endpoints, PathUse, Permission, SafetyTier, Verdict
 
 TIER = SafetyTier.READ_ONLY
 CLOCKS = frozenset({CapabilityKind.CLOCK_READ})

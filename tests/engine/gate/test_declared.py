@@ -15,10 +15,9 @@ from gatewright.policy.document import Agent, Catalog, CatalogType, Policy, Tool
 from gatewright.policy.rule import AllowedOperations, PolicyRule, ToolRule
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, operation
 from gatewright.tools.tool import Tool
 
 FREE: dict[str, Any] = {

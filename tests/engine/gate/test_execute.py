@@ -17,14 +17,14 @@ from pydantic import BaseModel, field_serializer
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.thread import unbroken
+from gatewright.base.late import unbroken
 from gatewright.gate import AuditUnavailable, Session, Status, history
 from gatewright.gate.call import Recorder
 from gatewright.gate.stages import execute
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.decorator import FunctionTool, operation, tool
+from gatewright.tools.registry import FunctionTool, operation, tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World, context_for
 from tests.support.patience import patient
@@ -337,7 +337,7 @@ async def test_result_without_code_of_its_own_is_read_without_a_thread(
     async def plain() -> Any:
         return value
 
-    monkeypatch.setattr("gatewright.base.thread.threading.Thread", None)
+    monkeypatch.setattr("gatewright.base.late.threading.Thread", None)
     outcome = await make_world(listing("plain"), made(plain)).call("plain", {})
     assert outcome.output == '{"a":["b",3,0.5,null,true,["c",{}]]}'
 

@@ -15,7 +15,7 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import Field, FieldType, MapSchema, TextSchema
-from gatewright.blocks.edit import Append, Undo
+from gatewright.blocks.schema import Append, Undo
 from gatewright.builtins import builtin_tools, file_tool, root_tools
 from gatewright.memory import BlockType
 from gatewright.policy.verdict import Action, Permission

@@ -18,10 +18,9 @@ from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCa
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.schema import FORMATS
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, operation
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, CounterTool, World

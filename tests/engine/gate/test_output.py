@@ -17,7 +17,7 @@ from gatewright.gate import Status
 from gatewright.gate.scrub import LARGE, is_large
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
-from gatewright.tools.decorator import FunctionTool, operation, tool
+from gatewright.tools.registry import FunctionTool, operation, tool
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.problem import Place, Problem, Severity
+from gatewright.base.errors import Place, Problem, Severity
 from gatewright.gate import Alarm, Session, Status
 from gatewright.gate.inforce import changes
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewright.compile import view as usage
+from gatewright.compile.view import UsageRow, UsageSection
 from gatewright.gate import Gate
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.edit import AgentChange, Edit, apply, change_set
 from gatewright.policy.rule import AllowedOperations, MaxCalls, ToolRule
-from gatewright.tools import UsageRow, usage
-from gatewright.tools.usage import UsageSection
 from tests.engine.gate.test_rules_hidden import LATER, RULES, registry
 
 LISTS = st.lists(st.sampled_from(["echo", "counter", "vault", "fail", "crash"]), min_size=1, unique=True).map(tuple)

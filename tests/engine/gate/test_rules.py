@@ -26,8 +26,8 @@ from gatewright.gate.trial import ProvenCall
 from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartConstraint, ToolRule
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import tool
 from gatewright.tools.parameter import SourceParameter
+from gatewright.tools.registry import tool
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import World

@@ -21,6 +21,7 @@ from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import Conditions
 from gatewright.compile.snapshot import Snapshot, touched_tools
 from gatewright.gate import Gate, selfcheck
+from gatewright.policy.capability import NetRead
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -36,7 +37,6 @@ from gatewright.policy.document import (
 from gatewright.policy.document import (
     Web as WebSettings,
 )
-from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.layer import Layers
 from gatewright.policy.rule import (
     AllowedOperations,
@@ -48,11 +48,9 @@ from gatewright.policy.rule import (
     RequiresFollowingTools,
     ToolRule,
 )
-from gatewright.policy.scope import Endpoints
-from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict
+from gatewright.policy.verdict import Endpoints, PathUse, Permission, SafetyTier, Verdict
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
-from gatewright.tools.decorator import operation
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, operation
 from gatewright.tools.tool import Tool
 from tests.support.rights import rights_by_layers
 

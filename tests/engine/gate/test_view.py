@@ -19,12 +19,11 @@ from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
 from gatewright.policy.verdict import SafetyTier, Verdict, pick_tools
-from gatewright.schema import FORMATS, Format, ToolListing, tokens
+from gatewright.schema import FORMATS, Format, ToolListing, formats
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, operation
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World
@@ -358,13 +357,13 @@ def test_tokens_after_an_edit_are_counted_for_the_tools_that_changed_only(
 ) -> None:
     first = world.gate.view("archivist").tokens("openai")
     counted: list[str] = []
-    text_of = tokens._text  # pyright: ignore[reportPrivateUsage]
+    text_of = formats._text  # pyright: ignore[reportPrivateUsage]
 
     def text(form: Format, listing: ToolListing, name: str) -> str:
         counted.append(listing.name)
         return text_of(form, listing, name)
 
-    monkeypatch.setattr(tokens, "_text", text)
+    monkeypatch.setattr(formats, "_text", text)
     world.reload(POLICY.replace('"append", ', ""))
     second = world.gate.view("archivist").tokens("openai")
 

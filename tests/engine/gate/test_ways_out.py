@@ -19,7 +19,7 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation
+from gatewright.tools.registry import operation
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.test_scrub import SECRETS

@@ -16,12 +16,11 @@ from gatewright.policy.document import Policy
 from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.reader import parse_policy
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation, tool
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, operation, tool
 from gatewright.tools.tool import Tool
 from tests.engine.sources.bench import change_source, start_source
 from tests.support.clock import ManualClock

@@ -20,7 +20,7 @@ from gatewright.gate import Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
 from gatewright.tools.declaration import ResultType
-from gatewright.tools.decorator import tool
+from gatewright.tools.registry import tool
 from gatewright.tools.server_tool import ServerTool, check_answer
 from gatewright.tools.tool import Tool
 

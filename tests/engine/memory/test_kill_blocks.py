@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.blocks.edit import SetField
+from gatewright.blocks.schema import SetField
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import Action

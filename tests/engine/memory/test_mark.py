@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.blocks.edit import Append
+from gatewright.blocks.schema import Append
 from gatewright.memory.block_store import FILE_NAME
 from gatewright.policy.verdict import Action
 from gatewright.workspace import Workspace

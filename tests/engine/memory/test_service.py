@@ -9,11 +9,10 @@ import pytest
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema, Viewport
 from gatewright.blocks.block import TextBlock
-from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
+from gatewright.blocks.schema import Append, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.memory import BlockRecord, BlockService, BlockType
-from gatewright.memory.block_store import BlockStore
-from gatewright.memory.shelf import Shelf
+from gatewright.memory.block_store import BlockStore, Shelf
 from gatewright.policy.verdict import Action, Permission
 from tests.support.clock import ManualClock
 from tests.support.patience import in_time
@@ -219,7 +218,7 @@ def test_many_edits_are_folded_into_a_snapshot_and_undo_still_works(tmp_path: Pa
 
 
 def test_a_history_much_longer_than_the_block_is_cut_off(store: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewright.memory.shelf._HISTORY_BYTES", 20_000)
+    monkeypatch.setattr("gatewright.memory.block_store._HISTORY_BYTES", 20_000)
     service, other = BlockService(store, owner=ANN), BlockService(store, owner=ANN)
     service.create("n", author=ANN)
     assert other.value("n") == ""

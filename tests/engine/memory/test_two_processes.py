@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gatewright.blocks.block import TextBlock
-from gatewright.blocks.edit import Undo
+from gatewright.blocks.schema import Undo
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import Action, Permission
@@ -13,7 +13,7 @@ from gatewright.policy.verdict import Action, Permission
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.blocks.edit import Append, Undo
+from gatewright.blocks.schema import Append, Undo
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blocks import BlockService
 from gatewright.policy.verdict import Action, Permission

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Gate
+from gatewright.policy.callrule import AllowedOperations
+from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.kinds.access import AllowedOperations
-from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.rule import ToolRule
 from gatewright.tools.registry import ToolRegistry
 from tests.engine.gate.world import CounterTool

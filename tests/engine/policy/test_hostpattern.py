@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.policy.scope import check_host_pattern, host_matches, is_every_host
+from gatewright.policy.verdict import check_host_pattern, host_matches, is_every_host
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import file_tool
+from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
-from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.layer import Layers
 from gatewright.policy.reach import place_rights
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, PathArgument, Reason, ToolFacts

@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.base.errors import Problem, Severity, Subject
+from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -26,8 +27,6 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.edit import Edit, apply, inverse
-from gatewright.policy.kinds.capability import FsRead, FsWrite
-from gatewright.policy.mend import mends
 from gatewright.policy.rightsdiff import (
     AgentDiff,
     ChangeKind,
@@ -38,9 +37,9 @@ from gatewright.policy.rightsdiff import (
     policy_diff,
 )
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups, MaxCalls, PolicyRule, ToolRule
-from gatewright.policy.scope import Endpoints
-from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policy.verdict import Endpoints, Permission, Verdict
 from gatewright.workspace import Workspace
+from gatewright.workspace.refusal import mends
 from tests.engine.policy.test_layers import CLOCK
 
 POLICY = """gatewright = 1

@@ -10,6 +10,7 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import policyedit
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import (
     Agent,
     Catalog,
@@ -30,13 +31,21 @@ from gatewright.policy.document import (
 )
 from gatewright.policy.edit import ChangeSet, Edit, Field, FieldChange, apply, inverse
 from gatewright.policy.glob import Explanation
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import Layer, ToolFacts
 from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.rule import RULE_KINDS, MaxCalls, PolicyRule, ToolRule
-from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
-from gatewright.policy.verdict import Action, PathUse, Permission, SafetyTier, Verdict
+from gatewright.policy.verdict import (
+    Action,
+    AgentEndpoint,
+    BlueskyEndpoint,
+    DiscordEndpoint,
+    Endpoints,
+    PathUse,
+    Permission,
+    SafetyTier,
+    Verdict,
+)
 from gatewright.workspace import Workspace
 
 POLICY = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.policy.scope import check_prefix, covers
+from gatewright.policy.verdict import check_prefix, covers
 
 
 @pytest.mark.parametrize(

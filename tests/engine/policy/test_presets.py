@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import Along, copy_rights, remove_agents, rules_by_name
+from gatewright.policy.capability import DbRead, DbWrite
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.kinds.capability import DbRead, DbWrite
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.rights import (
     Preset,

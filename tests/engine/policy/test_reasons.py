@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gatewright.builtins import file_tool
+from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
-from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, PolicyRule, RequiresConsent, ToolRule
 from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import edit as edits
-from gatewright.policy.boxes import Boxes
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import AgentChange, Edit, apply, inverse
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.rights import (
+    Boxes,
     ask_first,
     reset_tool,
     reset_tools,

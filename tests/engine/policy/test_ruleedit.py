@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.base.errors import EditRefused
+from gatewright.base.errors import EditRefused, Report
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Report
 from gatewright.builtins import file_tool
 from gatewright.policy.agentedit import (
     Granted,
@@ -21,9 +20,9 @@ from gatewright.policy.agentedit import (
     scope_example,
     set_approval,
 )
+from gatewright.policy.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.document import Agent, Policy, Roots, Source
 from gatewright.policy.edit import Edit, apply, inverse
-from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,

@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import is_visible
-from gatewright.policy.document import (
-    Agent,
-    Catalog,
-    CatalogType,
-    Confine,
-    Defaults,
-    PermissionRule,
-    PlaceUse,
-    Policy,
-    Source,
-    ToolSettings,
-)
-from gatewright.policy.kinds.capability import (
+from gatewright.policy.capability import (
     AdvancedEdit,
     Capability,
     ClockRead,
@@ -35,6 +23,18 @@ from gatewright.policy.kinds.capability import (
     NetRead,
     NetWrite,
     WasmExec,
+)
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Confine,
+    Defaults,
+    PermissionRule,
+    PlaceUse,
+    Policy,
+    Source,
+    ToolSettings,
 )
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
@@ -58,8 +58,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict, split_name
 from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
-from gatewright.tools.composed import compose
-from gatewright.tools.defined import DefinedTool
+from gatewright.tools.defined import DefinedTool, compose
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.tool import Tool
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import RawPath
+from gatewright.base.errors import RawPath
 from gatewright.policyfile.scan import Item, Kind, scan
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from gatewright.base.problem import RawPath
+from gatewright.base.errors import RawPath
+from gatewright.policy.capability import kind_of
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
-from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.readagent import plain_agent, plain_source
 from gatewright.policyfile.readrule import plain_rule

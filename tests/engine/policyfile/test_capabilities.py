@@ -2,9 +2,8 @@
 
 import pytest
 
-from gatewright.base.problem import Place
-from gatewright.policy.document import OutputCheck, ToolSettings
-from gatewright.policy.kinds.capability import (
+from gatewright.base.errors import Place
+from gatewright.policy.capability import (
     AdvancedEdit,
     Capability,
     ClockRead,
@@ -18,6 +17,7 @@ from gatewright.policy.kinds.capability import (
     NetWrite,
     WasmExec,
 )
+from gatewright.policy.document import OutputCheck, ToolSettings
 from gatewright.policy.rule import MaxCalls, ToolRule
 from gatewright.policy.verdict import SafetyTier, Verdict
 from tests.engine.policyfile.catalog import load, policy_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewright.base.problem import Place, Severity
+from gatewright.base.errors import Place, Severity
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse
 from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import CatalogFacts, KnownTools

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.policy import agentedit, sourceedit
+from gatewright.policy.capability import ClockRead, FsRead
 from gatewright.policy.document import Agent, PermissionRule, Source
 from gatewright.policy.edit import apply, inverse
-from gatewright.policy.kinds.capability import ClockRead, FsRead
 from gatewright.policy.rule import AllowedOperations, ContinueLoop, Cooldown, MaxCalls, Periodic, PolicyRule, ToolRule
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.policyfile import patch_text

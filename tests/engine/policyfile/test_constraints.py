@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.problem import Place, Severity
+from gatewright.base.errors import Place, Severity
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition

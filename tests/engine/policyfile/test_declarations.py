@@ -4,8 +4,7 @@ from time import process_time
 
 import pytest
 
-from gatewright.base.errors import SchemaError
-from gatewright.base.problem import Place, Severity
+from gatewright.base.errors import Place, SchemaError, Severity
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import AllowedOperations

@@ -7,8 +7,8 @@ import pytest
 from gatewright.base.errors import EditRefused
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import grant
+from gatewright.policy.capability import NetRead
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from jsonschema_rs import Draft7Validator
 
-from gatewright.base.problem import Problem
+from gatewright.base.errors import Problem
 from gatewright.policyfile import parse_policy, policy_schema
 from tests.engine.policyfile.catalog import known_with
 from tests.support.checkout import ROOT

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gatewright.base.errors import EditRefused, NotSupported
 from gatewright.policy import agentedit, policyedit, rights, ruleedit, sourceedit
 from gatewright.policy.agentedit import Along, Granted, copy_rights
+from gatewright.policy.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
 from gatewright.policy.document import (
     Dialect,
     MemoryWeights,
@@ -28,12 +29,10 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.edit import AgentChange, Edit, Field, ToolSettingsChange, apply, inverse
-from gatewright.policy.kinds.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
 from gatewright.policy.rights import Preset, preset_edit
 from gatewright.policy.rule import Cooldown, MaxCalls, PolicyRule, RateLimit
 from gatewright.policy.ruleedit import RulePosition
-from gatewright.policy.scope import DiscordEndpoint, Endpoints
-from gatewright.policy.verdict import Permission, SafetyTier, Verdict
+from gatewright.policy.verdict import DiscordEndpoint, Endpoints, Permission, SafetyTier, Verdict
 from gatewright.workspace.policytext import PolicyText
 from tests.engine.policyfile.catalog import FACTS, FILE_OPERATIONS, KNOWN, load
 from tests.engine.policyfile.commentmap import comments_of, parts_of
@@ -41,8 +40,8 @@ from tests.engine.policyfile.commentmap import comments_of, parts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gatewright.base.errors import RawPath
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.problem import RawPath
 
 FILES = sorted((Path(__file__).parent / "written").glob("*.toml"))
 ENDINGS: dict[str, Callable[[str], str]] = {

@@ -9,9 +9,9 @@ import pytest
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy import agentedit, rights, sourceedit
+from gatewright.policy.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.document import Catalog, CatalogType, Confine, PermissionRule, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
-from gatewright.policy.kinds.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,

@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from gatewright.base.problem import Place, Severity
+from gatewright.base.errors import Place, Severity
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import SafetyTier, Verdict

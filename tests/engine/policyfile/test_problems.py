@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gatewright.base.problem import Place, Severity
+from gatewright.base.errors import Place, Severity
 from gatewright.policy.rule import AllowedOperations, ContinueLoop, Cooldown, MaxCalls, RequiresConsent
 from gatewright.policyfile import parse_policy
 from tests.engine.policyfile.catalog import KNOWN, load, policy_of

@@ -18,9 +18,9 @@ from gatewright.policy.agentedit import (
     revoke,
     set_approval,
 )
+from gatewright.policy.capability import Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit, apply, inverse
-from gatewright.policy.kinds.capability import Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.rights import tick_tool
 from gatewright.policy.rule import Cooldown, MaxCalls, RateLimit, RequiresConsent
 from gatewright.policy.ruleedit import (

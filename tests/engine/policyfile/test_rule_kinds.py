@@ -2,8 +2,8 @@
 
 import pytest
 
+from gatewright.base.errors import Place, Report, Severity
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.problem import Place, Report, Severity
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,

@@ -2,10 +2,9 @@
 
 import pytest
 
-from gatewright.base.errors import EditRefused
-from gatewright.base.problem import Report
+from gatewright.base.errors import EditRefused, Report
 from gatewright.policy.agentedit import read_scope, scope_example
-from gatewright.policy.kinds.capability import (
+from gatewright.policy.capability import (
     AdvancedEdit,
     Capability,
     CapabilityKind,

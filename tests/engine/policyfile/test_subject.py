@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewright.base.problem import Address, Problem, Subject, ToolPart
+from gatewright.base.errors import Address, Problem, Subject, ToolPart
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.rule import MaxCalls, PolicyRule, ToolRule
 from gatewright.policy.rulematch import subject_of

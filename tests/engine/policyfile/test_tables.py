@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft7Validator
 
-from gatewright.base.problem import Report
+from gatewright.base.errors import Report
 from gatewright.base.row import Row
 from gatewright.policyfile.reader import PolicyFile
 from gatewright.policyfile.table import Key, Table, keys_of, read_keys

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.base.errors import NotSupported
-from gatewright.base.problem import Severity
+from gatewright.base.errors import NotSupported, Severity
 from gatewright.policy.document import (
     MemoryWeights,
     Policy,
@@ -17,8 +16,7 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.scope import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
-from gatewright.policy.verdict import SafetyTier
+from gatewright.policy.verdict import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints, SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
 from gatewright.policyfile.names import Rooted
 from gatewright.policyfile.render import render_pattern

@@ -13,7 +13,7 @@ from jsonschema.exceptions import SchemaError as OracleError
 from jsonschema.validators import validator_for
 
 from gatewright.base.errors import SchemaError
-from gatewright.base.folder import folder_pattern
+from gatewright.base.pattern import folder_pattern
 from gatewright.schema import SchemaChecker, check_schema
 from tests.engine.schema.strategies import calls, property_enums, root_unions
 from tests.support.patience import in_time

@@ -14,7 +14,7 @@ import referencing.jsonschema
 from referencing import Registry, Resource
 
 from gatewright.schema import SchemaChecker
-from gatewright.schema.engine import CHECKED_FORMATS
+from gatewright.schema.walk import CHECKED_FORMATS
 
 Json = dict[str, Any]
 ADDRESSES = {

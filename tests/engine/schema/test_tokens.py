@@ -7,7 +7,7 @@ import pytest
 
 from gatewright.base.errors import NotSupported
 from gatewright.schema import FORMATS, ToolListing, check_schema
-from gatewright.schema.tokens import ENCODING, TokenCounter, count_tokens
+from gatewright.schema.formats import ENCODING, TokenCounter, count_tokens
 
 LONG = ToolListing("long", "Reads a file. " * 40, {"type": "object", "properties": {"path": {"type": "string"}}})
 SHORT = ToolListing("short", "Reads.", {"type": "object", "properties": {}})

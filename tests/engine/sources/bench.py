@@ -11,8 +11,8 @@ from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.target import Located, Refusal
 from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import BaseFolder, base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 
 Rules = tuple[tuple[str, Permission], ...]
 OPEN = Path("/proc/self/fd")

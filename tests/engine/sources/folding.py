@@ -57,5 +57,5 @@ def fold_below(top: Path, patch: pytest.MonkeyPatch) -> None:
         if call in supported:
             supported.add(getattr(os, name))
     patch.setattr(os, "supports_dir_fd", supported)
-    patch.setattr("gatewright.sources.spelling.plain", {})
+    patch.setattr("gatewright.sources.basefolder.plain", {})
     patch.setattr("gatewright.sources.descriptor.plain", {})

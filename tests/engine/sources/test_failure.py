@@ -11,8 +11,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.verdict import Action
 from gatewright.sources import descriptor
-from gatewright.sources.basefolder import base_folder
-from gatewright.sources.failure import failure_of
+from gatewright.sources.basefolder import base_folder, failure_of
 from tests.engine.sources.bench import Bench, open_now
 
 

@@ -18,7 +18,7 @@ from gatewright.policy.document import Source
 from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.filesource import FileSource
-from gatewright.sources.protection import Protection
+from gatewright.sources.ground import Protection
 
 KILLS = int(os.environ.get("GATEWRIGHT_KILLS", "8"))
 EDITOR = """

@@ -11,9 +11,9 @@ from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import LevelDecision, Located
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.known import strictest_level
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 from tests.engine.sources.bench import Bench, source_of
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.sources.merge import changes, merge_texts
+from gatewright.blocks.difftext import changes, merge_texts
 from tests.support.patience import in_time
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=12)

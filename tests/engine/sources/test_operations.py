@@ -11,8 +11,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
 from gatewright.policy.verdict import Action, Permission
-from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.failure import failures
+from gatewright.sources.basefolder import BaseFolder, failures
 from gatewright.sources.filetext import decode_text, encode_text, line_count, with_change, with_lines
 from gatewright.tools.context import Ports, ToolExecutionContext
 from tests.engine.sources.bench import OPEN, Bench, make_bench, open_now, source_of

@@ -5,7 +5,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.verdict import Permission
-from gatewright.sources.overlay import FIRST, Entry, Listing
+from gatewright.sources.tree import FIRST, Entry, Listing
 from tests.engine.sources.bench import Bench, source_of
 
 RULES = (("*.key", Permission.NONE), ("sub/", Permission.ADMIN), ("*.never", Permission.APPEND))

@@ -11,8 +11,8 @@ from gatewright.policy.document import Source
 from gatewright.policy.target import Located
 from gatewright.policy.verdict import Permission
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
-from gatewright.sources.protection import Protection
 
 WRITERS, LINES = 3, 20
 CODE = """

@@ -11,9 +11,8 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.policy.verdict import Action, Permission
-from gatewright.sources import descriptor, spelling
-from gatewright.sources.basefolder import base_folder
-from gatewright.sources.spelling import differs_by_process
+from gatewright.sources import basefolder, descriptor
+from gatewright.sources.basefolder import base_folder, differs_by_process
 from tests.engine.sources.bench import Bench, source_of
 from tests.engine.sources.folding import fold_below
 
@@ -166,9 +165,9 @@ async def test_a_folder_that_tells_spellings_apart_is_asked_once_until_it_change
 
 
 def test_what_is_remembered_of_folders_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelling, "_KEPT", 3)
+    monkeypatch.setattr(basefolder, "_KEPT", 3)
     for number in range(9):
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}" / "a").touch()
         descriptor.look(base_folder(tmp_path), (f"d{number}", "a"))
-        assert len(spelling.plain) <= 3
+        assert len(basefolder.plain) <= 3

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from gatewright.base.errors import RegistrationError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools, file_tool
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, ToolExecutionContext, operation, tool
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect

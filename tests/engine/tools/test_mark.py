@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, HttpUrl, RootMo
 from typing_extensions import TypedDict
 
 from gatewright.base.errors import RegistrationError
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.tools import (
     FileParameter,
     HostParameter,
@@ -22,8 +22,16 @@ from gatewright.tools import (
     UrlParameter,
     VariableParameter,
 )
-from gatewright.tools.mark import marks_in, marks_of_fields, replace_texts, values_at
-from gatewright.tools.parameter import Mark, Parameter, Step, unavoidable_kinds
+from gatewright.tools.parameter import (
+    Mark,
+    Parameter,
+    Step,
+    marks_in,
+    marks_of_fields,
+    replace_texts,
+    unavoidable_kinds,
+    values_at,
+)
 
 Url = Annotated[str, UrlParameter()]
 Address = NewType("Address", str)

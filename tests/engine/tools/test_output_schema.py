@@ -19,8 +19,8 @@ from gatewright.schema import SchemaChecker
 from gatewright.schema.filter import output_without
 from gatewright.tools import ToolDefinition
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright.tools.decorator import operation, tool
 from gatewright.tools.defined import DefinedTool
+from gatewright.tools.registry import operation, tool
 from gatewright.tools.tool import Tool
 
 

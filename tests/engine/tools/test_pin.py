@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, WorkspaceError
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.pin import Drift, Listing, Pin, accept, drift, read_pin, relist, write_pin
-from gatewright.tools.proposal import propose
+from gatewright.tools.server_tool import propose
 from tests.support.git_tools import HINTED_BRANCH as BRANCH
 from tests.support.git_tools import LOG
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.amount import duration_words
+from gatewright.compile.view import UsageRow, rule_sentence, usage_rules
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -25,7 +26,6 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
-from gatewright.tools import UsageRow, rule_sentence, usage_rules
 
 SHOWN = {
     "file": frozenset({"append", "read"}),

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.base import aio
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import aio
 from gatewright.cli.main import main
 from gatewright.gate import Approval, ApprovalRequest, Outcome, StageTrace, Status
 from gatewright.gate.pipeline import STAGES

@@ -17,7 +17,7 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.sources.ground import Ground
 from gatewright.tools import FileParameter, Normalization, ResultType, SideEffect, tool
 from gatewright.workspace import Status, Workspace, create_workspace, example_names
-from gatewright.workspace.foldercopy import NOWHERE
+from gatewright.workspace.sandbox import NOWHERE
 
 Call = tuple[str, str, Mapping[str, JsonValue]]
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import pytest
 
-from gatewright.base.problem import Problem, Subject
+from gatewright.base.errors import Problem, Subject
 from gatewright.policy.agentedit import grant
-from gatewright.policy.kinds.capability import FsRead
+from gatewright.policy.capability import FsRead
 from gatewright.tools import FileParameter, Tool, tool
 from gatewright.workspace import Workspace
 

@@ -21,7 +21,7 @@ from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import ResultType, Tool, ToolRegistry, tool
 from gatewright.tools.declaration import Normalization
-from gatewright.tools.decorator import operation
+from gatewright.tools.registry import operation
 from gatewright.workspace import Workspace
 
 POLICY = """\

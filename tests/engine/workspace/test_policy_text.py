@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.base.errors import GatewrightError
-from gatewright.base.problem import Address
+from gatewright.base.errors import Address, GatewrightError
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policyfile import LoadedPolicy, patch_text

@@ -25,8 +25,7 @@ from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict, v
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, StreamBatch, Tell
 from gatewright.tools import PathParameter, ResultType, Tool, ToolExecutionContext
 from gatewright.tools.declaration import Normalization
-from gatewright.tools.decorator import operation
-from gatewright.tools.registry import write_manifest
+from gatewright.tools.registry import operation, write_manifest
 from gatewright.workspace import BlockSource, StreamSource, Workspace
 from tests.support.patience import pause_until
 

@@ -28,10 +28,10 @@ from gatewright.workspace import (
     Workspace,
     create_workspace,
     example_names,
-    foldercopy,
     remove_dead_copies,
+    sandbox,
 )
-from gatewright.workspace.foldercopy import FolderCopy
+from gatewright.workspace.sandbox import FolderCopy
 
 POLICY = """\
 gatewright = 1
@@ -121,7 +121,7 @@ def test_a_cancelled_copy_leaves_nothing(workspace: Workspace) -> None:
 def test_a_workspace_that_is_too_large_is_refused_and_leaves_nothing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foldercopy, "MAX_COPY_FILES", 1)
+    monkeypatch.setattr(sandbox, "MAX_COPY_FILES", 1)
     with pytest.raises(WorkspaceError, match="too large"):
         workspace.sandbox()
     assert left_in_temporary(workspace) == []
@@ -202,7 +202,7 @@ def test_a_policy_that_is_a_link_is_copied_and_not_written_through(tmp_path: Pat
 
 def test_folders_without_end_are_refused_and_leave_nothing(workspace: Workspace) -> None:
     deep = workspace.folder / "docs"
-    for _ in range(foldercopy.MAX_COPY_DEPTH + 1):
+    for _ in range(sandbox.MAX_COPY_DEPTH + 1):
         deep /= "d"
     deep.mkdir(parents=True)
     with pytest.raises(WorkspaceError, match="nested too deeply"):
@@ -213,14 +213,14 @@ def test_folders_without_end_are_refused_and_leave_nothing(workspace: Workspace)
 def test_bytes_beyond_the_limit_are_refused_in_words_and_leave_nothing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foldercopy, "MAX_COPY_BYTES", 5)
+    monkeypatch.setattr(sandbox, "MAX_COPY_BYTES", 5)
     with pytest.raises(WorkspaceError, match="too large for a disposable copy: more than 0 MiB"):
         workspace.sandbox()
     assert left_in_temporary(workspace) == []
 
 
 def test_cloned_files_do_not_count_as_copied_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foldercopy, "MAX_COPY_BYTES", 5)
+    monkeypatch.setattr(sandbox, "MAX_COPY_BYTES", 5)
     (tmp_path / "origin").mkdir()
     (tmp_path / "copy").mkdir()
     (tmp_path / "origin/large.txt").write_bytes(b"0123456789")
@@ -259,7 +259,7 @@ def test_cancelling_stops_within_a_large_file(tmp_path: Path) -> None:
         asked.append(1)
         return len(asked) > 2
 
-    watch = foldercopy.CopyWatch(cancelled=cancelled)
+    watch = sandbox.CopyWatch(cancelled=cancelled)
     with pytest.raises(CopyCancelled):
         FolderCopy(tmp_path / "origin", tmp_path / "copy", watch=watch, clone=lambda _a, _b: False).copy(
             [base_folder(tmp_path / "origin")]

@@ -10,10 +10,9 @@ from gatewright.policy.edit import Edit, apply
 from gatewright.policy.rightsdiff import AgentDiff, agent_diff
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
-from gatewright.tools.decorator import tool
-from gatewright.tools.registry import ToolRegistry
+from gatewright.tools.registry import ToolRegistry, tool
 from gatewright.workspace import Workspace, create_workspace
-from gatewright.workspace.savedview import SavedViews
+from gatewright.workspace.policytext import SavedViews
 
 
 @pytest.fixture

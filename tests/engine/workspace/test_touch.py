@@ -9,7 +9,7 @@ import pytest
 
 from gatewright.policy.verdict import Action, Permission, Verdict, strictest
 from gatewright.workspace import Workspace
-from gatewright.workspace.touch import Touch, touches
+from gatewright.workspace.replay import Touch, touches
 
 TEXT: dict[str, Any] = {"type": "string"}
 FILES = ("a.md", "sub/b.md", "key.pem", "sub/")

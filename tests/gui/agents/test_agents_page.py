@@ -3,7 +3,7 @@ from PySide6.QtGui import QAction, QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
-from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Permission, Verdict, pick_tools
 from gatewright_gui.pages.agents.rights_dialog import ResetDialog
 from gatewright_gui.pages.agents.row_state import Asking, RowState

@@ -9,8 +9,8 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
+from gatewright.policy.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents import agent_rules

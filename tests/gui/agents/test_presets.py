@@ -5,7 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QRadioButton, QToolButton
 
-from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.verdict import SafetyTier, Verdict

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit, QMenu, QPushButton, QWidget
 
-from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy import policyedit, sourceedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.verdict import Permission

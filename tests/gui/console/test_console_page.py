@@ -459,7 +459,7 @@ async def test_large_text_in_a_field_is_kept_aside_and_cleared_by_a_key(page: Co
 
 
 async def test_copy_that_cannot_be_made_is_a_message(page: ConsolePage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewright.workspace.foldercopy.MAX_COPY_FILES", 1)
+    monkeypatch.setattr("gatewright.workspace.sandbox.MAX_COPY_FILES", 1)
     page.run()
     await until(page.outcome.message.isVisible)
     assert "too large for a disposable copy" in page.outcome.message.text

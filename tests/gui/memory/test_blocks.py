@@ -14,11 +14,11 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLineEdit,
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import schema_from_json
-from gatewright.blocks.edit import Append, Overwrite
+from gatewright.blocks.schema import Append, Overwrite
 from gatewright.memory import BlockInfo, BlockService, BlockType
 from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
-from gatewright.workspace.journal import TypedTexts
+from gatewright.workspace.trust import TypedTexts
 from gatewright_gui.models.access import AccessModel
 from gatewright_gui.pages.memory import MemoryPage
 from gatewright_gui.pages.memory.block_list import BlockLine, BlockModel

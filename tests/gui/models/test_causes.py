@@ -1,4 +1,4 @@
-from gatewright.base.problem import Place, Problem, Severity
+from gatewright.base.errors import Place, Problem, Severity
 from gatewright_gui.pages.problems.problem_table import MESSAGE, ProblemModel
 from gatewright_gui.session.causes import causes_of
 

@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright.base.folder import folder_pattern
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pattern import folder_pattern
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
 from gatewright_gui.pages.agents.agent_rules import AgentRow, AgentRulesModel, RowKind, agent_rows

@@ -1,7 +1,7 @@
 from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright.base.problem import Place, Problem, Severity
+from gatewright.base.errors import Place, Problem, Severity
 from gatewright.policy.document import Agent
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict

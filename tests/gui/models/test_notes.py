@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.pattern import compile_linear
+from gatewright.policy.capability import CapabilityKind, ClockRead, FsRead, NetRead
 from gatewright.policy.document import Agent, OutputCheck, PermissionRule, Policy, Source, ToolSettings
-from gatewright.policy.kinds.capability import CapabilityKind, ClockRead, FsRead, NetRead
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rightsdiff import AgentDiff
 from gatewright.policy.rule import (

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
 
-from gatewright.policy.scope import DiscordEndpoint
+from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.policy import PolicyPage

@@ -10,9 +10,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
-from gatewright.base.problem import Problem, Subject
+from gatewright.base.errors import Problem, Subject
 from gatewright.policy.edit import Edit, FieldChange
-from gatewright.policy.scope import DiscordEndpoint
+from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage

@@ -22,7 +22,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import MaxCalls, PolicyRule
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace import Workspace, create_workspace
-from gatewright.workspace.image import WorkspaceImage
+from gatewright.workspace.policytext import WorkspaceImage
 from gatewright_gui.session.document import Document
 from tests.gui.session.opened import opened_document
 

@@ -30,7 +30,7 @@ from gatewright.policy.document import Policy, Source
 from gatewright.policy.rule import MaxCalls
 from gatewright.policy.ruleedit import RulePosition
 from gatewright.policy.verdict import Permission
-from gatewright.workspace.beginning import Beginning, begin_workspace
+from gatewright.workspace.template import Beginning, begin_workspace
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.pages.files.rule_model import COMMENT, LEVEL

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 
-from gatewright.workspace.journal import Journal, UnsavedPolicy
+from gatewright.workspace.trust import Journal, UnsavedPolicy
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver

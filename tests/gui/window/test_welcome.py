@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.policy.verdict import Permission, Verdict
-from gatewright.workspace.beginning import SECRETS
+from gatewright.workspace.template import SECRETS
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog

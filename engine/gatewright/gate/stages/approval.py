@@ -15,11 +15,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from gatewright.base import aio
 from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
+from gatewright.base.late import aio, unbroken
 from gatewright.base.printable import printable
-from gatewright.base.thread import unbroken
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.rule_test import CompiledPolicyRule, Finding
 from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember

@@ -14,19 +14,18 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
-from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import may_move
+from gatewright.arguments.shell_word import CommandRefused
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import file_prefixes
 from gatewright.gate.stages.read import ProgramWord, look_at_names, unmet
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
-from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.policy.verdict import Permission
-from gatewright.tools.mark import Pointer, replace_texts, values_at
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.parameter import (
     CommandParameter,
@@ -35,11 +34,14 @@ from gatewright.tools.parameter import (
     LabelParameter,
     Mark,
     PathParameter,
+    Pointer,
     SourceParameter,
     TableParameter,
     UrlParameter,
     VariableParameter,
     kind_needed,
+    replace_texts,
+    values_at,
 )
 
 MAX_MARKED = 1_000

@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
-from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, copy_value
+from gatewright.base.late import aio
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
@@ -34,7 +34,7 @@ from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import record_success, release, reserve
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
-from gatewright.tools.mark import replace_texts
+from gatewright.tools.parameter import replace_texts
 
 GRACE_S = 1.0
 """The time for a tool to stop on request."""

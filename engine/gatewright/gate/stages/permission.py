@@ -16,17 +16,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gatewright.arguments.url import UrlTarget
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import Address, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Address
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import covers_name, grants_of, hosts_of, names_of, prefixes_of
+from gatewright.policy.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.reach import granted_kinds
-from gatewright.policy.scope import common_depth, covers, host_matches
 from gatewright.policy.target import (
     NOT_PERMITTED,
     Assessment,
@@ -36,7 +34,16 @@ from gatewright.policy.target import (
     Located,
     NamedPlace,
 )
-from gatewright.policy.verdict import LEVEL_VERDICTS, Action, Permission, Verdict, verdict_for
+from gatewright.policy.verdict import (
+    LEVEL_VERDICTS,
+    Action,
+    Permission,
+    Verdict,
+    common_depth,
+    covers,
+    host_matches,
+    verdict_for,
+)
 from gatewright.tools.context import Ports
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})

@@ -36,14 +36,13 @@ from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, de
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
-from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.scope import covers
+from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.target import NamedPlace
-from gatewright.policy.verdict import Action, SafetyTier, Verdict
+from gatewright.policy.verdict import Action, SafetyTier, Verdict, covers
 from gatewright.schema.operation import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
 from gatewright.tools.declaration import SideEffect
-from gatewright.tools.mark import Pointer, replace_texts
-from gatewright.tools.mark import values_at as values_below
+from gatewright.tools.parameter import Pointer, replace_texts
+from gatewright.tools.parameter import values_at as values_below
 
 _ONE_OBJECT = StageResult(note="one JSON object")
 

@@ -19,12 +19,11 @@ import time
 import traceback
 from typing import cast
 
-from gatewright.base import aio
-from gatewright.base.content import plain_text
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.thread import in_own_thread
+from gatewright.base.late import aio, in_own_thread
+from gatewright.base.printable import plain_text
 from gatewright.compile.plan import ToolPlan
 from gatewright.gate import record
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Status

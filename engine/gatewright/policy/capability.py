@@ -1,4 +1,4 @@
-"""Capabilities: the kinds of things that an agent may touch, and how far; each reads, checks and writes itself.
+"""Capabilities: what kind of thing an agent may touch, and how far; how each is read, checked, written and typed.
 
 A kind's class name is its spelling in the policy file. Without a capability of a kind, an agent may not use tools that
 need that kind. Scopes are as written: hosts as patterns, prefixes relative to the policy file or absolute.
@@ -10,14 +10,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
 from gatewright.base.amount import duration_words, format_size, parse_duration_words, parse_size, plain_duration
-from gatewright.base.errors import EditRefused
+from gatewright.base.errors import EditRefused, RawPath, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
-from gatewright.base.problem import RawPath, Report, shown
-from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
-from gatewright.base.shape import DURATION, NAME, SIZE, Shape, several, whole
-from gatewright.base.word import Word
-from gatewright.policy.scope import check_host_pattern, check_prefix, is_every_host
+from gatewright.base.row import (
+    DURATION,
+    NAME,
+    SIZE,
+    Row,
+    Shape,
+    name_error,
+    seconds_of,
+    several,
+    size_of,
+    whole,
+    whole_number,
+)
+from gatewright.policy.verdict import Word, check_host_pattern, check_prefix, is_every_host
 
 _LIST = several(NAME, 1)
 

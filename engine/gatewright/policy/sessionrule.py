@@ -1,4 +1,4 @@
-"""Rules about the calls of a session: their number, rate and order, and the end of the loop.
+"""Rules about the calls of a session: how many, how often, in what order, when the loop goes on or ends.
 
 Durations are seconds.
 """
@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
 from gatewright.base.amount import duration_words, plain_duration
+from gatewright.base.errors import RawPath, Report, shown
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import RawPath, Report, shown
-from gatewright.base.row import Raw, Row, seconds_of, whole_number
-from gatewright.base.shape import DURATION, NAME, several, table, whole
-from gatewright.policy.kinds.access import ABSENT, Kind, check_names, join_names, needs_value, read_names
+from gatewright.base.row import DURATION, NAME, Raw, Row, seconds_of, several, table, whole, whole_number
+from gatewright.policy.callrule import ABSENT, Kind, check_names, join_names, needs_value, read_names
 from gatewright.policy.verdict import ANY_TOOL, split_name
 
 

@@ -1,4 +1,4 @@
-"""The shapes that offer operations at the root of a schema, and the clues in names of fields and values.
+"""Shapes that offer operations at the root of a schema, and what names of fields and values say about operations.
 
 Three families: one property whose values are the operations; a tagged union, whose object variants a property with
 constant values separates; variants separated by their only key (`{"move": {...}}` or `{"copy": {...}}`), as serde

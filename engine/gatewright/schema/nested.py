@@ -12,6 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gatewright.base.frozen import frozen
+from gatewright.schema.flat import (
+    Candidate,
+    field_confidence,
+    list_confidence,
+    with_required,
+    with_restricted_field,
+)
 from gatewright.schema.operation import (
     EACH,
     EACH_MEMBER,
@@ -23,13 +30,6 @@ from gatewright.schema.operation import (
     choice_of,
     holds_batch,
     path_text,
-)
-from gatewright.schema.shapes.flat import (
-    Candidate,
-    field_confidence,
-    list_confidence,
-    with_required,
-    with_restricted_field,
 )
 from gatewright.schema.walk import (
     UNIONS,

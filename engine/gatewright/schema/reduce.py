@@ -1,4 +1,4 @@
-"""The removal of hidden operations from an inlined schema, wherever their field stands.
+"""Takes hidden operations out of an inlined schema, wherever their field stands.
 
 A hidden operation goes where it stands; a guard at the root refuses calls that would still be possible, unless the
 schema refuses them already. In doubt the guard is added: saying it twice does no harm.
@@ -11,6 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from gatewright.base.frozen import frozen
+from gatewright.schema.flat import (
+    close,
+    is_other_type,
+    key_of,
+    variants_by_tag,
+    with_allowed_variants,
+    with_required,
+    with_restricted_field,
+)
+from gatewright.schema.nested import without_hidden_repeats
 from gatewright.schema.operation import (
     EACH,
     EACH_MEMBER,
@@ -23,16 +33,6 @@ from gatewright.schema.operation import (
     restrict,
     values_at,
 )
-from gatewright.schema.shapes.flat import (
-    close,
-    is_other_type,
-    key_of,
-    variants_by_tag,
-    with_allowed_variants,
-    with_required,
-    with_restricted_field,
-)
-from gatewright.schema.shapes.nested import without_hidden_repeats
 from gatewright.schema.walk import (
     UNIONS,
     Find,

@@ -1,4 +1,4 @@
-"""Rules about one call: its operation, its arguments, a person's consent.
+"""Rules about one call: which operations of a tool, with which arguments, after whose consent.
 
 `Kind`, the base of all rules, reads, checks, writes and names its value.
 """
@@ -9,12 +9,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, Self, cast
 
-from gatewright.base.folder import IN_FOLDER, with_folder, with_pattern
+from gatewright.base.errors import RawPath, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, nulls_in
-from gatewright.base.problem import RawPath, Report, shown
-from gatewright.base.row import Raw, Row, json_table, name_error, words_of
-from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, several, table, told
+from gatewright.base.pattern import IN_FOLDER, with_folder, with_pattern
+from gatewright.base.row import (
+    JSON_SCHEMA,
+    NAME,
+    TEXT,
+    Raw,
+    Row,
+    Shape,
+    json_table,
+    name_error,
+    several,
+    table,
+    told,
+    words_of,
+)
 
 NAMES = several(NAME)
 ABSENT = object()

@@ -1,1 +1,0 @@
-"""Defines the kinds of rules and capabilities: each value says itself how it is read, checked, written and named."""
