@@ -249,9 +249,9 @@ async def _call(
 def _issues_of(
     spec: OperationSpec, arguments: Mapping[str, object], *, ignored: Sequence[str] = (), closed: bool = True
 ) -> tuple[ArgumentIssue, ...]:
-    """What is missing or too much in ``arguments``; ``ignored`` are names that belong to no operation.
+    """Return missing and superfluous ``arguments``; ``ignored`` are names that belong to no operation.
 
-    ``closed``: whether names that the operation does not take are issues as well.
+    ``closed``: names that the operation does not take are issues as well.
     """
     taken = spec.taken
     fits = not closed or taken.issuperset(arguments.keys() - ignored)

@@ -369,7 +369,7 @@ class Tool(Declaration):
         return self._usual(operation)
 
     def assessment_of(self, operation: str) -> Assessment | None:
-        """What every call of the operation would do; None where `assess` says it of each call by itself."""
+        """Return what every call of the operation would do; None where `assess` decides it call by call."""
         has_own = type(self).assess is not Tool.assess
         return None if has_own and (self.assessed is None or operation in self.assessed) else self._usual(operation)
 
