@@ -1,7 +1,6 @@
-"""Everything that the app may import from the engine, values included; a new need of the app is added here.
+"""Everything that the app may import from the engine, values included, by floor; programs use `gatewright` itself.
 
-The rows go by floor, from the lowest up. A name loads its module at its first use (`base/late.py`), so importing this
-is free. Programs use `gatewright` itself.
+A name loads its module at its first use (`base/late.py`), so importing this is free.
 """
 
 # the imports are the names of the door
