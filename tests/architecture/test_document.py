@@ -16,7 +16,7 @@ ROOMS = "\n".join(
     for door in sorted(top.rglob("__init__.py"))
 )
 NAMED = sorted(set(re.findall(r"`([\w./]+(?:\.py|\.md|/))`", f"{TEXT}\n{ROOMS}")))
-PAGE_LINES = 100
+PAGE_LINES = 105
 
 
 def is_there(named: str) -> bool:
