@@ -40,7 +40,6 @@ from gatewright.schema.formats import ProviderLint, count_tokens
 from gatewright.schema.walk import Schema
 from gatewright.tools import ToolDefinition
 from gatewright.workspace import Workspace, format_names
-from gatewright.workspace.gateway import Gateway
 
 LEVELS = ("refused", "looser", "narrower", "note")
 

@@ -60,8 +60,8 @@ def test_a_command_is_read_as_the_package_that_it_would_run(line: str, wanted: P
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("npx", "told no package"),
-        ("npx -y", "told no package"),
+        ("npx", "names no package"),
+        ("npx -y", "names no package"),
         ("npx --package", "has no value"),
         ("npx -c 'files && more'", "`-c`"),
         ("npx --registry=http://me:pw@example.org files", "`--registry"),

@@ -79,7 +79,7 @@ def test_a_removed_log_is_found_while_its_anchor_stands(called: Path, capsys: py
     for path in (called / ".gatewright").glob("audit*"):
         path.unlink()
     assert main(["audit", "verify", str(called)]) == 1
-    assert "gone" in capsys.readouterr().err
+    assert "is missing" in capsys.readouterr().err
 
 
 def test_a_workspace_without_calls_has_nothing_to_prove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_a_log_that_is_gone_from_a_renamed_workspace_is_found(called: Path, caps
 
     code, said = verified(renamed, capsys)
     assert code == 1
-    assert f"kept in `{called}/.gatewright` before, is gone" in said
+    assert f"kept in `{called}/.gatewright` before, is missing" in said
     call(renamed, capsys)
     code, said = verified(renamed, capsys)
     assert code == 1

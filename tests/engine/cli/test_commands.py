@@ -313,7 +313,7 @@ def test_calls_of_a_named_session_count_together_and_deciding_uses_none_up(tmp_p
     assert [run("call", *words).status for _ in range(2)] == [0, 0]
 
     refused = run("call", *words, "--session", "../one")
-    assert (refused.status, refused.err.count("no id of a session")) == (2, 1)
+    assert (refused.status, refused.err.count("is not a valid id of a saved session")) == (2, 1)
 
 
 def test_what_is_to_be_approved_cannot_move_the_cursor(

@@ -128,7 +128,7 @@ def test_paths_that_mean_nothing_on_another_computer_are_told_with_their_lines(
         assert "stands for no folder" in told  # no policy at all
         return
     is_bound = path not in {"inside", "./in/it"} and (where, path) != ("place", "~/notes")
-    assert ("means nothing on another" in told) == is_bound
+    assert ("is valid on this computer only" in told) == is_bound
     if is_bound:
         line = next(number for number, row in enumerate(text.splitlines(), 1) if path in row)
         assert f"policy.toml:{line}:" in told

@@ -80,7 +80,7 @@ async def test_broken_call_is_denied_in_its_place_and_recorded(world: World) -> 
         "broken-call",
         "the call has no id",
     )
-    assert (outcomes[1].output or "").startswith("Tool execution failed: the arguments were not accepted")
+    assert (outcomes[1].output or "").startswith("Tool execution failed: invalid arguments")
 
 
 async def test_broken_json_is_denied_by_the_gate_with_the_reason(world: World) -> None:
@@ -257,7 +257,7 @@ def test_piece_that_cannot_be_read_is_an_error_and_not_lost_in_silence(piece: ob
         accumulator.add_anthropic,
         accumulator.add_gemini,
     ):
-        with pytest.raises(TypeError, match=f"a `{type(piece).__name__}` is no piece of a stream"):
+        with pytest.raises(TypeError, match=f"a `{type(piece).__name__}` is not a piece of a stream"):
             add(piece)
 
 

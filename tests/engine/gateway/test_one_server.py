@@ -76,7 +76,7 @@ def test_another_policy_is_not_overwritten(place: Place, capsys: pytest.CaptureF
     status = main(["serve", str(place.folder), "--agent", "reader", "--", "mcp-server-time"])
 
     assert status == 2
-    assert "is a policy already" in capsys.readouterr().err
+    assert "is another policy" in capsys.readouterr().err
     assert place.policy.read_text("utf-8") == before
 
 

@@ -136,7 +136,7 @@ def test_messages_that_are_none_are_refused_and_the_next_is_served(serve: Serve)
     assert called["result"]["isError"] is False
     assert status == 0
     assert "Traceback" not in errors
-    assert "a message of the client was refused" in errors
+    assert "refused a message of the client" in errors
 
 
 def test_nothing_but_messages_comes_out_of_standard_output(serve: Serve) -> None:

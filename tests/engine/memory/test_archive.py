@@ -327,5 +327,5 @@ async def test_index_that_is_none_of_ours_is_refused(bench: BlockBench, statemen
         connection.executescript(statement)
     connection.close()
 
-    with pytest.raises(WorkspaceError, match="none of ours"):
+    with pytest.raises(WorkspaceError, match="it is not ours"):
         bench.workspace.archive("ann").list()

@@ -178,5 +178,5 @@ def test_a_store_that_came_with_views_is_refused_instead_of_run(tmp_path: Path) 
         endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
         connection.execute(f"CREATE VIEW block AS {endless}")
     connection.close()
-    with BlockStore(path) as store, pytest.raises(WorkspaceError, match="none of ours"):
+    with BlockStore(path) as store, pytest.raises(WorkspaceError, match="it is not ours"):
         store.get("x")

@@ -110,7 +110,7 @@ def test_rules_are_added_changed_moved_and_removed_with_names_and_taken_back(wor
     ("rule", "place"),
     [
         (PolicyRule("one", Verdict.DENY), "`name`: a policy rule is named `one` already"),
-        (PolicyRule("x", Verdict.DENY, agents=("nobody",)), "which is not there"),
+        (PolicyRule("x", Verdict.DENY, agents=("nobody",)), "which does not exist"),
         (PolicyRule("x", Verdict.DENY, tools=("file_raed",)), "`tools.0`: no tool is named `file_raed`"),
         (PolicyRule("x", Verdict.DENY, operations=()), "`operations`: an empty `operations` matches nothing"),
         (

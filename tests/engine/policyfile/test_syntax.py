@@ -15,7 +15,7 @@ CASES = [
     ("x = [1, 2,\n\n[agents.a]\ny = 1", 2, 5, "this list is not closed"),
     ('x = [\n  "a"\n  "b",\n]', 4, 3, "a comma is missing before this"),
     ("[agents.my agent]", 2, 12, "a name with spaces needs quotes"),
-    ("x = { a = 1, }", 2, 14, "ends without a comma"),
+    ("x = { a = 1, }", 2, 14, "end without a comma"),
     ("[[", 2, 3, "a key is expected here"),
     ('name = "C:\\Users"', 2, 13, "a backslash begins an escape here"),
     ('name = "a\x01b"', 2, 10, "the character U+0001 may not stand here"),

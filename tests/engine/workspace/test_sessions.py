@@ -317,12 +317,12 @@ async def test_session_that_somebody_without_the_key_changed_is_refused(
         assert times == 1
         path.write_bytes(changed)
 
-        with pytest.raises(WorkspaceError, match="not written by Gatewright"):
+        with pytest.raises(WorkspaceError, match="Gatewright did not write this"):
             workspace.session("a", "chat")
-        with pytest.raises(WorkspaceError, match="not written by Gatewright"):
+        with pytest.raises(WorkspaceError, match="Gatewright did not write this"):
             async with workspace.sessions.hold("chat", agent_id="a"):
                 pass
-        with pytest.raises(WorkspaceError, match="not written by Gatewright"):
+        with pytest.raises(WorkspaceError, match="Gatewright did not write this"):
             workspace.sessions.save(session)
 
 
@@ -347,7 +347,7 @@ async def test_session_whose_key_is_gone_is_refused(folder: Path) -> None:
         for key in (folder.parent / "keys").iterdir():
             key.unlink()
 
-    with closing(opened(folder)) as later, pytest.raises(WorkspaceError, match="its key is not here"):
+    with closing(opened(folder)) as later, pytest.raises(WorkspaceError, match="its key is missing"):
         later.session("a", "chat")
 
 
@@ -402,5 +402,5 @@ async def test_session_that_does_not_say_where_it_belongs_is_refused(folder: Pat
         key = hmac.digest(shared, b"sessions", "sha256")
         path.write_bytes(hmac.digest(key, older, "sha256").hex().encode() + b"\n" + older)
 
-        with pytest.raises(WorkspaceError, match="an older version saved it, and did not say for which workspace"):
+        with pytest.raises(WorkspaceError, match="an older version saved it without its workspace"):
             workspace.session("a", "chat")

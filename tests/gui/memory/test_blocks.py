@@ -583,7 +583,7 @@ async def test_store_that_somebody_holds_is_a_sentence_and_nothing_is_lost(bench
         bench.press("memory.save")
         await until(bench.page.blocks.detail.bar.isVisible)
     await settled(bench.window)
-    assert "held by another process" in bench.page.blocks.detail.bar.text
+    assert "locked by another process" in bench.page.blocks.detail.bar.text
     assert bench.page.blocks.detail.value.editor.text == "unsaved"
 
 
