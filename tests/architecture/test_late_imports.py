@@ -53,6 +53,7 @@ LATE = {
         "gatewright.policyfile.reader",
         "gatewright.sources.manager",
         "gatewright.sources.rootfolder",
+        "gatewright.tools.context",
         "gatewright.tools.define",
         "gatewright.tools.shape",
         "gatewright.workspace.assembly",

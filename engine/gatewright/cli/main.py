@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import cast
 
 from gatewright.base.errors import GatewrightError, NotSupported, PolicyInvalid, WorkspaceError, near_hint
-from gatewright.sources.ground import policy_path_of
 
 
 def launch(workspace: Path | None = None) -> int:
@@ -23,6 +22,8 @@ def launch(workspace: Path | None = None) -> int:
     Raises NotSupported where it cannot start, WorkspaceError where the workspace is not there.
     """
     if workspace is not None:
+        from gatewright.sources.ground import policy_path_of
+
         policy_path_of(workspace)
     return run_app("gui", workspace)
 

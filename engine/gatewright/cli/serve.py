@@ -8,7 +8,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from json import dumps, loads
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,6 +40,9 @@ from gatewright.schema.formats import ProviderLint, count_tokens
 from gatewright.schema.walk import Schema
 from gatewright.tools import ToolDefinition
 from gatewright.workspace import Workspace, format_names
+
+if TYPE_CHECKING:
+    from gatewright.workspace.gateway import Gateway
 
 LEVELS = ("refused", "looser", "narrower", "note")
 

@@ -239,7 +239,7 @@ class CallRun:
             raise
         if isinstance(answer, Approval):  # pyright: ignore[reportUnnecessaryIsInstance]
             return answer
-        return Approval(False, "the approver", code="approver-failed", reason="the approver returned no valid answer")
+        return Approval(False, "the approver", reason="the approver returned no valid answer")
 
     async def _give_up(self, state: CallState) -> None:
         """Record the end of a call whose caller no longer waits for an answer."""

@@ -6,20 +6,22 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.memory.agentblocks import AgentBlocks
-from gatewright.memory.notes import NoteBook
 from gatewright.policy.capability import Capability
 from gatewright.policy.verdict import Action
-from gatewright.sources.manager import SourceManager
-from gatewright.sources.rootfolder import RootFolders
-from gatewright.sources.stream import Streams
 from gatewright.tools.declaration import ResourceBounds
+
+if TYPE_CHECKING:
+    from gatewright.memory.agentblocks import AgentBlocks
+    from gatewright.memory.notes import NoteBook
+    from gatewright.sources.manager import SourceManager
+    from gatewright.sources.rootfolder import RootFolders
+    from gatewright.sources.stream import Streams
 
 
 class WebPort(Protocol):

@@ -177,7 +177,7 @@ def test_every_client_of_the_table_has_a_sample_and_a_file_on_each_platform() ->
         for platform in ("linux", "darwin", "win32"):
             assert client.user_file(platform, HOME, {}).is_relative_to(HOME)
     assert client_named("zed").user_file("linux", HOME, {"XDG_CONFIG_HOME": "/cfg"}) == Path("/cfg/zed/settings.json")
-    with pytest.raises(WorkspaceError, match="no client `emacs`; there are claude-desktop"):
+    with pytest.raises(WorkspaceError, match="no client `emacs`; known are claude-desktop"):
         client_named("emacs")
 
 

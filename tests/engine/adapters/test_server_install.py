@@ -184,7 +184,7 @@ async def test_no_address_of_a_registry_is_kept(
         ("uvx no-such", "no `no-such`"),
         ("uvx say-py==7", "no version `==7`"),
         ("uvx bare", "no program"),
-        ("uvx --python 3.999 say-py", "`python3.999` is not there"),
+        ("uvx --python 3.999 say-py", "`python3.999` is missing"),
     ],
 )
 async def test_what_cannot_be_installed_is_told_with_what_to_do_and_leaves_nothing(
@@ -238,7 +238,7 @@ async def test_an_installed_program_that_was_changed_is_not_started(installer: H
                 file.unlink() if file.is_symlink() else None
                 if file.suffix in {".js", ".py"}:
                     file.write_text(f"{file.read_text()}\n")
-        with pytest.raises(ServerFailed, match="not as it was installed: remove"):
+        with pytest.raises(ServerFailed, match="has changed since its installation: remove"):
             await installer.install(package(line))
 
 

@@ -314,7 +314,10 @@ def test_proof_with_a_part_that_cannot_be_is_refused_with_the_reason(
     proof = proof_of(world, "file", READ)
     with pytest.raises(ProofInvalid, match=f"^{why}$"):
         DecisionProof.from_json({**proof.to_json(), **change})
-    for text, said in (("{", "this is no proof: it is not JSON"), (f" {proof.to_text()}", "as it was written")):
+    for text, said in (
+        ("{", "this is no proof: it is not JSON"),
+        (f" {proof.to_text()}", "differs from the original text of the proof"),
+    ):
         with pytest.raises(ProofInvalid, match=f"{said}$"):
             DecisionProof.from_text(text)
 

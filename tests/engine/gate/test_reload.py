@@ -211,7 +211,7 @@ def test_changes_of_a_policy_are_told_one_by_one() -> None:
     before, after = policy("gone", "kept"), policy("kept", "new", defaults=Defaults(max_output_bytes=7))
     after = replace(after, agents={**after.agents, "kept": Agent("kept", tools=())})
     words = ["agent", "settings of tool", "source", "policy rule"]
-    of_each = [[f"{what} `gone` is gone", f"{what} `new` is new"] for what in words]
+    of_each = [[f"{what} `gone` was removed", f"{what} `new` is new"] for what in words]
     of_each[0].append("agent `kept` changed")
     assert changes(before, after) == [*(word for each in of_each for word in each), "the defaults changed"]
     assert changes(before, before) == ["another part changed"]

@@ -133,7 +133,7 @@ def test_session_of_another_workspace_or_of_an_older_version_is_refused(
     def unsealed(_store: SessionStore, _content: bytes) -> bytes:
         return b"{}"
 
-    monkeypatch.setattr(SessionStore, "_unsealed", unsealed)
+    monkeypatch.setattr(SessionStore, "_unseal", unsealed)
     older = "an older version saved it without its workspace: remove it"
     with pytest.raises(WorkspaceError, match=only(f"`{folder / 's-one.session'}`: {older}")):
         store.load("one")
@@ -151,7 +151,7 @@ def test_link_in_place_of_a_file_is_not_followed(store: SessionStore, folder: Pa
 def test_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
-    with pytest.raises(WorkspaceError, match="cannot be kept"):
+    with pytest.raises(WorkspaceError, match="cannot be saved"):
         SessionStore(tmp_path / "file" / "sessions", tmp_path / "keys").save(used("one"))
 
 
@@ -164,7 +164,7 @@ def test_key_that_cannot_be_had_is_said(tmp_path: Path, folder: Path) -> None:
 
 def test_file_of_the_largest_size_is_read_and_one_byte_more_is_not(store: SessionStore, folder: Path) -> None:
     folder.mkdir(parents=True)
-    for extra, said in ((65, "not here"), (66, "larger than")):
+    for extra, said in ((65, "is missing"), (66, "larger than")):
         (folder / "s-one.session").write_bytes(b" " * (MAX_BYTES + extra))
         with pytest.raises(WorkspaceError, match=said):
             store.load("one")
@@ -231,7 +231,7 @@ def test_sealed_file_without_a_session_in_it_is_refused(
         return body
 
     store.save(used("one"))
-    monkeypatch.setattr(SessionStore, "_unsealed", unsealed)
+    monkeypatch.setattr(SessionStore, "_unseal", unsealed)
     with pytest.raises(WorkspaceError, match=r"s-one\.session`"):
         store.load("one")
 

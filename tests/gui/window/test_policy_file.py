@@ -64,7 +64,7 @@ async def test_difference_is_against_the_disk_as_it_is_now_and_shows_what_saving
     assert window.shelf.current_key == "toml"
     assert "-[agents.trainee]" in shown
     assert '+rule_type = { AllowedOperations = ["' in shown
-    assert "another program changed it" in shown.splitlines()[0]
+    assert "changed by another program" in shown.splitlines()[0]
     window.save_over()
     await settled(window)
     assert "[agents.trainee]" not in path_of(window).read_text("utf-8")
@@ -270,7 +270,7 @@ async def test_save_as_replaces_neither_a_policy_nor_a_manifest_that_is_there(
 
     window.actions_by_key["save_as"].trigger()
     await save_as(window, there / "taken.toml")
-    assert "a file of that name is there already" in window.message.text
+    assert "a file of that name exists already" in window.message.text
     window.message.action_button.click()
     await save_as(window, there / "free.toml")
 
