@@ -23,6 +23,7 @@ LATE = {
         "gatewright.base.late",
         "gatewright.memory.embedding",
         "gatewright.memory.notes",
+        "gatewright.policy.glob",
         "gatewright.schema.check",
         "gatewright.sources.watch",
     ),

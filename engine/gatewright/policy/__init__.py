@@ -13,6 +13,6 @@ known, not guessed.
 The word for a right (`OperationRight.word`: allow, by path, by block, ...) is made here once and shown by all.
 `workspace/refusal.py` finds what mends a problem by its code and subject, never by its words. `policy/glob.py` reads
 patterns of files; `git check-ignore` is the oracle of its tests, pathspec on RE2 asks them all at once
-(`base/pattern.py`). pathspec's own reading of patterns errs on `[[:alpha:]]`, `[b-a]`, a lone backslash at the end,
+(`base/firstmatch.py`). pathspec's own reading of patterns errs on `[[:alpha:]]`, `[b-a]`, a lone backslash at the end,
 `a[!b]c`, on `?` for a whole `é`, and its other engines take time without bound or are not installed.
 """

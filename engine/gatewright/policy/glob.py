@@ -7,7 +7,7 @@ counts on every file system, and symlinks stay unresolved.
 
 Text matches byte by byte, as in git, so ``?`` and ``[^a]`` match one byte: each character of a pattern's parts, of its
 regular expression and of the subject (``byte_text``) is one byte of UTF-8. pathspec tries all patterns at once
-(``base.pattern``), and first whether the path is canonical. This module reads patterns itself because pathspec reads
+(``base.firstmatch``), and first whether the path is canonical. This module reads patterns itself because pathspec reads
 lines differently from git (`policy`) and yields no parts, which rooms, Seatbelt and the search for rules
 that hide others need.
 """
@@ -21,7 +21,6 @@ from functools import cache
 
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
-from gatewright.base.pattern import FirstMatch
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.verdict import Permission
 
@@ -318,6 +317,8 @@ class PermissionRules:
     @once
     def _first(self) -> Callable[[str], int]:
         """Find the first pattern that matches a path, behind ``_NOT_CANONICAL``; built for the first path."""
+        from gatewright.base.firstmatch import FirstMatch
+
         regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]
         return FirstMatch([_NOT_CANONICAL, *regexes]).first
 

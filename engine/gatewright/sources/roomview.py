@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.file import write_atomically
+from gatewright.base.firstmatch import FirstMatch
 from gatewright.base.frozen import frozen
-from gatewright.base.pattern import FirstMatch
 from gatewright.policy.glob import PermissionRules, above_regex, byte_text, literal_path, parse_git_pattern
 from gatewright.policy.target import Confinement, PlaceUse, Tree, View, view_of
 from gatewright.policy.verdict import Permission, Word

@@ -46,6 +46,7 @@ LIBRARIES = (
     "httpcore2",
     "idna",
     "jsonschema",
+    "pathspec",
     "toktok",
     "turbohtml",
     "typer",
