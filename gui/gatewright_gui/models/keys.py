@@ -48,14 +48,14 @@ PARTS = (
                 mark("Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML"),
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("undo, redo; the menu and the tooltip say what")),
-            KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (twice: after what changes was shown), save as a new file")),
-            KeyRow("Ctrl+Shift+X", mark("exports what a deployment needs")),
+            KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (press twice: the first shows the changes), save as a new file")),
+            KeyRow("Ctrl+Shift+X", mark("exports the files that a deployment needs")),
             KeyRow("Ctrl+O, Ctrl+R", mark("open, read again from disk")),
             KeyRow("Ctrl+Shift+N", mark("opens another policy file in a window of its own")),
-            KeyRow("Ctrl+F", mark("searches the page, or the text that has the keys")),
+            KeyRow("Ctrl+F", mark("searches the page, or the text with the keyboard focus")),
             KeyRow("Ctrl+,", mark("preferences: theme, size of text, messages, what saving shows, long lines")),
             KeyRow("Ctrl+=, Ctrl+-, Ctrl+0", mark("larger, smaller, normal text")),
-            KeyRow("Ctrl+Q", mark("quits; unsaved changes are asked about")),
+            KeyRow("Ctrl+Q", mark("quits, and asks about unsaved changes")),
         ),
     ),
     KeyPart(
@@ -63,7 +63,7 @@ PARTS = (
         ("overview",),
         (
             KeyRow("Up, Down, Left, Right", mark("in the picture of rights: to another agent, tool or source")),
-            KeyRow("Space, Escape", mark("shows only what concerns it, shows all")),
+            KeyRow("Space, Escape", mark("shows only related parts, shows all")),
         ),
     ),
     KeyPart(
@@ -78,7 +78,7 @@ PARTS = (
             KeyRow(
                 "Left, Right", mark("close and open a tool or a group of tools; Left again goes to the row above it")
             ),
-            KeyRow("Ctrl+A, Ctrl+I", mark("selects all that is shown, inverts the selection")),
+            KeyRow("Ctrl+A, Ctrl+I", mark("selects all shown rows, inverts the selection")),
             KeyRow("Ctrl+M", mark("tree or matrix")),
             KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", mark("filters, presets")),
             KeyRow("Ctrl+N", mark("add an agent")),
@@ -90,10 +90,10 @@ PARTS = (
         mark("Preview and other texts"),
         ("agents", "toml"),
         (
-            KeyRow("F3, Shift+F3", mark("next and previous place that was found")),
+            KeyRow("F3, Shift+F3", mark("next and previous match")),
             KeyRow("Ctrl+Shift+[, Ctrl+Shift+]", mark("fold, unfold where the cursor is")),
             KeyRow("Ctrl+Shift+-, Ctrl+Shift++", mark("fold, unfold everything")),
-            KeyRow("Ctrl+Shift+C", mark("copies all that is shown")),
+            KeyRow("Ctrl+Shift+C", mark("copies all shown text")),
         ),
     ),
     KeyPart(
@@ -133,7 +133,7 @@ PARTS = (
             KeyRow("Ctrl+Return, Ctrl+Shift+Return", mark("decide, run")),
             KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", mark("fills in an example, puts in a provider's whole call")),
             KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", mark("in the JSON: format, complete, go to error")),
-            KeyRow("Alt+Return", mark("in the form: what a field can be (left out, default, null, as JSON)")),
+            KeyRow("Alt+Return", mark("in the form: the choices for a field (left out, default, null, as JSON)")),
             KeyRow("Alt+Up, Alt+Down, Alt+Del", mark("in the form: moves or removes an item of a list")),
             KeyRow("Down, F4", mark("in a field for a path: lists the files, browses")),
             KeyRow("Enter, F2, Ctrl+D", mark("in the history: run again, edit, compare two")),
@@ -153,8 +153,8 @@ PARTS = (
         mark("TOML"),
         ("toml",),
         (
-            KeyRow("Ctrl+Return", mark("applies what is typed, as one edit")),
-            KeyRow("F8", mark("goes to the next fault of the text")),
+            KeyRow("Ctrl+Return", mark("applies the typed text, as one edit")),
+            KeyRow("F8", mark("goes to the next error in the text")),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("takes typing back, types it again")),
         ),
     ),
