@@ -3,8 +3,8 @@
 `gate/callrun.py` makes one run of a call through the tuple of stages in `gate/pipeline.py`. A stage decides by the
 state alone (`gate/call.py`): a passage copies the facts of the session and both clocks into it when it begins; the
 first stage that needs rates or the grant looks them up, once. That lets `Gate.verify` decide again by the facts of a
-proof (`gate/trial.py`). Only `gate/stages/execute.py` reserves counters on the live session. The step of a composition
-is another run of the same agent and session.
+proof. Only `gate/stages/execute.py` reserves counters on the live session. The step of a composition is another run of
+the same agent and session.
 
 All processes of a workspace share questions and standing approvals (`gate/broker.py`, `gate/approvalstore.py`),
 sessions (`gate/sessionstore.py`) and earlier calls (`gate/history.py`). `gate/audit.py` writes the log, and
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from gatewright.gate.gate import Gate
     from gatewright.gate.history import RateBook
     from gatewright.gate.inforce import Alarm
+    from gatewright.gate.pipeline import ProvenCall, Verification
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
-    from gatewright.gate.trial import ProvenCall, Verification
     from gatewright.record.folder import STATE_FOLDER, is_durable, key_folder, state_folder
 __all__ = [
     "STATE_FOLDER",
@@ -104,6 +104,6 @@ door(
         "gatewright.gate.sessionstore": ("SessionStore",),
         "gatewright.record.folder": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
-        "gatewright.gate.trial": ("ProvenCall", "Verification"),
+        "gatewright.gate.pipeline": ("ProvenCall", "Verification"),
     },
 )

@@ -1,25 +1,31 @@
-"""The rules that a call would break in its session, as public values for a host that reacts without reading sentences.
+"""The rules that a call would break in its session, as public values for a host, and in words for operator and model.
 
 The stage decides with the same test that guards a slot, so that no race can exceed a limit or change the order. Names
-in the values are for the operator: some may be hidden from the model.
+in the values are for the operator: some may be hidden from the model, whose words never name them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, assert_never, cast, get_args
 
+from gatewright.base.amount import duration_words
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.rule_test import (
     BoundRule,
     CallsTest,
+    Due,
     ExitTest,
+    Finding,
     FollowingTest,
     GapTest,
     GroupTest,
     PrecedingTest,
+    RateTest,
     RuleBook,
     SessionTest,
     StartTest,
@@ -27,6 +33,7 @@ from gatewright.compile.rule_test import (
 )
 from gatewright.gate.decision import Decision
 from gatewright.gate.session import SessionFacts
+from gatewright.policy.verdict import Verdict
 
 KEY = "violation"
 """The key of the violation in a decision's facts."""
@@ -294,3 +301,150 @@ def _is_called(ref: ToolRef, own: tuple[ToolRef, ...], operations: Iterable[str]
 
 def _names(refs: Iterable[ToolRef]) -> tuple[str, ...]:
     return tuple(str(ref) for ref in refs)
+
+
+_NOT_YET = "this tool cannot be used yet; go on without it"
+_NOT_THE_END = "you cannot finish yet; go on with your task"
+_NO_MORE = "this tool cannot be used in this session any more; go on without it"
+
+
+def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSnapshot) -> Finding:
+    """The denial of a call that breaks a rule of the session."""
+    bound, tool = test.bound, violation.tool
+    match test:
+        case StartTest(_, start):
+            told = visible_words([start], agent)
+            reason = f"{operator_words([start])} must have succeeded before any other tool"
+            return denial("start-required", reason, bound, f"call {told[0]} first" if told else _NOT_YET, violation)
+        case PrecedingTest(_, required):
+            left = [ref for ref in required if str(ref) not in getattr(violation, "executed", ())]
+            told = visible_words(left, agent)
+            reason = f"{operator_words(left)} must have succeeded before `{tool}`"
+            model = f"call {join_words(told, 'and')} first" if told else _NOT_YET
+            return denial("preceding-required", reason, bound, model, violation)
+        case FollowingTest(_, later):
+            begun = [ref for ref in later if str(ref) in getattr(violation, "already_executed", ())]
+            told = visible_words(begun, agent)
+            reason = f"`{tool}` must come before {operator_words(begun, 'and')}, which has run already"
+            model = f"this tool has to come before {join_words(told, 'and')}, which came first; go on without it"
+            return denial("too-late", reason, bound, model if told else _NO_MORE, violation)
+        case GroupTest(_, _, others):
+            called = [ref for ref in others if str(ref) in getattr(violation, "already_called", ())]
+            told = visible_words(called, agent)
+            reason = f"`{tool}` excludes {operator_words(called, 'and')} within a session, which was called already"
+            model = f"this tool excludes {join_words(told, 'and')}, which was called in this session; go on without it"
+            return denial("exclusive-group", reason, bound, model if told else _NO_MORE, violation)
+        case CallsTest(_, counted, calls):
+            return _max_calls(bound, counted, calls, violation)
+        case GapTest(_, counted, gap_s):
+            left_s = getattr(violation, "remaining_s", 0.0)
+            reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {_wait_words(left_s)} are left"
+            wait_s = max(1, math.ceil(round(left_s, 3)))
+            model = f"this tool may be called again in {duration_words(wait_s)}; do something else until then"
+            return denial("cooldown", reason, bound, model, violation, {"wait_s": round(left_s, 3)})
+        case Pending(_, tests):
+            required = list(dict.fromkeys(one.required for one in tests))
+            told = visible_words(required, agent)
+            reason = f"{operator_words(required)} must have succeeded before `{tool}` may end the loop"
+            model = f"call {join_words(told, 'and')} before you finish" if told else _NOT_THE_END
+            return denial("exit-requirements-pending", reason, bound, model, violation)
+        case _:
+            assert_never(test)
+
+
+def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: Violation) -> Finding:
+    assert isinstance(violation, MaxCallsExceeded)
+    made, asked, left = violation.current, violation.asked, max(0, calls - violation.current)
+    done = "1 call was made" if made == 1 else f"{made} calls were made"
+    here = f", and this call counts as {asked}" if asked > 1 else ""
+    reason = f"`{counted.tool}` may be called {_times(calls)} per session, and {done}{here}"
+    model = "this tool may not be called again in this session; go on without it"
+    if left:  # so the call counts for more than one
+        model = f"this call does more at once than this session has left: {left} at most"
+    return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
+
+
+def _wait_words(wait_s: float) -> str:
+    """The time to wait in tenths of a second; at least one."""
+    return f"{max(1, math.ceil(round(wait_s, 3) * 10)) / 10:.1f} s"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
+    """The denial of a call that comes too soon for its rate, or that exceeds the rate by itself."""
+    rule = test.rate.rule
+    reason = (
+        f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_wait_words(wait_s)} are left"
+    )
+    shown_s = max(1, math.ceil(round(wait_s, 3)))
+    model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
+    if test.rate.calls > rule.calls > 0:
+        model = f"this call does more at once than permitted: {rule.calls} at most"
+    rounded = round(wait_s, 3)
+    return denial("rate-limit", reason, test.bound, model, RateLimited(tool, rounded), {"wait_s": rounded})
+
+
+def denial(
+    code: str,
+    reason: str,
+    bound: BoundRule,
+    model: str,
+    violation: Violation,
+    facts: Mapping[str, JsonValue] | None = None,
+) -> Finding:
+    """A denial by a rule, with its values."""
+    told = {**(facts or {}), KEY: to_json(violation)}
+    return Finding(Verdict.DENY, code, reason, bound.address, bound.rule.rule_id, model, told)
+
+
+def visible_words(refs: Iterable[ToolRef], agent: AgentSnapshot) -> list[str]:
+    """Those of ``refs`` that the model sees, in words; hidden tools and operations are left out."""
+    found: list[str] = []
+    for ref in refs:
+        plan = agent.plan(ref.tool)
+        if plan is None or plan.closed is not None:
+            continue
+        if ref.operations is None:
+            found.append(f"`{ref.tool}`")
+        elif seen := sorted(ref.operations & plan.operations.keys()):
+            found.append(f"`{ref.tool}` with {join_words([f'`{name}`' for name in seen], 'or')}")
+    return found
+
+
+def operator_words(refs: Sequence[ToolRef], word: str = "and") -> str:
+    """All ``refs`` in words."""
+    return join_words([_whole(ref) for ref in refs], word)
+
+
+def join_words(names: Sequence[str], word: str) -> str:
+    """Names as a list in prose."""
+    if len(names) <= 1:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _whole(ref: ToolRef) -> str:
+    if not ref.operations:
+        return f"`{ref.tool}`"
+    return f"`{ref.tool}` with {join_words([f'`{name}`' for name in sorted(ref.operations)], 'or')}"
+
+
+def reminders(agent: AgentSnapshot, facts: SessionFacts, now_s: float) -> tuple[str, ...]:
+    """One sentence for each due tool, the most important first; none for a session that never began."""
+    told = (_sentence(agent, one) for one in agent.rules.due if is_due(one, facts, now_s))
+    return tuple(dict.fromkeys(text for text in told if text is not None))
+
+
+def is_due(one: Due, facts: SessionFacts, now_s: float) -> bool:
+    """Tell whether nothing of it succeeded for long enough, counted from the start of the session at the earliest."""
+    last_s = facts.last_success_s(one.counted.tool, one.counted.operations)
+    since_s = last_s if last_s is not None else facts.began_s
+    return since_s is not None and now_s - since_s >= one.every_s
+
+
+def _sentence(agent: AgentSnapshot, one: Due) -> str | None:
+    names = visible_words([one.counted], agent)
+    return f"{names[0]} is due: call it every {duration_words(one.every_s)}." if names else None

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from gatewright.arguments.url import UrlTarget
 from gatewright.base.amount import Clock
 from gatewright.base.errors import Address, JsonRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, check_object, copy_value, parse_object
 from gatewright.base.late import aio, unbroken
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
@@ -421,3 +422,16 @@ def deny(
 ) -> StageResult:
     """The result of a stage that refuses."""
     return StageResult((Finding(Verdict.DENY, code, reason, address, rule_id, model, facts),))
+
+
+def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
+    """The arguments as a new object. Raises JsonRefused, and any exception of a host's mapping."""
+    if isinstance(raw, str):
+        return parse_object(str.__str__(raw))
+    if isinstance(raw, bytes):
+        return parse_object(raw)
+    if isinstance(raw, JsonRefused):
+        raise raw
+    if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raw = dict(islice(raw.items(), MAX_VALUES))
+    return copy_value(check_object(raw))  # which refuses any other type from a program

@@ -36,8 +36,7 @@ from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from gatewright.gate.callrun import Outcome, StepWatch
-    from gatewright.gate.pipeline import OnStage, Passage
-    from gatewright.gate.trial import ProvenCall, StepForecast, Verification
+    from gatewright.gate.pipeline import OnStage, Passage, ProvenCall, StepForecast, Verification
     from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
 
@@ -212,7 +211,7 @@ class Gate:
 
         Empty for a denied call and for any other tool. ``session``: as for `call`.
         """
-        from gatewright.gate.trial import forecast
+        from gatewright.gate.pipeline import forecast
 
         force = self.in_force()
         return forecast(self._state(force, agent_id, tool, arguments, session, context, ""), force)
@@ -333,7 +332,7 @@ class Gate:
 
     def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """A sentence to the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
-        from gatewright.gate.rulewords import reminders
+        from gatewright.gate.breach import reminders
 
         agent, now_s = self._agent(agent_id), self.in_force().services.clock.monotonic_s()
         session.begin(now_s)
@@ -350,7 +349,7 @@ class Gate:
 
         It has no effect and ignores the present sessions, clocks, rates and standing approvals.
         """
-        from gatewright.gate.trial import verify
+        from gatewright.gate.pipeline import verify
 
         return verify(proof, call, self.in_force())
 

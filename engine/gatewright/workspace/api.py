@@ -76,9 +76,8 @@ if TYPE_CHECKING:
     from gatewright.gate.approvalstore import SCOPE_S
     from gatewright.gate.decision import spell_address
     from gatewright.gate.history import Window
-    from gatewright.gate.pipeline import STAGES
+    from gatewright.gate.pipeline import STAGES, StepForecast
     from gatewright.gate.sessionstore import ClientSession, ServingProcess
-    from gatewright.gate.trial import StepForecast
     from gatewright.memory.agentblocks import AgentContext
     from gatewright.memory.blocks import BlockInfo, BlockService
     from gatewright.memory.blocktable import BlockRecord, BlockType
@@ -403,9 +402,8 @@ door(
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("spell_address",),
-        "gatewright.gate.trial": ("StepForecast",),
+        "gatewright.gate.pipeline": ("StepForecast", "STAGES"),
         "gatewright.gate.approval": ("IdRecord",),
-        "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.history": ("Window",),
         "gatewright.gate.sessionstore": ("ClientSession", "ServingProcess"),
         # adapters

@@ -21,8 +21,8 @@ from gatewright.gate.breach import (
     StartConstraintsNotMet,
     violation_of,
 )
+from gatewright.gate.pipeline import ProvenCall
 from gatewright.gate.session import Reservation
-from gatewright.gate.trial import ProvenCall
 from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartConstraint, ToolRule
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType

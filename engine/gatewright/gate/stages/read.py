@@ -19,20 +19,19 @@ only the model's own input counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple, cast
 
 from gatewright.arguments.path import may_be_path
 from gatewright.arguments.shell_judge import Named
 from gatewright.base.errors import JsonRefused
-from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, check_object, copy_value, is_text, parse_object
+from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.base.late import late_regex
 from gatewright.compile.operation import uses_of
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.breach import KEY, OperationNotAllowed, to_json
-from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, deny
+from gatewright.gate.call import CallState, Stage, StageResult, deny, read_arguments
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
@@ -55,19 +54,6 @@ def _parse(state: CallState) -> StageResult:
         model = f"invalid arguments: {refused}; send one JSON object"
         return deny(refused.code, str(refused), model)
     return _ONE_OBJECT
-
-
-def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
-    """The arguments as a new object. Raises JsonRefused, and any exception of a host's mapping."""
-    if isinstance(raw, str):
-        return parse_object(str.__str__(raw))
-    if isinstance(raw, bytes):
-        return parse_object(raw)
-    if isinstance(raw, JsonRefused):
-        raise raw
-    if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raw = dict(islice(raw.items(), MAX_VALUES))
-    return copy_value(check_object(raw))  # which refuses any other type from a program
 
 
 PARSE = Stage("parse", _parse)

@@ -9,21 +9,40 @@ the same tests, so that it notices whatever happened meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pattern import folder_words, texts_in_folders
 from gatewright.compile.plan import ToolShape
-from gatewright.compile.rule_test import BoundRule, CallsTest, Finding, RateTest, RuleBook, applies, report_order
-from gatewright.gate.breach import times_of, violations
+from gatewright.compile.rule_test import (
+    BoundRule,
+    CallsTest,
+    Constraint,
+    Finding,
+    RateTest,
+    RuleBook,
+    applies,
+    report_order,
+)
+from gatewright.gate.breach import ConstraintViolation, denial, finding_of, rate_finding, times_of, violations
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.history import RateBook, RatesUnavailable
-from gatewright.gate.rulewords import SAID, Found, broken_fields, finding_of, message, rate_finding
 from gatewright.gate.session import Reservation, SessionFacts
-from gatewright.policy.rule import RequiresConsent
+from gatewright.gate.stages.read import leads_out
+from gatewright.policy.rule import ArgumentConstraints, RequiresConsent
 from gatewright.policy.verdict import Verdict
+from gatewright.schema.contradiction import is_off
+from gatewright.schema.walk import pointer_text
 from gatewright.tools.parameter import Role
+
+Found = tuple[BoundRule, Finding]
+SAID = "the arguments are limited:\n"
+MUST_BE_GIVEN = "must be given"
+_CANONICAL = frozenset({Role.PATH, Role.FILE})
 
 _FITS = StageResult(note="fits the shown schema")
 
@@ -237,6 +256,90 @@ def source_consents(state: CallState) -> tuple[Finding, ...]:
             finding = Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=scope)
             found.append(finding)
     return tuple(found)
+
+
+def broken_fields(
+    state: CallState, one: Constraint, arguments: Mapping[str, JsonValue], names: frozenset[str] | None = None
+) -> list[Found]:
+    """The missing fields that a call must give, and the fields whose value, or default, is not permitted.
+
+    ``names``: the fields to examine; None: all that the constraint names.
+    """
+    found = [
+        (one.bound, _finding(state, one, name, (f"{pointer_text((name,))}: {MUST_BE_GIVEN}",)))
+        for name in _missing(state, one, arguments)
+        if names is None or name in names
+    ]
+    for name, checker in one.fields:
+        if names is not None and name not in names:
+            continue
+        values = (arguments[name],) if name in arguments else tuple(_defaults(state, one, name))
+        errors = next((errors for value in values if (errors := checker.errors(value))), None)
+        where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors or ())
+        if not errors and (
+            left := next((folder for value in values for folder in _folders_outside(state, one, name, value)), "")
+        ):
+            where = (f"{pointer_text((name,))}: {folder_words(left)}",)
+        if where:
+            found.append((one.bound, _finding(state, one, name, where)))
+    return found
+
+
+def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonValue) -> Iterator[str]:
+    """The required folders that paths of a stranger's tool leave through a link.
+
+    Paths that the author marked are canonical by now.
+    """
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and all(
+        one.name != name or one.role not in _CANONICAL for one in state.chosen.roles
+    ):
+        for folder, text in texts_in_folders(kind.fields.get(name), value):
+            if leads_out(state, folder, text):
+                yield folder
+
+
+def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:
+    """The fields that the rule requires of an operation of the call and that the call omits."""
+    kind, facts = one.bound.rule.rule_type, state.plan.right.facts
+    if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
+        return []
+    called = {part.name for part in state.chosen.parts or (state.chosen,)}
+    asked = (facts.mandatory_arguments(one.bound.rule, row) for row in facts.operations if row.name in called)
+    return [name for name in dict.fromkeys(chain.from_iterable(asked)) if name not in arguments]
+
+
+def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValue]:
+    """The defaults of an omitted field, by each operation of the call that the constraint binds."""
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and is_off(kind.fields.get(name)):
+        return
+    for part in state.chosen.parts or (state.chosen,):
+        if one.bound.binds(part.name):
+            yield from state.plan.tool.defaults(part.name, name)
+
+
+def _finding(state: CallState, one: Constraint, name: str, where: tuple[str, ...]) -> Finding:
+    lines = "\n".join(where)
+    violation = ConstraintViolation(state.tool_name, name, where)
+    return denial("argument-constraint", lines, one.bound, message(_for_model(state, name, where)), violation)
+
+
+def message(lines: Iterable[str]) -> str:
+    """Join the faults into one message for the model."""
+    return SAID + "\n".join(dict.fromkeys(lines))
+
+
+def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[str]:
+    """The faults for the model; those of the field that selects operations may name a hidden one and are replaced."""
+    selector, redactor = state.plan.tool.selector, state.plan.redactor
+    carries = selector is not None and name in selector.fields
+    for line in where:
+        yield (
+            f"{line.split(': ', 1)[0]}: is not allowed; try another value"
+            if carries and redactor.visible(line) != line
+            else line
+        )
 
 
 RULES = Stage("rules", _check_rules)
