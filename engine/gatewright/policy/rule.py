@@ -1,8 +1,10 @@
-"""Rules as values, each a row with a lasting identity: tool rules of an agent, and policy rules.
+"""Rules as values, each a row with a lasting identity, and the kinds of them about the calls of a session.
 
 A tool rule has a kind with its value, a tool, and operations; a kind's class name is its spelling in the policy file.
-Durations are seconds. Among the policy rules that match a call the strictest effect wins: deny before ask before allow,
-before the default. `dataclasses.replace` and pickling carry a row's identity along; equal rows may differ in it.
+The kinds here are about the calls of a session: how many, how often, in what order, when the loop goes on or ends;
+those about one call stand in `policy/callrule.py`. Durations are seconds. Among the policy rules that match a call the
+strictest effect wins: deny before ask before allow, before the default. `dataclasses.replace` and pickling carry a
+row's identity along; equal rows may differ in it.
 """
 
 from __future__ import annotations
@@ -11,31 +13,287 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
-from typing import Protocol, get_args
+from typing import ClassVar, Protocol, Self, cast, get_args
 
-from gatewright.base.errors import EditRefused, Report, shown
+from gatewright.base.amount import duration_words, plain_duration
+from gatewright.base.errors import EditRefused, RawPath, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.row import json_table, name_error, whole_number
-from gatewright.policy.callrule import AllowedOperations, ArgumentConstraints, Needed, RequiresConsent
-from gatewright.policy.sessionrule import (
-    ContinueLoop,
-    Cooldown,
-    ExclusiveGroups,
-    ExitLoop,
-    MaxCalls,
-    Periodic,
-    RateLimit,
-    RequiredBeforeExit,
-    RequiredBeforeExitIf,
-    RequiresFollowingTools,
-    RequiresPrecedingTools,
-    StartConstraint,
+from gatewright.base.row import (
+    DURATION,
+    NAME,
+    Raw,
+    Row,
+    json_table,
+    name_error,
+    seconds_of,
+    several,
+    table,
+    whole,
+    whole_number,
 )
-from gatewright.policy.verdict import ANY_TOOL, Verdict
+from gatewright.policy.callrule import (
+    ABSENT,
+    AllowedOperations,
+    ArgumentConstraints,
+    Kind,
+    Needed,
+    RequiresConsent,
+    check_names,
+    join_names,
+    needs_value,
+    read_names,
+)
+from gatewright.policy.verdict import ANY_TOOL, Verdict, split_name
 
 
-class Row(Protocol):
+@frozen
+class _Seconds(Kind):
+    seconds: float
+    shape = DURATION
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            needs_value(path, report, cls.__name__, '"30s"')
+            return None
+        seconds = seconds_of(payload, path, report)
+        return None if seconds is None else cls(seconds).validate(path, report)
+
+    def plain(self) -> object:
+        return plain_duration(self.seconds)
+
+
+@frozen
+class MaxCalls(Kind):
+    """Permit at most ``calls`` per session."""
+
+    calls: int
+    noun = "limit of calls"
+    shape = whole(0)
+    fits_source = True
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            needs_value(path, report, "MaxCalls", "3")
+            return None
+        calls = whole_number(payload, path, report, "`MaxCalls`")
+        return None if calls is None else cls(calls).validate(path, report)
+
+    def plain(self) -> object:
+        return self.calls
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if whole_number(self.calls, path, report, "`MaxCalls`", 0) == 0:
+            message = "`MaxCalls = 0` denies every call, yet the model still sees the tool: turn it off instead"
+            report.warning(path, "never-callable", message, at_value=True)
+
+    def edit_name(self, what: str) -> str:
+        return f"limit {what} to {_calls(f'{self.calls:,}')}"
+
+    def usage_words(self, names: Sequence[str]) -> str:
+        return f"At most {_calls(str(self.calls))} per session."
+
+
+@frozen
+class Cooldown(_Seconds):
+    """Require at least ``seconds`` from start to start."""
+
+    noun = "pause"
+    fits_source = True
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if seconds_of(self.seconds, path, report) == 0:
+            message = "`Cooldown = 0` delays nothing: the rule has no effect"
+            report.warning(path, "rule-without-effect", message, at_value=True)
+
+    def edit_name(self, what: str) -> str:
+        return f"pause {duration_words(self.seconds)} between calls of {what}"
+
+    def usage_words(self, names: Sequence[str]) -> str:
+        return f"Calls have to start at least {duration_words(self.seconds)} apart."
+
+
+@frozen
+class RateLimit(Kind):
+    """Permit at most ``calls`` starts within any ``per_s`` seconds, across sessions and processes."""
+
+    calls: int
+    per_s: float
+    noun = "rate"
+    fits_source = True
+    keys: ClassVar = {"calls": whole(1), "per": DURATION}
+    shape = table(keys, "calls", "per")
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if not isinstance(payload, dict):
+            needs_value(path, report, "RateLimit", '{ calls = 10, per = "1m" }')
+            return None
+        row = Row(cast("Raw", payload), path, report)
+        row.only(cls.keys, "`RateLimit`")
+        if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
+            return None
+        calls, per_s = row.integer("calls"), row.duration("per")
+        return None if calls is None or per_s is None else cls(calls, per_s).validate(path, report)
+
+    def plain(self) -> object:
+        return {"calls": self.calls, "per": plain_duration(self.per_s)}
+
+    def check(self, path: RawPath, report: Report) -> None:
+        whole_number(self.calls, (*path, "calls"), report, "`calls`", 1)
+        if seconds_of(self.per_s, (*path, "per"), report) == 0:
+            report.error((*path, "per"), "bad-value", "`per` must be longer than nothing")
+
+    def edit_name(self, what: str) -> str:
+        return f"limit {what} to {_calls(f'{self.calls:,}')} per {duration_words(self.per_s)}"
+
+    def usage_words(self, names: Sequence[str]) -> str:
+        return f"At most {_calls(str(self.calls))} per {duration_words(self.per_s)}."
+
+
+@frozen
+class Periodic(_Seconds):
+    """Remind the model every ``seconds``."""
+
+    noun = "reminder"
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if seconds_of(self.seconds, path, report) == 0:
+            report.error(path, "bad-value", "`Periodic` must be longer than nothing")
+
+    def edit_name(self, what: str) -> str:
+        return f"remind of {what} every {duration_words(self.seconds)}"
+
+    def usage_words(self, names: Sequence[str]) -> str:
+        return f"It is due every {duration_words(self.seconds)}."
+
+
+def _calls(number: str) -> str:
+    return f"{number} call{'' if number == '1' else 's'}"
+
+
+@frozen
+class ContinueLoop(Kind):
+    """Continue the loop after a successful call."""
+
+    noun = "rule that goes on"
+    usage = "After a successful call you keep the turn."
+
+    def edit_name(self, what: str) -> str:
+        return f"go on after {what}"
+
+
+@frozen
+class ExitLoop(Kind):
+    """End the loop after a successful call."""
+
+    noun = "rule that ends the loop"
+    usage = "A successful call ends your turn."
+
+    def edit_name(self, what: str) -> str:
+        return f"end the loop after {what}"
+
+
+@frozen
+class StartConstraint(Kind):
+    """Require a successful call before any other tool."""
+
+    noun = "start"
+    usage = "It has to succeed before any other tool is called."
+
+
+@frozen
+class RequiresPrecedingTools(Kind):
+    """Require earlier successful calls of the conditions' tools."""
+
+    noun = "order before"
+    names_tools = True
+
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"It can be called once {join_names(names, 'and')} succeeded in this session." if names else None
+
+
+@frozen
+class RequiresFollowingTools(Kind):
+    """Require the call to come before the tools of the conditions."""
+
+    noun = "order after"
+    names_tools = True
+
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"It cannot be called any more once {join_names(names, 'or')} succeeded." if names else None
+
+
+@frozen
+class RequiredBeforeExit(Kind):
+    """Require a successful call before the loop may end."""
+
+    noun = "requirement before the end"
+    usage = "It has to succeed before you finish."
+
+
+@frozen
+class RequiredBeforeExitIf(Kind):
+    """Require a successful call before the loop may end, if the tools of the conditions succeeded."""
+
+    noun = "requirement before the end"
+    names_tools = True
+
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"Once {join_names(names, 'and')} succeeded, it has to succeed too before you finish." if names else None
+
+
+@frozen
+class ExclusiveGroups(Kind):
+    """Permit at most one tool of each group per session."""
+
+    groups: tuple[tuple[str, ...], ...]
+    noun = "groups"
+    shape = several(several(NAME, 1))
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if not isinstance(payload, list):
+            needs_value(path, report, "ExclusiveGroups", '[["a", "b"], ["c", "d"]]')
+            return None
+        written = enumerate(cast("list[object]", payload))
+        groups = [read_names(group, (*path, at), report, "a group", '["a", "b"]') for at, group in written]
+        found = cls(tuple(group for group in groups if group is not None))
+        return found.validate(path, report) if len(found.groups) == len(groups) else None
+
+    def plain(self) -> object:
+        return [list(group) for group in self.groups]
+
+    def check(self, path: RawPath, report: Report) -> None:
+        if not self.groups:
+            report.warning(path, "rule-without-effect", "`ExclusiveGroups` holds no group: the rule has no effect")
+        for index, group in enumerate(self.groups):
+            place = (*path, index)
+            check_names(group, place, report)
+            _check_tools(group, place, report)
+            if not group:
+                report.error(place, "bad-value", "a group names at least two tools")
+            elif len(group) == 1:
+                message = f"a group of one tool excludes nothing: {shown(group[0])} stands alone"
+                report.warning(place, "rule-without-effect", message)
+
+    def usage_words(self, names: Sequence[str]) -> str | None:
+        return f"Only one of {join_names(names, 'and')} can be used in a session." if len(names) > 1 else None
+
+
+def _check_tools(group: tuple[str, ...], path: RawPath, report: Report) -> None:
+    seen: dict[str, str] = {}
+    for index, written in enumerate(group):
+        if written == ANY_TOOL:
+            report.error((*path, index), "bad-value", "`*` cannot stand in a group: name its tools")
+        elif (held := seen.setdefault(split_name(written)[0], written)) != written:
+            message = f"{shown(written)} stands in the group already, as {shown(held)}"
+            report.error((*path, index), "duplicate", message)
+
+
+class Identified(Protocol):
     """A value with an identity."""
 
     @property
@@ -48,7 +306,7 @@ new_identity = count(os.getpid() << 40).__next__
 """A number that is unique in this process and among those that other processes hand over."""
 
 
-def place_in(rows: Sequence[Row], row: Row, what: str) -> int:
+def place_in(rows: Sequence[Identified], row: Identified, what: str) -> int:
     """The place of a row among others by its identity. ``what``: its name for the error.
 
     Raises EditRefused if they lack it: somebody removed it, or it belongs to another policy.

@@ -20,8 +20,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.capability import Capability, kind_of
 from gatewright.policy.composition import Composition, CompositionStep
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
-from gatewright.policy.rule import PolicyRule, ToolRule
-from gatewright.policy.rule import Row as Identified
+from gatewright.policy.rule import Identified, PolicyRule, ToolRule
 from gatewright.policy.verdict import split_name
 from gatewright.policyfile.render import literal
 from gatewright.policyfile.scan import Item, Span
