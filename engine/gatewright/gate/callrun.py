@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gatewright.base.amount import new_id
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
@@ -48,7 +48,7 @@ class Outcome:
     never in JSON; valid if ``data`` is not None. ``side_effects``: those that the tool declares; empty if it did not
     run. ``elapsed_ms`` includes everything, also waiting for an approval. ``reused``: a pure tool was not run again.
     ``should_continue``: the agent's loop goes on. ``secrets``: the number removed from the result. ``steps``: the calls
-    of a composition.
+    of a composition. ``agent_id``, ``tool``: as called; ``operation``: the tool's, empty for a call that reached none.
     """
 
     decision: Decision
@@ -69,6 +69,9 @@ class Outcome:
     raw: JsonValue | bytes = field(repr=False)
     side_effects: frozenset[SideEffect]
     steps: tuple[Outcome, ...] = ()
+    agent_id: str = ""
+    tool: str = ""
+    operation: str = ""
 
     def __repr__(self) -> str:
         """In short: `asyncio.run` prints what its task gave, though nobody reads it."""
@@ -99,6 +102,8 @@ class Outcome:
 
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 Place = tuple[int, ...]
 """The number of a step within its composition, from 0; for nested steps the numbers from the outside in."""
 
@@ -148,11 +153,13 @@ class Watched:
         return None
 
 
+OnCall = Callable[[CallState], Callable[[Outcome | None], None]]
+"""Gets a call before its first stage, and returns the function for its outcome; None: it failed without one."""
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
 
 
 class CallRun:
-    """One call. ``passage`` starts a way through the stages under the present policy."""
+    """One call. ``passage`` starts a way through the stages under the present policy; ``followers`` get steps too."""
 
     def __init__(
         self,
@@ -162,23 +169,41 @@ class CallRun:
         approver: Approver | None,
         watched: Watched | None = None,
         place: Place = (),
+        followers: tuple[OnCall, ...] = (),
     ) -> None:
         self._passage = passage
         self._first = state
         self._on_stage = on_stage
         self._approver = approver
         self._watched, self._place = watched, place
+        self._followers = followers
         self._began = time.monotonic()
         self._steps: list[Outcome] = []
+        self._last: Passage | None = None
 
     async def run(self) -> Outcome:
         """Decide, then ask, execute or refuse."""
-        passage = self._passage(self._first, self._on_stage)
+        passage = self._last = self._passage(self._first, self._on_stage)
         decision = passage.decide()
         state = passage.state
         if decision.verdict is Verdict.ASK:
             return await self._ask(state, decision)
         return await self._settle(passage, decision, partial(record.invocation, state))
+
+    async def follow(self) -> Outcome:
+        """Run with the followers, whose failure stops no call."""
+        ends = [end for begin in self._followers if (end := _safely(begin, self._first)) is not None]
+        outcome: Outcome | None = None
+        try:
+            outcome = done = await self.run()
+        finally:
+            if outcome is None and self._last is not None:  # nobody waits for it any more
+                state = self._last.state
+                state.code = state.code or "cancelled"
+                outcome = self._outcome(state, self._last.decision(), Status.ABANDONED, "")
+            for end in reversed(ends):
+                _safely(end, outcome)
+        return done
 
     async def _ask(self, state: CallState, decision: Decision) -> Outcome:
         def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
@@ -220,7 +245,7 @@ class CallRun:
             raise
         asks = frozenset(ask.key for ask in request.asks)
         self._first.answer = Answer(approval, request.digest, asks)
-        passage = self._passage(self._first, self._on_stage)
+        passage = self._last = self._passage(self._first, self._on_stage)
         again = passage.decide()
         return await self._settle(passage, again, lambda _log: record.approval_answer(passage.state, approval, request))
 
@@ -292,7 +317,8 @@ class CallRun:
         calls = state.services.record.calls
         calls.add(below.call_id)
         try:
-            outcome = await CallRun(self._passage, below, on_stage, self._approver, watched, place).run()
+            run = CallRun(self._passage, below, on_stage, self._approver, watched, place, self._followers)
+            outcome = await (run.follow() if self._followers else run.run())
         finally:
             calls.discard(below.call_id)
         self._steps.append(outcome)
@@ -334,7 +360,18 @@ class CallRun:
             state.result if has_result else None,
             state.plan.tool.side_effects if state.has_run else frozenset(),
             tuple(self._steps),
+            state.agent_id,
+            state.tool_name,
+            state.operation.name if state.operation is not None else "",
         )
+
+
+def _safely(tell: Callable[[_T], _R], value: _T) -> _R | None:
+    try:
+        return tell(value)
+    except Exception:  # noqa: BLE001 the follower is the host's code
+        _log.exception("a follower of calls failed")
+        return None
 
 
 def result_of(outcome: Outcome) -> JsonValue:

@@ -1,7 +1,7 @@
 """The gate: every call of every agent passes here to be compiled, decided, asked about, executed and recorded.
 
 A call that waits for an approval is decided again, by all stages, under the policy at the time of the answer. The
-module has more than 400 lines because it is the one public face of the gate.
+module has more than 450 lines because it is the one public face of the gate.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gatewright.tools.context import OnPiece, Ports, ToolExecutionContext
 from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from gatewright.gate.callrun import Outcome, StepWatch
+    from gatewright.gate.callrun import OnCall, Outcome, StepWatch
     from gatewright.gate.pipeline import OnStage, Passage, ProvenCall, StepForecast, Verification
     from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
@@ -90,6 +90,7 @@ class Gate:
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
         self._sessions = OwnSessions()
         self._is_closed = False
+        self._followers: tuple[OnCall, ...] = ()
 
     @property
     def policy(self) -> Policy:
@@ -104,6 +105,28 @@ class Gate:
     def on_alarm(self, listener: OnAlarm) -> Callable[[], None]:
         """Report alarms and their ends to ``listener`` from now on; the returned function stops it."""
         return self._bell.subscribe(listener)
+
+    def on_outcome(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
+        """Report each call's outcome to ``listener`` from now on, and that of each step of a composition.
+
+        That includes calls that were denied, got no answer or are waiting for one, and those whose caller gave up
+        (``abandoned``, ``cancelled``). The loop of the call calls it, before the caller gets the outcome; its failure
+        stops no call. The returned function stops it.
+        """
+        return self.follow(lambda _: lambda outcome: None if outcome is None else listener(outcome))
+
+    def follow(self, begin: OnCall) -> Callable[[], None]:
+        """Call ``begin`` with each call before its first stage, and what it returns with the outcome, from now on.
+
+        Both run in the call's own context. The returned function stops it.
+        """
+        with self._lock:
+            self._followers = (*self._followers, begin)
+        return lambda: self._unfollow(begin)
+
+    def _unfollow(self, begin: OnCall) -> None:
+        with self._lock:
+            self._followers = tuple(other for other in self._followers if other is not begin)
 
     def reload(
         self,
@@ -280,7 +303,9 @@ class Gate:
         calls.add(state.call_id)
         try:
             watched = Watched(on_step) if on_step is not None else None
-            return await CallRun(self.passage, state, on_stage, approver or self._approver, watched).run()
+            approver, followers = approver or self._approver, self._followers
+            run = CallRun(self.passage, state, on_stage, approver, watched, followers=followers)
+            return await (run.follow() if followers else run.run())
         finally:
             calls.discard(state.call_id)
 

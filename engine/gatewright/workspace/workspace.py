@@ -1085,6 +1085,10 @@ class Workspace:
             on_step=on_step,
         )
 
+    def on_outcome(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
+        """Report the outcome of each call to ``listener`` from now on; see `Gate.on_outcome`."""
+        return self._parts.gate.on_outcome(listener)
+
     def sandbox(
         self,
         *,

@@ -225,6 +225,17 @@ class Watcher:
         self.ended.append((place, outcome.status))
 
 
+def test_a_listener_to_outcomes_gets_each_step_before_its_composition(tmp_path: Path) -> None:
+    made = composition("copy", '{ tool = "file", arguments = { op = "read", path = "a.md" } }')
+    workspace, heard = opened(tmp_path, agent("copy", "file") + made), list[Outcome]()
+    workspace.on_outcome(heard.append)
+    outcome = call(workspace, "copy")
+    workspace.close()
+
+    assert heard == [*outcome.steps, outcome]
+    assert [(one.tool, one.operation) for one in heard] == [("file", "read"), ("copy", "")]
+
+
 def test_a_watch_is_told_each_step_with_its_own_stages_and_what_was_skipped(tmp_path: Path) -> None:
     outer = composition("outer", READ, '{ tool = "copy", arguments = { path = "a.md", to = "c.md" } }', schema=PATHS)
     workspace = opened(tmp_path, agent("file", "copy", "outer", more=FREE) + COPIES + outer)
