@@ -23,7 +23,7 @@ from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.constraint import close_constraint, with_closed_arguments
-from gatewright.schema.contradiction import is_off
+from gatewright.schema.fault import is_off
 from gatewright.schema.walk import (
     Schema,
     as_list,

@@ -27,10 +27,10 @@ from gatewright.policy.composition import (
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.verdict import SafetyTier, split_name, tool_name_fault
-from gatewright.policyfile.condition import check_json_schema
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.table import Form, Id, JsonTable, Table, When, read_keys
 from gatewright.schema.check import check_schema
+from gatewright.schema.fault import check_json_schema
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, pattern_problems
 

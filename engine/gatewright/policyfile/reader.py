@@ -30,12 +30,12 @@ from gatewright.policy.composition import ORIGIN, Composition
 from gatewright.policy.document import Agent, Catalog, Defaults, Dialect, Policy, Source, ToolSettings
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.check import PolicyCheck
-from gatewright.policyfile.condition import check_schemas
 from gatewright.policyfile.names import KnownTools, Names, Places, problems_of
 from gatewright.policyfile.readagent import read_agents, read_defaults, read_pattern, read_sources
 from gatewright.policyfile.readcatalog import check_places, read_catalogs
 from gatewright.policyfile.readcomposition import check_steps, read_compositions
 from gatewright.policyfile.readpolicy import PolicyTable, read_policy_rule, read_policy_rules
+from gatewright.policyfile.readrule import check_schemas
 from gatewright.policyfile.readtool import Declaration, read_declarations, read_tool_settings
 from gatewright.policyfile.readworkspace import WorkspaceTable, read_workspace
 from gatewright.policyfile.table import Form, Key, Table, keys_of, plain, read_keys

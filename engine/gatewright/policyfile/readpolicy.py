@@ -1,21 +1,179 @@
-"""Reads ``[policy]`` and ``[[policy.rules]]``, and finds rules that miss calls, hit every one, or match no tool."""
+"""Reads ``[policy]`` and ``[[policy.rules]]``, and finds rules that miss calls, hit every one, or match no tool.
+
+To find calls that evade a condition, its schema is judged with some parameters known to be absent and others known to
+be present: it is then certainly true, certainly false, or open (None). ``properties`` alone says nothing about a
+missing field; ``required`` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import reduce
 
 from pydantic import Field
 
-from gatewright.base.errors import RawPath, Report, ToolPart, shown
+from gatewright.base.errors import RawPath, Report, SchemaError, ToolPart, shown
+from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.row import Row, json_table
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, PolicyRule
 from gatewright.policy.verdict import Verdict, names_tool, split_name
-from gatewright.policyfile.condition import Condition, check_json_schema
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.table import Id, Name, Table, When, read_keys
+from gatewright.schema.fault import check_json_schema
+from gatewright.schema.inline import inline_references
+from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of
+
+Judged = bool | None
+_OPEN = (
+    "patternProperties",
+    "additionalProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+    "const",
+    "enum",
+    "$ref",
+)
+"""Keywords whose result is open whatever is known here."""
+_UNDEMANDING = frozenset({"properties", "title", "description", "$comment"})
+"""A schema with no other keyword at its root holds when its fields are missing."""
+
+
+@frozen
+class Known:
+    """The known facts about a call's arguments."""
+
+    absent: frozenset[str]
+    present: frozenset[str]
+
+    def without(self, *names: str) -> Known:
+        """The same with these absent too."""
+        return Known(self.absent.union(names), self.present)
+
+
+class Condition:
+    """One ``when``, with its demands."""
+
+    def __init__(self, when: Mapping[str, object]) -> None:
+        schema = dict(when)
+        try:
+            self._schema: Schema = inline_references(schema)
+        except SchemaError:
+            self._schema = schema
+        self.fields = frozenset(_mentions(self._schema))
+        self.holds_without_fields = bool(self.fields) and judge(self._schema, Known(self.fields, frozenset())) is True
+        self._demands = not self._schema.keys() <= _UNDEMANDING
+        self._escapes: dict[Known, tuple[str, ...]] = {}
+
+    def is_about_given(self, parameters: Iterable[str]) -> bool:
+        """It requires every parameter that it mentions: no call can evade it by an omission."""
+        return self.fields.intersection(parameters) <= frozenset(names_required(self._schema))
+
+    def escapes(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
+        """The mentioned parameters that a call can omit to evade the condition; several only together."""
+        if not self._demands:
+            return ()
+        always = Known(self.fields.difference(parameters), self.fields.intersection(required))
+        if always not in self._escapes:
+            self._escapes[always] = self._escaping(always)
+        return self._escapes[always]
+
+    def _escaping(self, always: Known) -> tuple[str, ...]:
+        optional = sorted(self.fields - always.present - always.absent)
+        if not optional or judge(self._schema, always) is False:
+            return ()
+        single = [name for name in optional if judge(self._schema, always.without(name)) is False]
+        if single:
+            return tuple(single)
+        return tuple(optional) if judge(self._schema, always.without(*optional)) is False else ()
+
+    def lacks(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
+        """The mentioned fields that are no parameters, if the condition can never hold without them."""
+        others = self.fields.difference(parameters) if self._demands else frozenset[str]()
+        known = Known(others, self.fields.intersection(required))
+        return tuple(sorted(others)) if others and judge(self._schema, known) is False else ()
+
+
+def judge(schema: object, known: Known) -> Judged:
+    """Judge whether an object with these known facts fits ``schema``: True, False, or None if it depends."""
+    if isinstance(schema, bool):
+        return schema
+    node = as_object(schema)
+    return None if node is None else _all(_parts(node, known))
+
+
+def _parts(node: Schema, known: Known) -> Iterator[Judged]:
+    kind = node.get("type")
+    yield kind is None or kind == "object" or "object" in (as_list(kind) or ())
+    yield from (False if name in known.absent else (name in known.present or None) for name in names_required(node))
+    for name, schema in properties_of(node).items():
+        yield True if name in known.absent or schema is True or schema == {} else _value(schema, name, known)
+    for schema in as_list(node.get("allOf")) or ():
+        yield judge(schema, known)
+    if (branches := as_list(node.get("anyOf"))) is not None:
+        yield _any(judge(schema, known) for schema in branches)
+    if (branches := as_list(node.get("oneOf"))) is not None:
+        yield _one([judge(schema, known) for schema in branches])
+    if "not" in node:
+        yield _not(judge(node["not"], known))
+    if "if" in node:
+        yield _conditional(node, known)
+    yield from (None for keyword in _OPEN if keyword in node)
+
+
+def _value(schema: object, name: str, known: Known) -> Judged:
+    return False if schema is False and name in known.present else None
+
+
+def _conditional(node: Schema, known: Known) -> Judged:
+    then, otherwise = judge(node.get("then", True), known), judge(node.get("else", True), known)
+    test = judge(node["if"], known)
+    if test is None:
+        return then if then == otherwise else None
+    return then if test else otherwise
+
+
+def _all(parts: Iterable[Judged]) -> Judged:
+    return reduce(_and, parts, True)
+
+
+def _and(one: Judged, other: Judged) -> Judged:
+    if one is False or other is False:
+        return False
+    return True if one and other else None
+
+
+def _any(parts: Iterable[Judged]) -> Judged:
+    return _not(_all(_not(part) for part in parts))
+
+
+def _one(parts: list[Judged]) -> Judged:
+    if parts.count(True) > 1 or (None not in parts and True not in parts):
+        return False
+    return True if None not in parts else None
+
+
+def _not(part: Judged) -> Judged:
+    return None if part is None else not part
+
+
+def _mentions(node: Schema) -> Iterator[str]:
+    """The names of arguments that the schema mentions, at the root of the arguments only."""
+    yield from properties_of(node)
+    yield from names_required(node)
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for branch in objects(node.get(keyword)):
+            yield from _mentions(branch)
+    for keyword in ("not", "if", "then", "else"):
+        if (branch := as_object(node.get(keyword))) is not None:
+            yield from _mentions(branch)
 
 
 class PolicyRuleTable(Table, of=PolicyRule):

@@ -33,11 +33,10 @@ from gatewright.policy.rule import (
     condition_faults,
 )
 from gatewright.policy.verdict import Action
-from gatewright.policyfile.condition import check_schemas, faults_of
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.table import Form, Id, JsonTable, Name, Plain, Table, plain, read_keys
 from gatewright.schema.constraint import close_constraint
-from gatewright.schema.contradiction import contradictions, is_empty, is_off
+from gatewright.schema.fault import check_json_schema, contradictions, faults_of, is_empty, is_off
 from gatewright.schema.walk import Schema
 
 
@@ -389,3 +388,10 @@ def _constrained(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | No
     if not isinstance(rule.rule_type, ArgumentConstraints) or rule.tool_name == ANY_TOOL:
         return None
     return names.seen(rule.tool_name, listed)
+
+
+def check_schemas(kind: ArgumentConstraints, path: RawPath, report: Report) -> None:
+    """Report the faults of the constraints at ``path``; the reader has reported those that are no schema."""
+    for name, schema in kind.fields.items():
+        if isinstance(schema, dict | bool):
+            check_json_schema(schema, (*path, name), report)

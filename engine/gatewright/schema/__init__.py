@@ -2,7 +2,7 @@
 
 `schema/filter.py` finds the operations of any tool's schema, with one family of shapes for each module of
 `schema/flat.py` and `schema/nested.py`, and takes the hidden ones out of structure and prose. `schema/constraint.py`
-says what a constraint means, for gate and shown schema alike; `schema/contradiction.py` finds constraints that no value
+says what a constraint means, for gate and shown schema alike; `schema/fault.py` finds constraints that no value
 meets. `schema/selector.py` says where a call names its operation; `schema/paths.py` finds the arguments that look like
 paths. `schema/formats/` has a format for each provider, with its inverse.
 

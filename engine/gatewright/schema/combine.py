@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_of
+from gatewright.schema.fault import ALL, KIND_OF, Kinds, kinds_of
 from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of, walk
 
 ANNOTATIONS = frozenset(

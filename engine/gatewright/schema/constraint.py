@@ -19,7 +19,7 @@ from gatewright.base.jsonvalue import canonical_json
 from gatewright.base.pattern import compile_linear
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.combine import NOTHING, both, own_words
-from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_named
+from gatewright.schema.fault import ALL, KIND_OF, Kinds, kinds_named
 from gatewright.schema.inline import inline_references, rehome
 from gatewright.schema.walk import (
     UNIONS,

@@ -29,7 +29,7 @@ from gatewright.gate.stages.rules import source_consents
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import STRICTNESS, Verdict
-from gatewright.policyfile.condition import Condition
+from gatewright.policyfile.readpolicy import Condition
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
 

@@ -35,7 +35,7 @@ from gatewright.gate.session import Reservation, SessionFacts
 from gatewright.gate.stages.read import leads_out
 from gatewright.policy.rule import ArgumentConstraints, RequiresConsent
 from gatewright.policy.verdict import Verdict
-from gatewright.schema.contradiction import is_off
+from gatewright.schema.fault import is_off
 from gatewright.schema.walk import pointer_text
 from gatewright.tools.parameter import Role
 
