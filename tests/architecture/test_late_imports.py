@@ -60,7 +60,7 @@ LATE = {
         "gatewright.workspace.assembly",
         "gatewright.workspace.attachment",
         "gatewright.workspace.catalog",
-        "gatewright.workspace.catalogtools",
+        "gatewright.workspace.pins",
         "gatewright.workspace.gateway",
         "gatewright.workspace.pins",
         "gatewright.workspace.policytext",

@@ -1,4 +1,4 @@
-"""Tools run by a WASM module: a WASI command that starts anew for each call.
+"""Tools run by a WASM module: a WASI command, compiled once for each content, that starts anew for each call.
 
 It gets the call on standard input and answers on standard output like a process (`subprocess_tool`), all in one thread.
 It reaches the places of its catalog only, and gets a place only if WASI can enforce the policy for it: everything there
@@ -16,12 +16,11 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from gatewright.adapters.subprocess_tool import FAILED, SAID_CHARS, Take, answer, call_text, own_failure, own_words
-from gatewright.adapters.wasm_bounds import MOST_WRITTEN
-from gatewright.adapters.wasm_module import CompiledModule, Folder, WasmModules, WasmRun
+from gatewright.adapters.wasm_module import MOST_WRITTEN, CompiledModule, Folder, WasmRun
 from gatewright.base.errors import RegistrationError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import in_own_thread, once, unbroken
@@ -33,6 +32,9 @@ from gatewright.record.process import fork_safe_lock, renew_after_fork
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
+
+_KEPT = 16
+"""Limit of compiled modules in memory."""
 
 MAX_MODULE_BYTES = 64 * 1024 * 1024
 USUAL_MEMORY = 256 * 1024 * 1024
@@ -333,3 +335,43 @@ def _content(path: Path) -> bytes:
 
 def _no_place(path: str, why: str) -> WorkspaceError:
     return WorkspaceError(f"a module cannot be given its place `{path}` {why}")
+
+
+@cache
+def _process() -> int:
+    """Return the process that owns the runtime's threads."""
+    return os.getpid()
+
+
+class WasmModules:
+    """The compiled modules by the digest of their content; the last ones stay.
+
+    ``fuel``: compiled code counts it, which makes it slower.
+    """
+
+    def __init__(self) -> None:
+        self._lock = fork_safe_lock()
+        self._kept: dict[tuple[str, bool], CompiledModule] = {}
+
+    def find(self, digest: str, *, fuel: bool) -> CompiledModule | None:
+        """Return the compiled module with this digest, or None."""
+        with self._lock:
+            return self._kept.get((digest, fuel)) if _process() == os.getpid() else None
+
+    def compile(self, digest: str, content: bytes, *, fuel: bool) -> CompiledModule:
+        """Compile the content with this digest, or return the module. Raises WorkspaceError for no WASI command."""
+        if _process() != os.getpid():
+            raise WorkspaceError("a module cannot be run in a fork of a process that ran one")
+        with self._lock:
+            module = self._kept.pop((digest, fuel), None) or CompiledModule(content, fuel=fuel)
+            self._kept[digest, fuel] = module
+            while len(self._kept) > _KEPT:
+                self._kept.pop(next(iter(self._kept))).retire()
+        return module
+
+    def close(self) -> None:
+        """Drop all modules."""
+        with self._lock:
+            modules, self._kept = self._kept, {}
+        for module in modules.values():
+            module.retire()

@@ -1,11 +1,10 @@
 """Puts a workspace together from its policy file, and is the one door for the app and the command line.
 
 `Workspace` (`workspace/workspace.py`) is the face. `workspace/policy_reader.py` reads the file with its catalogs,
-`workspace/assembly.py` makes the gate and what it needs and puts another policy into force, `workspace/pins.py` keeps
-what servers list and what of it was accepted, `workspace/program.py` holds what the program itself brings.
-`workspace/catalogtools.py` alone knows who executes the tools of which type of catalog, and asks for trust before a
-call (`workspace/trust.py`); `workspace/servers.py` runs servers. `workspace/attachment.py` makes the tools that hang on
-the policy.
+`workspace/assembly.py` makes the gate and what it needs and puts another policy into force, `workspace/program.py`
+holds what the program itself brings. `workspace/pins.py` keeps what servers list and what of it was accepted; it alone
+knows who executes the tools of which type of catalog, and asks for trust before a call (`workspace/trust.py`).
+`workspace/servers.py` runs servers. `workspace/attachment.py` makes the tools that hang on the policy.
 
 `workspace/policytext.py` makes the text of a policy: the least change of a base, which is what was read or saved last,
 what somebody typed (`TextChange`), or after an undo over a save the text that the edit was made on.

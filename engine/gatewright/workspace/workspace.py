@@ -96,9 +96,9 @@ if TYPE_CHECKING:
     from gatewright.sources.ground import Ground
     from gatewright.sources.roomplan import RoomPlanner
     from gatewright.workspace.attachment import PathRow
-    from gatewright.workspace.catalogtools import CatalogTools
     from gatewright.workspace.confining import Confinements, CopyReturns
     from gatewright.workspace.export import BoundPath
+    from gatewright.workspace.pins import CatalogTools
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
     from gatewright.workspace.trust import TokenBook
@@ -343,7 +343,7 @@ class Workspace:
     def catalog_tools(self) -> CatalogTools:
         """The executor of the catalogs' tools; it starts with the first call."""
         from gatewright.adapters.web import HttpAdapter
-        from gatewright.workspace.catalogtools import CatalogTools
+        from gatewright.workspace.pins import CatalogTools
 
         return CatalogTools(
             self.folder,

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from wasmtime import wat2wasm
 
-from gatewright.adapters.wasm_bounds import COUNT, MOST_MADE, MOST_WRITTEN
+from gatewright.adapters.wasm_module import COUNT, MOST_MADE, MOST_WRITTEN
 from gatewright.gate import Outcome
 from gatewright.workspace import Workspace
 from tests.engine.adapters.toolcatalog import opened, write_manifest, write_policy
