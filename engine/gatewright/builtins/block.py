@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from gatewright import blocks
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.schema import Append, Edit, Patch, Redo, Replace, SetField, Undo
 from gatewright.builtins.result import (
     COUNT,
     FLAG,
@@ -95,7 +95,7 @@ def no_file_block(label: str, failure: ToolFailure) -> ToolFailure:
     return failure
 
 
-async def apply_edit(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
+async def apply_edit(context: ToolExecutionContext, label: str, edit: blocks.Edit) -> JsonValue:
     """Do an edit as the call allows, and return the block's state. Raises ToolFailure."""
     try:
         return await context.require_blocks().edit(
@@ -237,12 +237,12 @@ class ContextTool(MemoryTool):
     @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add the value at the end of a block."""
-        return success(f"the value was added to `{label}`", await apply_edit(context, label, Append(value)))
+        return success(f"the value was added to `{label}`", await apply_edit(context, label, blocks.Append(value)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
         """Put the new text where the old one stands first."""
-        return success(f"the new text is in `{label}`", await apply_edit(context, label, Replace(old, new)))
+        return success(f"the new text is in `{label}`", await apply_edit(context, label, blocks.Replace(old, new)))
 
     @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
@@ -265,11 +265,11 @@ class ContextTool(MemoryTool):
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Return the action, and the change to the block."""
         label = text_of(arguments, "label")
-        change: Edit | Note | None = _CONTEXT_NOTES.get(operation)
+        change: blocks.Edit | Note | None = _CONTEXT_NOTES.get(operation)
         if operation == "append":
-            change = Append(text_of(arguments, "value"))
+            change = blocks.Append(text_of(arguments, "value"))
         elif operation == "replace":
-            change = Replace(text_of(arguments, "old"), text_of(arguments, "new"))
+            change = blocks.Replace(text_of(arguments, "old"), text_of(arguments, "new"))
         if change is not None:
             return context.require_blocks().assess(label, change, agent_id=context.agent_id)
         away, back = text_argument(arguments, "archive"), text_argument(arguments, "load")
@@ -323,7 +323,7 @@ class BlockEditTool(MemoryTool):
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
         """Add the content at the end of a text, list or log."""
-        return await _edit(context, label, Append(content, section), "the content was added at the end of")
+        return await _edit(context, label, blocks.Append(content, section), "the content was added at the end of")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(
@@ -344,7 +344,7 @@ class BlockEditTool(MemoryTool):
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
         """Apply a unified diff to a text, all of it or nothing."""
-        return await _edit(context, label, Patch(patch, section), "the diff was applied to")
+        return await _edit(context, label, blocks.Patch(patch, section), "the diff was applied to")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def set_field(
@@ -356,17 +356,17 @@ class BlockEditTool(MemoryTool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Give a field of a block with fields a value."""
-        return await _edit(context, label, SetField(field, value, section), f"`{field}` is set in")
+        return await _edit(context, label, blocks.SetField(field, value, section), f"`{field}` is set in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
-        return await _edit(context, label, Undo(), "your last change was taken back in")
+        return await _edit(context, label, blocks.Undo(), "your last change was taken back in")
 
     @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
-        return await _edit(context, label, Redo(), "what you took back was done again in")
+        return await _edit(context, label, blocks.Redo(), "what you took back was done again in")
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Return the action, and the change to the content. Raises ToolFailure for arguments that contradict each
@@ -378,37 +378,37 @@ class BlockEditTool(MemoryTool):
         return context.require_blocks().assess(label, edit, agent_id=context.agent_id)
 
 
-async def _edit(context: ToolExecutionContext, label: str, edit: Edit, what: str) -> JsonValue:
+async def _edit(context: ToolExecutionContext, label: str, edit: blocks.Edit, what: str) -> JsonValue:
     data = await apply_edit(context, label, edit)
     changed = isinstance(data, dict) and data.get("changed") is True
     return success(f"{what} `{label}`" if changed else f"`{label}` is as it was: nothing had to be changed", data)
 
 
-def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
+def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> blocks.Edit | None:
     """Return the edit of a call; None for an operation that edits nothing."""
     section = text_argument(arguments, "section")
     match operation:
         case "append":
-            return Append(arguments.get("content"), section)
+            return blocks.Append(arguments.get("content"), section)
         case "replace":
             old, new = text_of(arguments, "old"), text_of(arguments, "new")
             mode, nth = arguments.get("mode", "first"), arguments.get("nth")
             return _replace(old, new, cast("Mode", mode), nth if isinstance(nth, int) else None, section)
         case "patch":
-            return Patch(text_of(arguments, "patch"), section)
+            return blocks.Patch(text_of(arguments, "patch"), section)
         case "set_field":
-            return SetField(text_of(arguments, "field"), arguments.get("value"), section)
+            return blocks.SetField(text_of(arguments, "field"), arguments.get("value"), section)
         case "undo":
-            return Undo()
+            return blocks.Undo()
         case "redo":
-            return Redo()
+            return blocks.Redo()
         case _:
             return None
 
 
-def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> Replace:
+def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> blocks.Replace:
     if mode == "nth" and nth is None:
         raise ToolFailure("mode `nth` needs `nth`, the number of the place", code="bad-arguments")
     if mode in {"first", "all"} and nth is not None:
         raise ToolFailure(f"`nth` does not go with mode `{mode}`", code="bad-arguments")
-    return Replace(old, new, everywhere=mode == "all", nth=nth, regex=mode == "regex", section=section)
+    return blocks.Replace(old, new, everywhere=mode == "all", nth=nth, regex=mode == "regex", section=section)

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from gatewright import blocks
 from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.difftext import diff_text
 from gatewright.builtins.block import EDITED, FOUND, HELD, KNOWN, Label, MemoryTool
 from gatewright.builtins.result import (
     NUMBER,
@@ -381,4 +381,4 @@ async def _search_session(arguments: MemorySearch, context: ToolExecutionContext
 def _change_of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, *, text: str) -> str:
     """Return the difference of another text to the note. Raises ToolFailure for a missing note."""
     note_id = text_of(arguments, "note_id")
-    return diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)
+    return blocks.diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)

@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gatewright import blocks
 from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import LinearPattern, compile_linear
-from gatewright.blocks.difftext import diff_text
 from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, agreement, answer, fields, rows, success, text_of
 from gatewright.policy.document import SHELL
 from gatewright.policy.target import Assessment, Later
@@ -228,8 +228,8 @@ def _writing(roots: RootFolders, path: str, content: str) -> str:
     except ToolFailure:
         there = roots.note_of(path)
         head = f"replaces what is no text: {there}\n" if there is not None else "new file\n"
-        return head + diff_text(shown, "", content)
-    return diff_text(shown, before, content) or f"{shown} stays as it is"
+        return head + blocks.diff_text(shown, "", content)
+    return blocks.diff_text(shown, before, content) or f"{shown} stays as it is"
 
 
 class FileEdit(Input):
@@ -274,7 +274,7 @@ class FileEditTool(RootTool):
 def _edit(roots: RootFolders, path: str, old: str, new: str) -> str:
     """Return the difference to the whole text. Raises ToolFailure unless the passage stands there exactly once."""
     before = roots.text_of(path)
-    return diff_text(roots.display_path(path), before, with_change(before, old, new))
+    return blocks.diff_text(roots.display_path(path), before, with_change(before, old, new))
 
 
 class FileDelete(Input):

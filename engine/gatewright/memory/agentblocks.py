@@ -11,13 +11,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gatewright import blocks
 from gatewright.base.amount import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
-from gatewright.blocks.schema import Append, Edit
-from gatewright.blocks.schemajson import schema_to_json
 from gatewright.memory.archive import Archive
 from gatewright.memory.block_store import Shelf
 from gatewright.memory.blocktable import NO_LABEL, BlockRecord, BlockType, Note, action_of, is_label, record_after
@@ -134,7 +133,7 @@ class AgentBlocks:
             return BlockTarget(parameter, label, "", Permission.NONE)
         return BlockTarget(parameter, label, found[0].block_id, found[1])
 
-    def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
+    def assess(self, label: str, change: blocks.Edit | Note, *, agent_id: str) -> Assessment:
         """Name the action that a change needs, and show the change to the person who decides; never raises."""
         service = self._service(agent_id)
         if isinstance(change, str):
@@ -150,7 +149,7 @@ class AgentBlocks:
     async def edit(
         self,
         label: str,
-        edit: Edit,
+        edit: blocks.Edit,
         *,
         agent_id: str,
         granted: Action | None,
@@ -209,7 +208,7 @@ class AgentBlocks:
         """Add text at the end of an archived block; answer like ``edit``."""
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
-            edit = Append(text)
+            edit = blocks.Append(text)
             changed = service.edit(label, edit, author=author, granted=granted, approved=approved, archived=True)
             return _after(service, changed, author)
 
@@ -342,7 +341,7 @@ def _facts(info: BlockInfo) -> dict[str, JsonValue]:
         "label": record.label,
         "description": record.description,
         "type": str(record.type),
-        "schema": schema_to_json(record.schema),
+        "schema": blocks.schema_to_json(record.schema),
         "permission": str(info.permission),
         "pinned": record.pinned,
         "chars": info.size.chars,

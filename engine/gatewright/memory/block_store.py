@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from gatewright import blocks
 from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.file import lock
 from gatewright.base.frozen import frozen
-from gatewright.blocks.block import Block
-from gatewright.blocks.schema import TextSchema
 from gatewright.memory import blocktable, entrytable, notes
 from gatewright.memory.blocktable import BlockRecord
 from gatewright.memory.entrytable import VIRTUAL
@@ -154,7 +153,7 @@ class BlockStore:
         updates = [changes for _, changes in blocktable.step_rows(connection, row[0], row[1]) if changes is not None]
         if not updates:
             return found
-        return replace(found, snapshot=Block.restore(TextSchema(), found.snapshot, updates).snapshot())
+        return replace(found, snapshot=blocks.Block.restore(blocks.TextSchema(), found.snapshot, updates).snapshot())
 
     def delete(self, label: str) -> bool:
         """Delete a shared block; false if absent."""
@@ -273,7 +272,7 @@ class Opened:
     """
 
     record: BlockRecord
-    block: Block
+    block: blocks.Block
     generation: int
     snapshot_step: int
     unfolded: int = 0
@@ -368,7 +367,7 @@ class Shelf:
         snapshot = connection.execute("SELECT snapshot FROM block WHERE block_id = ?", (record.block_id,)).fetchone()
         rows = blocktable.step_rows(connection, record.block_id, 0)
         inside = [step for step, _ in rows if step.number <= snapshot_step]
-        block = Block.restore(record.schema, snapshot[0], (), (), char_limit=record.char_limit)
+        block = blocks.Block.restore(record.schema, snapshot[0], (), (), char_limit=record.char_limit)
         if inside and not inside[-1].after:
             inside[-1] = replace(inside[-1], after=block.frontier)
         updates = [changes for step, changes in rows if step.number > snapshot_step and changes is not None]

@@ -11,19 +11,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from gatewright import blocks
 from gatewright.base.amount import new_id
 from gatewright.base.errors import SchemaError, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
 from gatewright.base.printable import is_visible
-from gatewright.blocks.block import Block
-from gatewright.blocks.history import Step
-from gatewright.blocks.schema import MAX_CHARS, BlockSchema, Edit, TextSchema, is_addition
-from gatewright.blocks.schemajson import schema_from_json, schema_to_json
 from gatewright.memory import entrytable
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.policy.verdict import Action, Permission
@@ -40,6 +37,10 @@ class BlockType(StrEnum):
     LOG = "log"
 
 
+def _plain_text() -> blocks.BlockSchema:
+    return blocks.TextSchema()
+
+
 @frozen
 class BlockRecord:
     """One block. ``owner``: ``agent:ID``, ``user:ID``, or "" for shared blocks, files included.
@@ -53,7 +54,7 @@ class BlockRecord:
     owner: str = ""
     source_id: str = ""
     type: BlockType = BlockType.WORKING
-    schema: BlockSchema = TextSchema()
+    schema: blocks.BlockSchema = field(default_factory=_plain_text)
     permission: Permission = Permission.READ_WRITE
     pinned: bool = False
     description: str = ""
@@ -69,9 +70,9 @@ _MAX_LABEL = 512
 _MAX_DESCRIPTION = 4096
 
 
-def action_of(edit: Edit) -> Action:
+def action_of(edit: blocks.Edit) -> Action:
     """Return the action of an edit: an append adds, everything else (undo and redo too) overwrites."""
-    return Action.APPEND if is_addition(edit) else Action.OVERWRITE
+    return Action.APPEND if blocks.is_addition(edit) else Action.OVERWRITE
 
 
 def record_after(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
@@ -116,8 +117,10 @@ NO_LABEL = f"a label is 1 to {_MAX_LABEL} visible characters"
 
 def limit_of(limit: int | None) -> int | None:
     """Check a limit of characters; None for no limit. Raises ToolFailure."""
-    if limit is not None and not 0 <= limit <= MAX_CHARS:
-        raise ToolFailure(f"a limit is 1 to {MAX_CHARS:,} characters, or 0 for none of its own", code="bad-limit")
+    if limit is not None and not 0 <= limit <= blocks.MAX_CHARS:
+        raise ToolFailure(
+            f"a limit is 1 to {blocks.MAX_CHARS:,} characters, or 0 for none of its own", code="bad-limit"
+        )
     return limit or None
 
 
@@ -202,7 +205,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
                 updates = [
                     changes for _, changes in step_rows(connection, record.block_id, last) if changes is not None
                 ]
-                index_block(connection, record, Block.restore(record.schema, snapshot, updates))
+                index_block(connection, record, blocks.Block.restore(record.schema, snapshot, updates))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -214,10 +217,10 @@ def make_tables(connection: sqlite3.Connection) -> None:
 def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_digest: str, updated_at: float) -> None:
     record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=updated_at, updated_at=updated_at)
     snapshot = connection.execute("SELECT snapshot FROM block_1 WHERE label = ?", (label,)).fetchone()[0]
-    insert_block(connection, record, snapshot, disk_digest, Step(1, updated_at, "", STORED, undoable=False))
+    insert_block(connection, record, snapshot, disk_digest, blocks.Step(1, updated_at, "", STORED, undoable=False))
 
 
-def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Block) -> None:
+def index_block(connection: sqlite3.Connection, record: BlockRecord, block: blocks.Block) -> None:
     """Index the present words of an archived block; remove those of any other."""
     entrytable.delete_entry(connection, record.block_id)
     if record.type is BlockType.ARCHIVAL:
@@ -229,7 +232,7 @@ def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Bloc
 
 
 def insert_block(
-    connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str, step: Step
+    connection: sqlite3.Connection, record: BlockRecord, snapshot: bytes, disk_digest: str, step: blocks.Step
 ) -> None:
     """Insert a new block and its first step. Raises sqlite3.IntegrityError if the label is taken."""
     row = (
@@ -238,7 +241,7 @@ def insert_block(
         record.label,
         record.source_id,
         record.type,
-        json.dumps(schema_to_json(record.schema)),
+        json.dumps(blocks.schema_to_json(record.schema)),
         record.permission,
         record.pinned,
         record.description,
@@ -261,19 +264,19 @@ def put_snapshot(connection: sqlite3.Connection, record: BlockRecord, snapshot: 
         "SELECT block_id FROM block WHERE owner = ? AND label = ?", (record.owner, record.label)
     ).fetchone()
     if found is None:
-        step = Step(1, record.updated_at, "", STORED, undoable=False)
+        step = blocks.Step(1, record.updated_at, "", STORED, undoable=False)
         insert_block(connection, record, snapshot, disk_digest, step)
         return
     block_id = str(found[0])
     number = last_number(connection, block_id) + 1
     connection.execute("UPDATE block_step SET changes = NULL WHERE block_id = ? AND changes NOT NULL", (block_id,))
-    insert_step(connection, block_id, Step(number, record.updated_at, "", STORED, undoable=False), None)
+    insert_step(connection, block_id, blocks.Step(number, record.updated_at, "", STORED, undoable=False), None)
     connection.execute(
         "UPDATE block SET source_id = ?, schema = ?, snapshot = ?, snapshot_step = ?, generation = generation + 1, "
         "disk_digest = ?, updated_at = ? WHERE block_id = ?",
         (
             record.source_id,
-            json.dumps(schema_to_json(TextSchema())),
+            json.dumps(blocks.schema_to_json(blocks.TextSchema())),
             snapshot,
             number,
             disk_digest,
@@ -284,7 +287,7 @@ def put_snapshot(connection: sqlite3.Connection, record: BlockRecord, snapshot: 
     forget_steps(connection, block_id, number - KEPT_STEPS)
 
 
-def insert_step(connection: sqlite3.Connection, block_id: str, step: Step, changes: bytes | None) -> None:
+def insert_step(connection: sqlite3.Connection, block_id: str, step: blocks.Step, changes: bytes | None) -> None:
     """Insert a step; ``changes``: its update, None if the snapshot holds it."""
     connection.execute(
         "INSERT INTO block_step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -323,7 +326,7 @@ def forget_states(connection: sqlite3.Connection, block_id: str, before: int) ->
     connection.execute("UPDATE block_step SET after = x'' WHERE block_id = ? AND number < ?", (block_id, before))
 
 
-def set_state(connection: sqlite3.Connection, block_id: str, step: Step) -> None:
+def set_state(connection: sqlite3.Connection, block_id: str, step: blocks.Step) -> None:
     """Store the state after a step, unknown so far."""
     connection.execute(
         "UPDATE block_step SET after = ? WHERE block_id = ? AND number = ?", (step.after, block_id, step.number)
@@ -379,7 +382,7 @@ def record_of(row: tuple[Any, ...]) -> BlockRecord:
             owner,
             source_id,
             BlockType(kind),
-            schema_from_json(json.loads(schema)),
+            blocks.schema_from_json(json.loads(schema)),
             Permission(permission),
             bool(pinned),
             description,
@@ -390,7 +393,7 @@ def record_of(row: tuple[Any, ...]) -> BlockRecord:
         raise WorkspaceError(f"the stored block `{label}` is damaged: {error}") from error
 
 
-def step_rows(connection: sqlite3.Connection, block_id: str, after: int) -> list[tuple[Step, bytes | None]]:
+def step_rows(connection: sqlite3.Connection, block_id: str, after: int) -> list[tuple[blocks.Step, bytes | None]]:
     """List the steps behind that number with their updates, in order."""
     query = f"SELECT {_STEP}, changes FROM block_step WHERE block_id = ? AND number > ? ORDER BY number"
     return [(_step(row[:-1]), row[-1]) for row in connection.execute(query, (block_id, after))]
@@ -402,9 +405,9 @@ def last_number(connection: sqlite3.Connection, block_id: str) -> int:
     return int(found or 0)
 
 
-def _step(row: tuple[Any, ...]) -> Step:
+def _step(row: tuple[Any, ...]) -> blocks.Step:
     number, at_s, author, kind, after, target, has_changes, undoable = row
-    return Step(number, at_s, author, kind, bytes(after), target, bool(has_changes), bool(undoable))
+    return blocks.Step(number, at_s, author, kind, bytes(after), target, bool(has_changes), bool(undoable))
 
 
 _BUSY_S = 5.0

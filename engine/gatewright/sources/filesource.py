@@ -14,10 +14,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 
+from gatewright import blocks
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.block import TextBlock
-from gatewright.blocks.difftext import diff_text
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Assessment, FileText, Later
@@ -132,11 +131,11 @@ class FileSource:
             if failure.code != "not-found":
                 return Assessment.failing(Action.OVERWRITE, failure)
             ask = None if block.disk_digest == ABSENT else _WRITES_AGAIN
-            return Assessment(Action.APPEND, ask, diff_text(relative, "", new))
+            return Assessment(Action.APPEND, ask, blocks.diff_text(relative, "", new))
         action = Action.APPEND if new.startswith(old) else Action.OVERWRITE
         if block.disk_digest != digest_of(content) and new != old:
             return Assessment.failing(action, ToolFailure(CONFLICT, code="conflict"))
-        return Assessment(action, diff=diff_text(relative, old, new))
+        return Assessment(action, diff=blocks.diff_text(relative, old, new))
 
     def assess_load(self, relative: str) -> Assessment:
         """Assess a load: read, and ask if it would lose edits in the block, with the diff from them to the disk."""
@@ -157,7 +156,7 @@ class FileSource:
 
     def _lost(self, relative: str, mine: str | None) -> str | None:
         on_disk = decode_text(self._bytes_to_take(relative))
-        return None if mine is None else diff_text(relative, mine, on_disk)
+        return None if mine is None else blocks.diff_text(relative, mine, on_disk)
 
     def text_of(self, relative: str) -> str | None:
         """Return the current text; None if it is too long for a person to compare. Raises ToolFailure."""
@@ -176,7 +175,7 @@ class FileSource:
             old = self.read(relative).content
         except ToolFailure:
             old = ""
-        return Assessment(diff=diff_text(relative, old, new_text))
+        return Assessment(diff=blocks.diff_text(relative, old, new_text))
 
     def assess_create(self, relative: str, content: str) -> Assessment:
         """Assess a new file: append, with its text."""
@@ -187,7 +186,7 @@ class FileSource:
         if self.look(relative).exists:
             raise descriptor.exists_failure()
         encode_text(content, self.source.max_file_bytes)
-        return diff_text(relative, "", content)
+        return blocks.diff_text(relative, "", content)
 
     def text_gone(self, relative: str) -> str | None:
         """Return the diff that removes the text of a file; None if it is not text, or too long to compare.
@@ -203,7 +202,7 @@ class FileSource:
             text = self.text_of(relative)
         except ToolFailure:
             return None
-        return diff_text(relative, text, "") if text else None
+        return blocks.diff_text(relative, text, "") if text else None
 
     # the operations
 
@@ -222,7 +221,7 @@ class FileSource:
             stored = self._blocks.get(relative)
         except WorkspaceError:
             stored = None  # the text on disk mends a damaged block
-        block = stored.text if stored else TextBlock.from_text(text)
+        block = stored.text if stored else blocks.TextBlock.from_text(text)
         if stored:
             block.set_text(text)
         return self._info(relative, self._keep_in_step(relative, block, content))
@@ -296,7 +295,7 @@ class FileSource:
         block, content = self._blocks.get(relative), None
         if block is None:
             content = self._bytes(relative)[0]
-            block = HeldBlock(TextBlock.from_text(decode_text(content)), digest_of(content))
+            block = HeldBlock(blocks.TextBlock.from_text(decode_text(content)), digest_of(content))
         after = change(block.text.text)
         encode_text(after, self.source.max_file_bytes)
         if content is not None:
@@ -309,7 +308,7 @@ class FileSource:
         self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
         self._write_new(relative, written)
-        return self._info(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
+        return self._info(relative, self._keep_in_step(relative, blocks.TextBlock.from_text(content), written))
 
     def _refuse_edits(self, relative: str) -> None:
         block = self._blocks.get(relative)
@@ -357,7 +356,7 @@ class FileSource:
         if disk.problem is not None:
             raise ToolFailure(disk.problem, code="not-text")
         on_disk = "" if disk.content is None else decode_text(disk.content)
-        return {"path": relative, "state": str(state), "diff": diff_text(relative, on_disk, block.text.text)}
+        return {"path": relative, "state": str(state), "diff": blocks.diff_text(relative, on_disk, block.text.text)}
 
     def reconcile(self, relative: str, strategy: Strategy, mark: str | None = None) -> dict[str, JsonValue]:
         """Bring block and disk into step; a conflict changes nothing, and the row has its places and both diffs.
@@ -430,10 +429,10 @@ class FileSource:
     def _mark(self, block: HeldBlock, disk: OnDisk) -> str:
         return " ".join((block.digest, "" if disk.content is None else digest_of(disk.content), self.base))
 
-    def _keep(self, relative: str, text: TextBlock, disk_digest: str) -> HeldBlock:
+    def _keep(self, relative: str, text: blocks.TextBlock, disk_digest: str) -> HeldBlock:
         return self._blocks.keep(relative, text, disk_digest, limit=self.source.max_file_bytes)
 
-    def _keep_in_step(self, relative: str, text: TextBlock, content: bytes) -> HeldBlock:
+    def _keep_in_step(self, relative: str, text: blocks.TextBlock, content: bytes) -> HeldBlock:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
 
     def _bytes_to_take(self, relative: str) -> bytes:

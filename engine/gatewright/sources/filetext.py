@@ -18,9 +18,9 @@ import stat
 import time
 from contextlib import suppress
 
+from gatewright import blocks
 from gatewright.base.errors import ToolFailure
 from gatewright.base.late import late_regex
-from gatewright.blocks.textedit import patch_splices, with_splices
 
 _MARKS = (
     (b"\xff\xfe\0\0", "UTF-32 text (little endian)"),
@@ -141,7 +141,7 @@ def with_patch(text: str, patch: str) -> str:
     """
     if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
         return BYTE_ORDER_MARK + with_patch(text[1:], patch)
-    return with_splices(text, patch_splices(text, patch))
+    return blocks.with_splices(text, blocks.patch_splices(text, patch))
 
 
 def line_count(text: str) -> int:

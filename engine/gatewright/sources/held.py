@@ -16,11 +16,10 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
 
+from gatewright import blocks
 from gatewright.base.errors import DamagedBlock, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.block import TextBlock
-from gatewright.blocks.difftext import MergeConflict, diff_text, merge_texts
 from gatewright.sources.filetext import decode_text, digest_of
 
 ABSENT = "absent"
@@ -74,7 +73,7 @@ class BlockStorePort(Protocol):
 class HeldBlock:
     """A block in memory and the digest of the file that it last agreed with."""
 
-    text: TextBlock
+    text: blocks.TextBlock
     disk_digest: str
 
     @property
@@ -107,7 +106,7 @@ class HeldBlocks:
         if stored is None:
             return None
         try:
-            return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
+            return HeldBlock(blocks.TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
         except DamagedBlock:
             raise DamagedBlock("load the file to make it anew from disk") from None
 
@@ -115,22 +114,22 @@ class HeldBlocks:
         """Tell whether a file has a block, damaged or not."""
         return self.store.get(self.label_of(relative)) is not None
 
-    def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
+    def keep(self, relative: str, text: blocks.TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; drop a history much longer than a file may be, so that it cannot fill the disk."""
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
-            text = TextBlock.from_text(text.text)
+            text = blocks.TextBlock.from_text(text.text)
             snapshot = text.snapshot()
         self.store.put(self.label_of(relative), source_id=self.source_id, snapshot=snapshot, disk_digest=disk_digest)
         return HeldBlock(text, disk_digest)
 
-    def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
+    def keep_in_step(self, relative: str, text: blocks.TextBlock, content: bytes, *, limit: int) -> HeldBlock:
         """Store a block that now agrees with a file of that content."""
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
         base = _base_label(label, digest)
         if self.store.get(base) is None:
-            snapshot = TextBlock.from_text(decode_text(content)).snapshot()
+            snapshot = blocks.TextBlock.from_text(decode_text(content)).snapshot()
             self.store.put(base, source_id=self.source_id + _BASES, snapshot=snapshot, disk_digest=digest)
         kept = self.keep(relative, text, digest, limit=limit)
         if before is not None and before.disk_digest != digest:
@@ -152,7 +151,7 @@ class HeldBlocks:
         if stored is None:
             return None
         try:
-            text = TextBlock.from_snapshot(stored.snapshot).text
+            text = blocks.TextBlock.from_snapshot(stored.snapshot).text
         except WorkspaceError:
             return None
         return text if digest_of(text.encode()) == block.disk_digest else None
@@ -271,7 +270,7 @@ class Decision:
 
     outcome: Outcome
     text: str | None = None
-    conflicts: tuple[MergeConflict, ...] = ()
+    conflicts: tuple[blocks.MergeConflict, ...] = ()
     why: str | None = None
 
 
@@ -299,7 +298,7 @@ def _merge(sides: Sides) -> Decision:
         return Decision(Outcome.TOOK_DISK, sides.disk)
     if len(sides.base) + len(sides.block) + len(sides.disk) > _MERGED_CHARS:
         return Decision(Outcome.CONFLICT, why="the texts are too long to be put together")
-    found = merge_texts(sides.base, sides.block, sides.disk)
+    found = blocks.merge_texts(sides.base, sides.block, sides.disk)
     if found.text is None:
         return Decision(Outcome.CONFLICT, conflicts=found.conflicts, why="both changed the same places")
     return Decision(Outcome.MERGED, found.text)
@@ -316,12 +315,12 @@ def describe_decision(
     if decision.outcome is Outcome.CONFLICT:
         row["conflicts"] = [_place(conflict) for conflict in decision.conflicts[:_SHOWN_CONFLICTS]]
         row["conflict_count"] = len(decision.conflicts)
-        row["block_diff"] = None if sides.base is None else diff_text(relative, sides.base, sides.block)
-        row["disk_diff"] = None if sides.base is None else diff_text(relative, sides.base, sides.disk or "")
+        row["block_diff"] = None if sides.base is None else blocks.diff_text(relative, sides.base, sides.block)
+        row["disk_diff"] = None if sides.base is None else blocks.diff_text(relative, sides.base, sides.disk or "")
     return row
 
 
-def _place(conflict: MergeConflict) -> JsonValue:
+def _place(conflict: blocks.MergeConflict) -> JsonValue:
     return {
         "base_line": conflict.base_line,
         "block_line": conflict.mine_line,

@@ -18,12 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from gatewright import blocks
 from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
 from gatewright.base.printable import printable
-from gatewright.blocks.difftext import diff_text
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.target import Confinement, Tree
@@ -290,7 +290,7 @@ class WriteBack:
         if (mark_of(seen) != one.original) if seen is not None else os.path.lexists(one.path):
             raise ToolFailure(_THEIRS)
         try:
-            return replace(change, diff=diff_text(change.path, decode_text(old), decode_text(new)))
+            return replace(change, diff=blocks.diff_text(change.path, decode_text(old), decode_text(new)))
         except ToolFailure:
             return change
 

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from gatewright import blocks
 from gatewright.base.errors import Address, Place, Problem, SchemaError, Severity, Subject, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.blocks.schema import Append, Edit, Replace
 from gatewright.builtins import MessagePort, RootTool, SendMessageTool, ShellExecTool, ShellPort, root_tools, why_absent
 from gatewright.memory.agentblocks import AgentBlocks
 from gatewright.memory.block_store import Shelf
@@ -291,12 +291,12 @@ class SourceTexts:
         """Return the level of the file; none unless a running source has it."""
         return self._sources.level_of_label(record.label).permission
 
-    def fit_line_ends(self, text: str, edit: Edit) -> Edit:
+    def fit_line_ends(self, text: str, edit: blocks.Edit) -> blocks.Edit:
         """Give the edit the line ends of the text, like the sources themselves."""
         match edit:
-            case Append(content=str() as content):
+            case blocks.Append(content=str() as content):
                 return replace(edit, content=in_line_ending_of(text, content))
-            case Replace(old=old, regex=False):
+            case blocks.Replace(old=old, regex=False):
                 old = old if old in text else in_line_ending_of(text, old)
                 return replace(edit, old=old, new=in_line_ending_of(text, edit.new))
             case _:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright import policyfile
+from gatewright import blocks, policyfile
 from gatewright.base.errors import (
     Address,
     EditRefused,
@@ -21,7 +21,6 @@ from gatewright.base.errors import (
     WeMustFix,
     WorkspaceError,
 )
-from gatewright.blocks.difftext import merge_texts
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate import AgentView, Gate
 from gatewright.gate.decision import Places as FindPlace
@@ -220,7 +219,7 @@ class PolicyText:
         after = apply(theirs.policy, edit)
         if self.base_of(policy).text == self.saved:
             return edit, None
-        text = merge_texts(self.saved, self.of(policy), theirs.text).text
+        text = blocks.merge_texts(self.saved, self.of(policy), theirs.text).text
         said = None if text is None else self._read(text).policy
         return edit, text if said is not None and said.is_same(after) else None
 

@@ -46,6 +46,7 @@ LIBRARIES = (
     "httpcore2",
     "idna",
     "jsonschema",
+    "loro",
     "pathspec",
     "toktok",
     "turbohtml",
@@ -53,6 +54,8 @@ LIBRARIES = (
     "watchfiles",
 )
 ROOMS = (
+    "gatewright.blocks.block",
+    "gatewright.blocks.schema",
     "gatewright.cli.table",
     "gatewright.gate.callrun",
     "gatewright.gate.pipeline",
