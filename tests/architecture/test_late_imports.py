@@ -14,6 +14,7 @@ LATE = {
         "gatewright.adapters.bubblewrap",
         "gatewright.adapters.mcp_client",
         "gatewright.adapters.mcp_transport",
+        "gatewright.adapters.telemetry",
         "gatewright.adapters.web",
         "gatewright.adapters.web_page",
         "gatewright.arguments.shell",

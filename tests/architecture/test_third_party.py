@@ -23,6 +23,7 @@ DOORS = {
     "mcp": ("gatewright.adapters",),
     "mcp_types": ("gatewright.adapters",),
     "numpy": ("gatewright.memory",),
+    "opentelemetry": ("gatewright.adapters",),
     "pathspec": ("gatewright.base",),
     "qasync": ("gatewright_gui.qt", "gatewright_gui.app"),
     "re2": ("gatewright.base",),

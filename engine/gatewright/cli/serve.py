@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from json import dumps, loads
@@ -267,11 +269,13 @@ def serve(
         if transport is Transport.STDIO:
             if agent is None:
                 raise UsageProblem("stdio needs `--agent`, to say whose tools are served")
-            asyncio.run(gateway.serve_stdio(require_agent(workspace, agent), session))
+            with _exporting(workspace):
+                asyncio.run(gateway.serve_stdio(require_agent(workspace, agent), session))
         elif agent is not None or session is not None:
             raise UsageProblem("over http a token says who a client speaks for: no `--agent`, no `--session`")
         else:
-            asyncio.run(gateway.serve_http(workspace.tokens, host, port, tuple(known_as or ())))
+            with _exporting(workspace):
+                asyncio.run(gateway.serve_http(workspace.tokens, host, port, tuple(known_as or ())))
 
 
 def with_command(words: list[str]) -> list[str]:
@@ -313,6 +317,33 @@ def _gateway(workspace: Workspace) -> Gateway:
     except ModuleNotFoundError as error:
         raise UsageProblem(f"`serve` needs the extra `mcp`, pip install 'gatewright[mcp]': {error}") from None
     return Gateway(workspace, lambda line: print_error(f"gatewright: {line}"))
+
+
+_EXPORT = ("OTEL_EXPORTER_OTLP_", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
+
+
+@contextmanager
+def _exporting(workspace: Workspace) -> Generator[None]:
+    """Export spans and metrics meanwhile, if the environment says where to."""
+    if not any(name.startswith(_EXPORT) for name in os.environ):
+        yield
+        return
+
+    def tell(words: str) -> None:
+        print_error(f"gatewright: {words}")
+
+    try:
+        from gatewright.adapters.telemetry import export_calls
+
+        end = export_calls(workspace.gate, workspace.broker, tell)
+    except ModuleNotFoundError as error:
+        tell(f"no telemetry, though the environment names an exporter: {error} (pip install 'gatewright[telemetry]')")
+        yield
+        return
+    try:
+        yield
+    finally:
+        end()
 
 
 def _print_serving(processes: tuple[ServingProcess, ...], *, as_json: bool) -> None:

@@ -284,6 +284,8 @@ class CallState:
     """The call that this one belongs to."""
     held_s: Callable[[], float] | None = None
     """The seconds for which an observer has held its steps up; they do not count."""
+    trace_id: str = ""
+    """The trace that it belongs to, for the log."""
     led_to: tuple[str, ...] = ()
     """The hosts that the call could continue to."""
 
@@ -336,6 +338,8 @@ class CallState:
             state.unanswered = self.unanswered
         if self.within is not None:
             state.within = self.within
+        if self.trace_id:
+            state.trace_id = self.trace_id
         return state
 
     def context(self, **more: Any) -> ToolExecutionContext:

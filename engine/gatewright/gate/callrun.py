@@ -360,9 +360,9 @@ class CallRun:
             state.result if has_result else None,
             state.plan.tool.side_effects if state.has_run else frozenset(),
             tuple(self._steps),
-            state.agent_id,
-            state.tool_name,
-            state.operation.name if state.operation is not None else "",
+            agent_id=state.agent_id,
+            tool=state.tool_name,
+            operation=state.operation.name if state.operation is not None else "",
         )
 
 

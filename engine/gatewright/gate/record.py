@@ -71,7 +71,7 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
 
     ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
     calling program gave itself; ``within`` and ``step``: for a step of a composition, the outer call and the step's
-    number. Each is optional.
+    number; ``trace``: the id of its trace. Each is optional.
     """
     small, cut = cut_to_size(state.arguments)
     kept, secrets = scrub_value(small)
@@ -84,6 +84,8 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
         body |= {"within": state.within.call_id, "step": state.within.step}
     if state.client:
         body["client"] = clean(state.client)
+    if state.trace_id:
+        body["trace"] = state.trace_id
     return opening(state, RowKind.TOOL_INVOKED, body)
 
 

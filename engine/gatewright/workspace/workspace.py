@@ -18,6 +18,7 @@ from gatewright.base.amount import Clock, SystemClock
 from gatewright.base.errors import (
     Address,
     EditRefused,
+    NotSupported,
     Place,
     PolicyInvalid,
     Problem,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
     from gatewright.adapters.subprocess_tool import ToolAdapter
+    from gatewright.adapters.telemetry import MeterProvider, TracerProvider
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
     from gatewright.gate.sessionstore import ServingBook
@@ -1088,6 +1090,21 @@ class Workspace:
     def on_outcome(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
         """Report the outcome of each call to ``listener`` from now on; see `Gate.on_outcome`."""
         return self._parts.gate.on_outcome(listener)
+
+    def trace_calls(
+        self, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
+    ) -> Callable[[], None]:
+        """Make an OpenTelemetry span of each call, and metrics, from now on; the returned function stops it.
+
+        Without a provider OpenTelemetry's global one. No argument and no result goes into a span. Raises NotSupported
+        where OpenTelemetry is not installed.
+        """
+        try:
+            from gatewright.adapters.telemetry import trace_calls
+        except ModuleNotFoundError as error:
+            raise NotSupported(f"{error}: pip install 'gatewright[telemetry]'") from None
+        gate, broker = self._parts.gate, self._parts.broker
+        return trace_calls(gate, broker, tracer_provider=tracer_provider, meter_provider=meter_provider)
 
     def sandbox(
         self,
