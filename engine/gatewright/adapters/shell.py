@@ -85,7 +85,8 @@ class _Launch:
 class Shells:
     """The shells of one workspace, under the policy that ``policy`` returns; any thread and any loop may use it.
 
-    ``confinement``: the restrictions of an agent's commands, None for none; ``confiner`` makes rooms of them.
+    ``confinement``: the restrictions of an agent's commands, None for none; ``confiner`` makes rooms of them. ``began``
+    is called when a shell of a session begins.
     """
 
     def __init__(
@@ -93,8 +94,9 @@ class Shells:
         policy: Callable[[], Policy],
         confinement: Callable[[str], Confinement | None],
         confiner: Callable[[], Confiner],
+        began: Callable[[], None] = lambda: None,
     ) -> None:
-        self._policy, self._confinement = policy, confinement
+        self._policy, self._confinement, self._began = policy, confinement, began
         self._sidecars: dict[tuple[str, str, str], _Sidecar] = {}
         self._rooms = KeptRooms(confiner)
 
@@ -131,6 +133,15 @@ class Shells:
         """End the sidecars of an ended session."""
         await loop_thread().run(self._end_where(lambda key: key[1] == session_id))
 
+    @property
+    def is_used(self) -> bool:
+        """True while a shell of a session lives."""
+        return bool(self._sidecars)
+
+    async def end_of(self, is_stopped: Callable[[str], bool]) -> None:
+        """End the sidecars of stopped agents; in the loop thread."""
+        await self._end_where(lambda key: is_stopped(key[0]))
+
     async def _end(self) -> None:
         await self._end_where(lambda _: True)
         await self._rooms.close()
@@ -150,6 +161,7 @@ class Shells:
             del self._sidecars[key]
             await held.end()
         sidecar = self._sidecars.setdefault(key, _Sidecar(launch))
+        self._began()
         return await sidecar.run(command)
 
 

@@ -1,4 +1,5 @@
-"""``approvals`` and ``audit``: the questions of running calls, what was answered, and the log of a workspace.
+"""``approvals``, ``stop``, ``go``, ``audit``: the questions of running calls, their answers, the stop, and the log of a
+workspace.
 
 It reaches the processes that wait through the state folder of the workspace, and decides nothing by itself.
 """
@@ -9,7 +10,7 @@ import json as jsonlib
 import queue
 import time
 from collections.abc import Generator, Iterable
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
@@ -17,7 +18,7 @@ from typing import Annotated
 import typer
 
 from gatewright.base.amount import format_duration, iso_utc, parse_duration
-from gatewright.base.errors import near_hint
+from gatewright.base.errors import PolicyInvalid, near_hint
 from gatewright.cli.output import (
     Exit,
     JsonOption,
@@ -38,8 +39,10 @@ from gatewright.workspace import (
     Grant,
     PermissionBroker,
     Remember,
+    Workspace,
     audit_log,
     permission_broker,
+    stop_switch,
 )
 
 WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="who answers (else the user's name)")]
@@ -212,6 +215,63 @@ def _print_request(request: ApprovalRequest) -> None:
 def _print_notes(broker: PermissionBroker) -> None:
     for note in broker.notes:
         print_error(f"gatewright: {note}")
+
+
+AgentToStop = Annotated[str, typer.Option("--agent", metavar="AGENT", help="only this agent (else all of them)")]
+
+
+def stop(
+    policy: PolicyArgument,
+    agent: AgentToStop = "",
+    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="the reason, for the log")] = "",
+    who: WhoOption = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Stop all agents, or one, in every process of the workspace: running calls end, new ones are denied.
+
+    It needs no key; `gatewright go` does.
+    """
+    if agent:
+        _require_agent(policy, agent, state)
+    with closing(stop_switch(policy, state=state)) as switch:
+        made = switch.pull(who or user_name(), because, agent)
+        is_recorded = not switch.is_loose
+    if json:
+        print_json({"stopped": made.to_json(), "recorded": is_recorded})
+        return
+    print_line(str(made))
+    if not is_recorded:
+        print_error("gatewright: the log has no row of it yet; the next gate that denies a call writes it")
+
+
+def go(
+    policy: PolicyArgument,
+    agent: AgentToStop = "",
+    who: WhoOption = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """End the stop of all agents, or that of one; it needs the key of the workspace."""
+    with closing(stop_switch(policy, state=state)) as switch:
+        gone = switch.lift(who or user_name(), agent)
+        left = switch.look()
+    if not gone:
+        there = f"; {'; '.join(map(str, left))}" if left else ""
+        raise UsageProblem(f"{f'agent `{agent}` is' if agent else 'all agents are'} not stopped{there}")
+    if json:
+        print_json({"ended": [one.to_json() for one in gone], "standing": [one.to_json() for one in left]})
+        return
+    print_line(f"{f'agent `{agent}` goes' if agent else 'all agents go'} on")
+    for one in left:
+        print_line(f"still: {one}")
+
+
+def _require_agent(policy: PolicyArgument, agent: str, state: StateOption) -> None:
+    """Raises UsageProblem for an agent that the policy does not have; one with errors has any."""
+    with suppress(PolicyInvalid), closing(Workspace.open(policy, state=state)) as workspace:
+        if agent not in workspace.policy.agents:
+            raise UsageProblem(f"no agent `{agent}`{near_hint(agent, workspace.policy.agents, listed=True)}")
 
 
 _MOST_TOLD = 5

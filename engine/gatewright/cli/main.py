@@ -51,6 +51,7 @@ NAMES = frozenset(
         "decide",
         "export",
         "filter",
+        "go",
         "gui",
         "import",
         "inbox",
@@ -64,6 +65,7 @@ NAMES = frozenset(
         "run",
         "selfcheck",
         "serve",
+        "stop",
         "token",
         "tour",
     }

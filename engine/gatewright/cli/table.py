@@ -61,6 +61,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "run work --agent archivist -- ls",
         "run work --agent archivist --place archive=read -- find . -name '*.md'",
     ),
+    "stop": ("stop work --because 'it deletes the wrong files'", "stop work --agent archivist"),
+    "go": ("go work", "go work --agent archivist"),
     "approvals list": ("approvals list work", "approvals list work --watch"),
     "approvals answer": (
         "approvals answer work ask-0123456789abcdef --once",
@@ -145,6 +147,8 @@ COMMANDS = {
     "selfcheck": ("decide", "selfcheck"),
     "serve": ("serve", "serve"),
     "run": ("confinement", "run"),
+    "stop": ("approvals", "stop"),
+    "go": ("approvals", "go"),
 }
 """Module and function by name."""
 GROUPS = {

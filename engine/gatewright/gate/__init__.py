@@ -7,9 +7,9 @@ proof. Only `gate/stages/execute.py` reserves counters on the live session. The 
 the same agent and session.
 
 All processes of a workspace share questions and standing approvals (`gate/broker.py`, `gate/approvalstore.py`),
-sessions (`gate/sessionstore.py`) and earlier calls (`gate/history.py`). `gate/audit.py` writes the log, and
-`gate/chain.py` verifies its chain; `gate/audit_index.py` finds calls in it with an index in the reader's memory, so
-that writing a row costs nothing more.
+sessions (`gate/sessionstore.py`), earlier calls (`gate/history.py`) and the stop (`gate/stop.py`). `gate/audit.py`
+writes the log, and `gate/chain.py` verifies its chain; `gate/audit_index.py` finds calls in it with an index in the
+reader's memory, so that writing a row costs nothing more.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
+    from gatewright.gate.stop import Stop, StopSwitch
     from gatewright.record.folder import STATE_FOLDER, is_durable, key_folder, state_folder
 __all__ = [
     "STATE_FOLDER",
@@ -74,6 +75,8 @@ __all__ = [
     "SessionStore",
     "StageTrace",
     "Status",
+    "Stop",
+    "StopSwitch",
     "Verification",
     "is_durable",
     "key_folder",
@@ -102,6 +105,7 @@ door(
             "Session",
         ),
         "gatewright.gate.sessionstore": ("SessionStore",),
+        "gatewright.gate.stop": ("Stop", "StopSwitch"),
         "gatewright.record.folder": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
         "gatewright.gate.pipeline": ("ProvenCall", "Verification"),

@@ -411,6 +411,11 @@ def words_of(kind: str, body: str) -> str:
             return _connection_words(told)
         case RowKind.COPY_RETURNED:
             return _copy_words(told)
+        case RowKind.STOP_PULLED:
+            whom = "all agents" if told.get("all") else "the agent"
+            return f"{who} stopped {whom}" + (f": {told['why']}" if told.get("why") else "")
+        case RowKind.STOP_LIFTED:
+            return f"{who} ended the stop of {told.get('pulled_by') or 'somebody'}"
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:

@@ -34,6 +34,7 @@ from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
+from gatewright.gate.stop import Stop, StopSwitch
 from gatewright.policy.target import (
     Assessment,
     BlockTarget,
@@ -178,7 +179,8 @@ class Services:
     AuditUnavailable. ``results``: of pure tools, for reuse; ``earlier``: for looking up the operator's ids. ``absent``:
     tools that are known but missing now, with the reason.
 
-    ``in_copy``: calls run in a disposable copy, where an effect outside is decided but not executed.
+    ``in_copy``: calls run in a disposable copy, where an effect outside is decided but not executed. ``stops``: None
+    for decisions about the policy alone, which no stop changes.
     """
 
     ports: Ports
@@ -189,6 +191,7 @@ class Services:
     grants: ApprovalStore | None = None
     results: PureResults | None = None
     in_copy: bool = False
+    stops: StopSwitch | None = None
     earlier: EarlierResults = field(default_factory=EarlierResults, hash=False)
 
 
@@ -270,6 +273,8 @@ class CallState:
     """The tool itself was called."""
     stopped: bool = True
     """The tool no longer runs."""
+    stop: Stop | None = None
+    """The stop that ends it while it runs."""
     reused: bool = False
     """An earlier result stands in."""
     detail: str = ""

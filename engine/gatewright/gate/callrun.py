@@ -31,6 +31,7 @@ from gatewright.gate.pipeline import OnStage, Passage
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.gate.stages.result import read_error
+from gatewright.gate.stop import CODE
 from gatewright.policy.composition import MAX_DEPTH, MAX_STEPS
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import StepDone, StepFailure
@@ -287,6 +288,8 @@ class CallRun:
         if state.execution is None:
             end = record.denial(state, decision.code)
             opening = partial(record.opening_rows, state, decision, first)
+            if decision.code == CODE and state.services.stops is not None:
+                await state.services.stops.settle()
             await self._try_record(state, _then(opening, end))
             return self._outcome(state, decision, Status.DENIED)
         if decision.verdict is not Verdict.ALLOW:  # a stage after execution refused (it raised)

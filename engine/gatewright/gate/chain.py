@@ -115,6 +115,8 @@ class RowKind(StrEnum):
     SESSION_DELETED = "SessionDeleted"
     CONNECTION = "Connection"
     COPY_RETURNED = "CopyReturned"
+    STOP_PULLED = "StopPulled"
+    STOP_LIFTED = "StopLifted"
     TOOL_INVOKED = "ToolInvoked"
     CAPABILITY_CHECK = "CapabilityCheck"
     POLICY_DECISION = "PolicyDecision"

@@ -52,6 +52,7 @@ class Message:
     CRASHED = "the tool had an internal error; try other arguments or go on without it"
     MISMATCH = "the tool ran, but its result is invalid and was discarded; do not make this call again"
     NO_USER = "this tool works for one user, and this session belongs to none; go on without it"
+    STOPPED = "an operator has stopped your calls; make no more of them, and end here"
     NOT_INSTEAD = "this call may not go on to another address; make a call of its own for it"
     FOREIGN = "an operator must review this memory before you can use it; go on without it"
     NOT_IN_COPY = "this is a copy of the workspace, and the tool would act outside of it; nothing was done"

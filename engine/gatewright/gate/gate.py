@@ -26,6 +26,7 @@ from gatewright.gate.decision import Decision, DecisionProof, Places, nowhere
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
 from gatewright.gate.session import OwnSessions, Session
+from gatewright.gate.stop import StopSwitch
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.rulematch import unknown_tools
@@ -48,7 +49,7 @@ class Gate:
     PolicyInvalid refuses one that limits any other unregistered tool. ``in_copy``: the gate of a disposable copy, where
     an effect outside is decided but not executed. ``ports``: the reach of calls; by default nothing. ``file``: the
     policy's, for the log and the alarm. ``broker``: the approver of calls that bring none, and, without ``grants``, the
-    standing approvals.
+    standing approvals. ``stops``: what stops its calls; None: a stop of its own.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Gate:
         broker: PermissionBroker | None = None,
         file: str | None = None,
         in_copy: bool = False,
+        stops: StopSwitch | None = None,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
@@ -81,6 +83,7 @@ class Gate:
             grants,
             PureResults(),
             in_copy,
+            stops or StopSwitch(clock=clock),
         )
         _refuse_unknown(policy, None, registry, services.absent)
         self._force = InForce(Snapshot(policy, registry), places, services, ProofKeys(audit))
@@ -96,6 +99,13 @@ class Gate:
     def policy(self) -> Policy:
         """The policy in force."""
         return self._force.snapshot.policy
+
+    @property
+    def stops(self) -> StopSwitch:
+        """The stop of its calls: to pull, lift and look at."""
+        stops = self._force.services.stops
+        assert stops is not None
+        return stops
 
     @property
     def alarm(self) -> Alarm | None:

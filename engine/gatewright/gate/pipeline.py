@@ -42,6 +42,7 @@ from gatewright.gate.stages.permission import CAPABILITY, PERMISSION
 from gatewright.gate.stages.read import LOOKUP, OPERATION, PARSE
 from gatewright.gate.stages.result import NORMALISE, OUTPUT, TRUNCATE, log_error, trace_of
 from gatewright.gate.stages.rules import RULES, SCHEMA
+from gatewright.gate.stop import CODE
 from gatewright.policy.composition import (
     INPUT,
     STEPS,
@@ -296,7 +297,7 @@ def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verificati
     if not proof.is_sealed_by(key):
         return Verification(False, problems=("the proof was changed, or not made here",))
     agent = force.snapshot.agent(call.agent_id)
-    services = replace(force.services, rates=None, grants=None)
+    services = replace(force.services, rates=None, grants=None, stops=None)
     session = Session(proof.facts.session_id or "none")
     user_id = call.user_id or (agent.agent.user_id if agent else None)
     state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, services, user_id)
@@ -316,11 +317,16 @@ def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verificati
 def _policy_changes(proof: DecisionProof, state: CallState, force: InForce) -> list[str]:
     if proof.policy_digest != force.snapshot.policy_digest:
         return ["the policy has changed since"]
-    return ["the tool has changed since"] if proof.tool_digest != tool_digest(state) else []
+    is_same = proof.code == CODE or proof.tool_digest == tool_digest(state)  # a stopped call reached no tool
+    return [] if is_same else ["the tool has changed since"]
 
 
 def _compare(proof: DecisionProof, again: Decision, state: CallState) -> tuple[bool, list[str]]:
-    """Tell whether the second decision is the same; a refusal while acting must have been allowed until then."""
+    """Tell whether the second decision is the same; a refusal while acting must have been allowed until then, and a
+    stop denies whatever the policy says.
+    """
+    if proof.code == CODE:
+        return True, []
     if proof.stage in _ACTING:
         allowed = again.verdict is Verdict.ALLOW
         return allowed, [] if allowed else [f"it would not have reached `{proof.stage}`: {again.reason}"]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gatewright.gate import Status as Status
     from gatewright.workspace.assembly import audit_log as audit_log
     from gatewright.workspace.assembly import permission_broker as permission_broker
+    from gatewright.workspace.assembly import stop_switch as stop_switch
     from gatewright.workspace.export import verify_export as verify_export
     from gatewright.workspace.policy_reader import format_names as format_names
     from gatewright.workspace.program import BlockSource as BlockSource
@@ -62,7 +63,7 @@ door(
             "Session",
             "Status",
         ),
-        "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
+        "gatewright.workspace.assembly": ("audit_log", "permission_broker", "stop_switch"),
         "gatewright.workspace.policy_reader": ("format_names",),
         "gatewright.workspace.template": (
             "migrate",

@@ -13,7 +13,16 @@ from gatewright.base.amount import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.builtins import MessagePort, ShellPort, builtin_tools, file_tool, note_tools
-from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
+from gatewright.gate import (
+    ApprovalStore,
+    AuditLog,
+    Gate,
+    PermissionBroker,
+    RateBook,
+    StopSwitch,
+    key_folder,
+    state_folder,
+)
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.history import FILE_NAME as RATES_FILE
 from gatewright.memory.agentblocks import owner_of
@@ -165,6 +174,7 @@ class Parts:
     def close(self) -> None:
         """Close every file."""
         self.broker.close()
+        self.gate.stops.close()
         self.audit.close()
         self.rates.close()
         self.streams.close()
@@ -185,6 +195,13 @@ def permission_broker(
     folders = Folders.of(policy_path_of(path), state=state, keys=keys)
     clock = clock or SystemClock()
     return broker_of(folders, clock, AuditLog(folders.state, folders.keys, clock=clock))
+
+
+def stop_switch(path: Path, *, state: Path | None = None, keys: Path | None = None) -> StopSwitch:
+    """Open the stop of a policy file or its folder; the policy itself may be invalid."""
+    folders = Folders.of(policy_path_of(path), state=state, keys=keys)
+    folders.require_real()
+    return StopSwitch(folders.state, folders.keys, audit=AuditLog(folders.state, folders.keys))
 
 
 def broker_of(
@@ -208,10 +225,12 @@ def assemble(
     shell: ShellPort,
     messages: MessagePort,
     copy_of: CopyOf | None = None,
+    stops: bool = True,
 ) -> Parts:
     """Assemble registry, sources and gate for a policy, without a process, a connection or a write.
 
     ``shell``: executes shell commands; ``messages``: sends messages; ``copy_of``: the original of a disposable copy.
+    ``stops`` False: the stop of the state folder does not count.
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
@@ -261,6 +280,7 @@ def assemble(
         broker=broker,
         file=str(policy_path),
         in_copy=copy_of is not None,
+        stops=StopSwitch(folders.state, folders.keys, clock=clock, audit=audit) if stops else None,
     )
     return Parts(
         folder,

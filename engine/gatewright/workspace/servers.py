@@ -38,6 +38,7 @@ PASSED_ON = ("PATH", "HOME", "LANG")
 _UNREACHABLE = "the server of this tool cannot be reached now; try again later or go on without it"
 _UNCONFINED = "the limits of this tool cannot be enforced here, so it does not start; go on without it"
 _CHANGED = "its confinement changed"
+_STOPPED = "its agents were stopped"
 
 _Key = tuple[object, ...]
 _Made = tuple[str, _Key, Confinement | None]
@@ -61,7 +62,7 @@ class Servers:
     returns those of the present policy, ``pin`` the accepted tools of one, ``trusts`` judges its definition, ``record``
     stores a server's listing, so that unaccepted tools are held. ``state``: the state folder, below which packages of
     servers are installed. ``confinement`` returns that of a catalog's process for an agent (empty: none), ``agents``
-    the existing agents, ``confiner`` enforces it.
+    the existing agents, ``confiner`` enforces it. ``began`` is called when an agent uses one.
     """
 
     def __init__(
@@ -76,11 +77,14 @@ class Servers:
         agents: Callable[[], Iterable[str]],
         confinement: Callable[[str, str], Confinement | None],
         confiner: Callable[[], Confiner],
+        began: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._catalogs, self._pin, self._trusts, self._record = folder, catalogs, pin, trusts, record
         self._lock = fork_safe_lock()
         self._agents, self._confinement, self._confiner = agents, confinement, confiner
         self._made: dict[_Made, McpServer] = {}
+        self._users: dict[_Made, set[str]] = {}
+        self._began = began
         self._rooms: dict[_Made, Room] = {}
         self._lists: dict[_Made, tuple[ServerList, Listing]] = {}
         self._changed: set[str] = set()
@@ -203,9 +207,11 @@ class Servers:
         Refuses a tool whose present listing differs from the accepted one.
         """
         try:
+            self._use(self._key(catalog_id, context.agent_id), context.agent_id)
             listing, catalog = await self.list(catalog_id, context.agent_id), self._catalog(catalog_id)
             await require_accepted(name, catalog, listing, self._pin(catalog), self._record)
             key = self._key(catalog_id, context.agent_id)
+            self._use(key, context.agent_id)
             server = self._server(key)
             if (room := self._rooms.get(key)) is not None:
                 room.served.add(context.agent_id)
@@ -238,6 +244,26 @@ class Servers:
                     self._ended |= {key[0]: _CHANGED} if key[0] in keys else {}
                 _log.warning("ended the server of catalog `%s`: %s; the next call starts it anew", key[0], _CHANGED)
             server.begin_stop()
+
+    @property
+    def is_used(self) -> bool:
+        """True while a server runs that agents use."""
+        return bool(self._users)
+
+    async def end_of(self, is_stopped: Callable[[str], bool]) -> None:
+        """End the servers that only stopped agents use."""
+        for key, users in tuple(self._users.items()):
+            server = self._made.get(key)
+            if server is not None and all(map(is_stopped, users)):
+                if (room := self._rooms.get(key)) is not None:
+                    room.end(_STOPPED)
+                await server.stop()
+            if server is None or server.state.status in {ServerStatus.STOPPED, ServerStatus.FAILED}:
+                self._users.pop(key, None)
+
+    def _use(self, key: _Made, agent_id: str) -> None:
+        self._users.setdefault(key, set()).add(agent_id)
+        self._began()
 
     def take_ended(self) -> Mapping[str, str]:
         """Return the servers that `follow` ended since the last call, by catalog, with the reason."""

@@ -42,6 +42,8 @@ from gatewright.gate import (
     RowKind,
     Session,
     StageTrace,
+    Stop,
+    StopSwitch,
     is_durable,
 )
 from gatewright.memory.agentblocks import owner_of
@@ -140,7 +142,7 @@ class Workspace:
         self._program = program or Program.of()
         self.tools = self._program.tools
         """The tools of the program, which may add some while the workspace is open."""
-        self._changing, self._is_copy = fork_safe_lock(), copy_of is not None
+        self._changing, self._is_copy, self._ends_stopped = fork_safe_lock(), copy_of is not None, False
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
             policy_path,
@@ -168,6 +170,7 @@ class Workspace:
             shell=ShellPort(self._run_shell, self._shell_isolation, self._shell_obstacle),
             messages=MessagePort(self._send_message, self._message_fault),
             copy_of=copy_of,
+            stops=image is None,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
         self.tools.serve(self._parts.registry, self._take_in_program)
@@ -286,6 +289,11 @@ class Workspace:
         return self._parts.broker
 
     @property
+    def stops(self) -> StopSwitch:
+        """The stop of all agents, or of one, in every process of this state folder."""
+        return self.gate.stops
+
+    @property
     def audit(self) -> AuditLog:
         """The log of all calls, to read and verify."""
         return self._parts.audit
@@ -339,6 +347,7 @@ class Workspace:
             agents=lambda: self.policy.agents,
             confinement=self._confinements.of,
             confiner=lambda: self.confiner,
+            began=self._watch_stop,
         )
 
     @once
@@ -413,7 +422,35 @@ class Workspace:
         """The executor of shell commands; the first command starts its first process."""
         from gatewright.adapters.shell import Shells
 
-        return Shells(lambda: self.policy, self.confinement, lambda: self.confiner)
+        return Shells(lambda: self.policy, self.confinement, lambda: self.confiner, self._watch_stop)
+
+    def _watch_stop(self) -> None:
+        """Watch the stop while servers or shells run that agents use; called in the thread where they run."""
+        from gatewright.adapters.server_process import loop_thread
+
+        if not self._ends_stopped:
+            self._ends_stopped = True
+            loop_thread().begin(self._end_stopped())
+
+    async def _end_stopped(self) -> None:
+        """End the servers and shells of stopped agents, as long as any run."""
+        import asyncio
+
+        from gatewright.gate.stop import LOOK_S
+
+        while True:
+            await asyncio.sleep(LOOK_S)
+            stops = self.stops.look()
+
+            def is_stopped(agent_id: str, stops: Sequence[Stop] = stops) -> bool:
+                return any(stop.covers(agent_id) for stop in stops)
+
+            self._ends_stopped = False  # whoever begins one from now on starts another watch
+            used = [getattr(self, name) for name in ("servers", "shells") if name in vars(self)]
+            await asyncio.gather(*(one.end_of(is_stopped) for one in used))
+            if not any(one.is_used for one in used):
+                return
+            self._ends_stopped = True
 
     @once
     def confiner(self) -> Confiner:

@@ -53,6 +53,8 @@ EVENTS: Mapping[str, str] = {
     RowKind.SESSION_DELETED: mark("Session deleted"),
     RowKind.CONNECTION: mark("Connection"),
     RowKind.COPY_RETURNED: mark("Copy written back"),
+    RowKind.STOP_PULLED: mark("Agents stopped"),
+    RowKind.STOP_LIFTED: mark("Agents go on"),
 }
 _NO_END, _WAITS = mark("no end"), mark("waits")
 _VERDICTS = {"allow": mark("allow"), "ask": mark("ask"), "deny": mark("deny")}

@@ -30,8 +30,10 @@ from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
+from gatewright.gate.stages.read import stop_of
 from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import record_success, release, reserve
+from gatewright.gate.stop import CODE, LOOK_S, Stop, StopSwitch
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.parameter import replace_texts
@@ -114,9 +116,17 @@ async def _open(state: CallState, taken: Reservation) -> StageResult | None:
 
 
 async def _execute(state: CallState) -> None:
-    stop, loop = StopSignal(), aio.get_running_loop()
+    state.stop = stop_of(state)  # its rows may have had to wait
+    if state.stop is not None:
+        await _end_by_stop(state, state.stop, "before it began")
+        return
+    stop, loop, stops = StopSignal(), aio.get_running_loop(), state.services.stops
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, _running_context(state, stop), ended))
+    if stops is not None:
+        stops.running[ended] = state
+        if loop not in stops.watched:
+            _watch(stops, loop)
     try:
         is_done = await _is_done(task, ended, state.plan.timeout_s, state.held_s)
         if not is_done:
@@ -132,6 +142,34 @@ async def _execute(state: CallState) -> None:
     except aio.CancelledError:
         await _cancel(state, task, stop)
         raise
+    finally:
+        if stops is not None:
+            del stops.running[ended]
+
+
+def _watch(stops: StopSwitch, loop: aio.AbstractEventLoop) -> None:
+    """Look at the stop now and then while calls run in that loop."""
+    stops.watched = {one for one in stops.watched if not one.is_closed()} | {loop}
+    loop.call_later(LOOK_S, _look, stops, loop)
+
+
+def _look(stops: StopSwitch, loop: aio.AbstractEventLoop) -> None:
+    """Wake the calls of a loop that are stopped, and look again unless it has none."""
+    mine = [(ended, state) for ended, state in stops.running.copy().items() if ended.get_loop() is loop]
+    for ended, state in mine:
+        state.stop = state.stop or stop_of(state)
+        if state.stop is not None:
+            _wake(ended)
+    if mine:
+        loop.call_later(LOOK_S, _look, stops, loop)
+    else:
+        stops.watched.discard(loop)
+
+
+async def _end_by_stop(state: CallState, stop: Stop, when: str) -> None:
+    if state.services.stops is not None:
+        await state.services.stops.settle()
+    state.end(Status.ABANDONED, CODE, to_model(Message.STOPPED), f"{stop}; this call was ended {when}")
 
 
 _MOST_WORDS = 2_000
@@ -264,6 +302,10 @@ async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> No
     task.cancel()
     done, _ = await aio.wait({task}, timeout=GRACE_S)
     _forget(task)
+    if state.stop is not None:
+        state.stopped = bool(done)
+        await _end_by_stop(state, state.stop, "while it ran" if done else "while it ran, and did not stop when asked")
+        return
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     failure = task.exception() if done and not task.cancelled() else None
     if failure is not None and issubclass(type(failure), ToolFailure):  # the tool itself describes its end

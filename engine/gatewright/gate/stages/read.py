@@ -1,7 +1,7 @@
 """Stages that read a call: its JSON, its tool, its operations; and texts in it that name places on disk.
 
 * **parse**: the model sent one JSON object within the limits; blank counts as an empty one.
-* **lookup**: this agent can see this tool. Unknown and hidden tools get the same words.
+* **lookup**: nobody stopped this agent, and it can see this tool. Unknown and hidden tools get the same words.
 * **operation**: this agent can see every operation that the arguments name, exactly as written. Unknown and hidden ones
 get the same words; the operator reads which layer hid it. A call that names several obeys the rules on each of them;
 one that names none (an empty batch) those on all shown ones.
@@ -19,8 +19,10 @@ only the model's own input counts.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from os.path import lexists
 from typing import NamedTuple, cast
 
 from gatewright.arguments.path import may_be_path
@@ -35,6 +37,7 @@ from gatewright.gate.call import CallState, Stage, StageResult, deny, read_argum
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
+from gatewright.gate.stop import CODE, Stop
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.target import NamedPlace
 from gatewright.policy.verdict import Action, SafetyTier, Verdict, covers
@@ -64,8 +67,19 @@ _SHOWN_WORDS = "shown to this agent"
 _IS_SHOWN = StageResult(note=_SHOWN_WORDS)
 
 
+def stop_of(state: CallState) -> Stop | None:
+    """The stop that the call meets now: of all agents, or of its own."""
+    stops = state.services.stops
+    if stops is None or (time.monotonic() < stops.until_s and not lexists(stops.place)):
+        return None
+    return stops.find(state.agent_id)
+
+
 def _look_up(state: CallState) -> StageResult:
-    """Require a tool that this agent can see. Unknown and hidden tools get the same words."""
+    """Require an agent that is not stopped, and a tool that it can see. Unknown and hidden tools get the same words."""
+    stop = stop_of(state)
+    if stop is not None:
+        return deny(CODE, str(stop), Message.STOPPED)
     if state.agent is None:
         return deny("unknown-agent", f"no agent `{_printable(state.agent_id)}` in the policy", Message.NO_SUCH_TOOL)
     if state.user_id is not None and not is_text(state.user_id):
