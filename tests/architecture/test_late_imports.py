@@ -25,6 +25,7 @@ LATE = {
         "gatewright.memory.embedding",
         "gatewright.memory.notes",
         "gatewright.policy.glob",
+        "gatewright.policy.times",
         "gatewright.schema.check",
         "gatewright.sources.watch",
     ),

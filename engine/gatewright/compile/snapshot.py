@@ -14,6 +14,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from gatewright.base.amount import Clock, SystemClock
 from gatewright.base.jsonvalue import JsonValue, digest
 from gatewright.base.late import once
 from gatewright.compile.agent import AgentDigests, AgentSnapshot, Ground, policy_digest
@@ -23,6 +24,7 @@ from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.right import Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, ToolRule
+from gatewright.policy.rulematch import present
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, split_name
 from gatewright.tools.registry import ToolRegistry
 
@@ -284,7 +286,8 @@ class Snapshot:
     """One policy and one revision of the registry. All values read from it belong together.
 
     ``facts``: of every tool, as the policy declares it. ``known``: the tools that the policy's author knew; None: all
-    present ones. ``agents``: those compiled so far.
+    present ones. ``agents``: those compiled so far. ``policy`` is the whole one, and of its rules with times only those
+    are compiled that hold at ``wall_s`` (None: now, by ``clock``); ``span``: for how long that is right; None: always.
     """
 
     def __init__(
@@ -294,8 +297,12 @@ class Snapshot:
         shapes: ShapeCache | None = None,
         before: Snapshot | None = None,
         known: frozenset[Key] | None = None,
+        clock: Clock | None = None,
+        wall_s: float | None = None,
     ) -> None:
         self.policy = policy
+        self.clock = clock or (before.clock if before is not None else SystemClock())
+        self.present, self.span = present(policy, self.clock.wall_s() if wall_s is None else wall_s)
         self.registry = registry
         self.revision = registry.revision
         self.shapes = shapes or ShapeCache()
@@ -305,7 +312,7 @@ class Snapshot:
         there = frozenset(self._offer.tools)
         self.known = there if known is None else known
         self._held = there - self.known if policy.defaults.new_tools == "hold" else _NO_KEY
-        self._ground = Ground(policy, self._offer, self.shapes, self._held)
+        self._ground = Ground(self.present, self._offer, self.shapes, self._held)
         self.agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
         self._index = OperationIndex()
@@ -313,8 +320,16 @@ class Snapshot:
 
     @property
     def is_current(self) -> bool:
-        """The registry still holds the tools that this was compiled from."""
-        return self.revision == self.registry.revision
+        """The registry still holds the tools that this was compiled from, and the same rules hold."""
+        if self.revision != self.registry.revision:
+            return False
+        return self.span is None or self.span.covers(self.clock.wall_s())
+
+    def at(self, wall_s: float) -> Snapshot:
+        """The same policy and tools with the rules that hold at another instant; this one if they are the same."""
+        if self.span is None or self.span.covers(wall_s):
+            return self
+        return self.renew(self.policy, None, wall_s=wall_s)
 
     @property
     def is_digested(self) -> bool:
@@ -362,9 +377,12 @@ class Snapshot:
         changed: ChangeSet | None,  # noqa: ARG002 worked out anew, so that a wrong set leaves nothing stale
         *,
         known: frozenset[Key] | None = None,
+        wall_s: float | None = None,
     ) -> Snapshot:
         """The snapshot of another policy over the present tools; ``known``: those not new; None: as before."""
-        fresh = Snapshot(policy, self.registry, self.shapes, self, self.known if known is None else known)
+        known = self.known if known is None else known
+        fresh = Snapshot(policy, self.registry, self.shapes, self, known, wall_s=wall_s)
+        policy = fresh.present
         as_held = fresh._held == self._held
         if as_held and fresh.facts == self.facts:
             fresh._ground.choices.update(self._ground.choices)

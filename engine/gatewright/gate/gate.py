@@ -74,9 +74,10 @@ class Gate:
         self._audit = audit
         self._approver = approver or broker
         grants = broker.grants if grants is None and broker is not None else grants
+        clock = clock or SystemClock()
         services = Services(
             ports or Ports(),
-            clock or SystemClock(),
+            clock,
             Recorder(self._write),
             absent or {},
             rates or RateBook(),
@@ -86,7 +87,7 @@ class Gate:
             stops or StopSwitch(clock=clock),
         )
         _refuse_unknown(policy, None, registry, services.absent)
-        self._force = InForce(Snapshot(policy, registry), places, services, ProofKeys(audit))
+        self._force = InForce(Snapshot(policy, registry, clock=clock), places, services, ProofKeys(audit))
         self._history = PolicyHistory(self._force.snapshot, file)
         self._written: Snapshot | None = None
         self._bell = AlarmBell()
@@ -197,7 +198,9 @@ class Gate:
         """Everything that decides a call, as one value."""
         force = self._force
         snapshot = force.snapshot
-        return force if snapshot.revision == snapshot.registry.revision else self._recompile()
+        if snapshot.revision == snapshot.registry.revision and (snapshot.span is None or snapshot.is_current):
+            return force
+        return self._recompile()
 
     def view(self, agent_id: str) -> AgentView:
         """The agent's present tools as its model sees them. Raises WorkspaceError for an unknown agent."""
@@ -423,7 +426,9 @@ class Gate:
         return state
 
     def _recompile(self) -> InForce:
-        """Compile the policy over the changed tools; under the lock, so that a policy swapped meanwhile stays."""
+        """Compile the policy over the changed tools, or for the rules that hold now; under the lock, so that a policy
+        swapped meanwhile stays.
+        """
         with self._lock:
             force = self._force
             if not force.snapshot.is_current:

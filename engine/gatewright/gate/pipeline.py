@@ -88,6 +88,8 @@ class Passage:
         if state.facts is None:  # otherwise somebody decides again by former facts
             clock = state.services.clock
             state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
+            if (span := force.snapshot.span) is not None:  # a proof tells a time at which these rules held
+                state.wall_s = span.nearest(state.wall_s)
         self.state = state
         self._force = force
         self._on_stage = on_stage
@@ -296,6 +298,7 @@ def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verificati
         return Verification(False, problems=("the key of the proof is not here",))
     if not proof.is_sealed_by(key):
         return Verification(False, problems=("the proof was changed, or not made here",))
+    force = replace(force, snapshot=force.snapshot.at(proof.wall_s))
     agent = force.snapshot.agent(call.agent_id)
     services = replace(force.services, rates=None, grants=None, stops=None)
     session = Session(proof.facts.session_id or "none")

@@ -44,6 +44,7 @@ from gatewright.policy.callrule import (
     needs_value,
     read_names,
 )
+from gatewright.policy.times import Times
 from gatewright.policy.verdict import ANY_TOOL, Verdict, split_name
 
 
@@ -320,7 +321,7 @@ def place_in(rows: Sequence[Identified], row: Identified, what: str) -> int:
 @frozen
 class PolicyRule:
     """One rule of ``[policy]``. ``agents``, ``tools``, ``operations`` None: all. ``when``: a JSON Schema over the
-    canonical arguments; None: always.
+    canonical arguments; None: always. ``times`` None: at any time.
 
     ``message`` is for the operator and, on a denial, for the model too.
     """
@@ -332,6 +333,7 @@ class PolicyRule:
     operations: tuple[str, ...] | None = None
     when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
     message: str | None = None
+    times: Times | None = None
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property

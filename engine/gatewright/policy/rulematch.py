@@ -23,6 +23,7 @@ from gatewright.policy.rule import (
     PolicyRule,
     ToolRule,
 )
+from gatewright.policy.times import Span
 from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, names_tool, split_name
 
 
@@ -183,9 +184,24 @@ def outcomes(policy: Policy, rules: tuple[Numbered, ...]) -> frozenset[Verdict]:
 
 def _by_rule(index: int, rule: PolicyRule, what: str) -> Reason:
     says = "denies" if rule.effect is Verdict.DENY else "asks before"
-    text = f"policy rule `{rule.name}` {says} {what}" + (f": {rule.message}" if rule.message else "")
+    when = f", {rule.times}" if rule.times is not None else ""
+    text = f"policy rule `{rule.name}` {says} {what}{when}" + (f": {rule.message}" if rule.message else "")
     code = "policy-deny" if rule.effect is Verdict.DENY else "policy-ask"
     return Reason(Layer.POLICY, rule.effect, code, text, address_of(index), rule.name, rule.message)
+
+
+def present(policy: Policy, wall_s: float) -> tuple[Policy, Span | None]:
+    """The policy that is in force at the instant, and for how long it stays so; None: its parts have no times.
+
+    A rule outside its times keeps its place and applies to no agent.
+    """
+    every = {rule.times for rule in policy.rules if rule.times is not None}
+    if not every:
+        return policy, None
+    holding = {times for times in every if times.holds(wall_s)}
+    ends = [end for times in every if (end := times.next_change(wall_s)) is not None]
+    rules = [rule if rule.times is None or rule.times in holding else replace(rule, agents=()) for rule in policy.rules]
+    return replace(policy, rules=tuple(rules)), Span(wall_s, min(ends, default=None))
 
 
 UNKNOWN = "rule-unknown-operation"

@@ -2,26 +2,28 @@
 
 To find calls that evade a condition, its schema is judged with some parameters known to be absent and others known to
 be present: it is then certainly true, certainly false, or open (None). ``properties`` alone says nothing about a
-missing field; ``required`` does.
+missing field; ``required`` does. The module exceeds 450 lines because it holds all keys of a policy rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
+from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import RawPath, Report, SchemaError, ToolPart, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.base.row import Row, json_table
+from gatewright.base.row import Row, Shape, json_table, one_of, option, several
 from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, PolicyRule
+from gatewright.policy.times import DAYS, HOURS_PATTERN, Times, UnknownZone, available_zones, minutes_of, zone_of
 from gatewright.policy.verdict import Verdict, names_tool, split_name
 from gatewright.policyfile.names import KnownTools, Names
-from gatewright.policyfile.table import Id, Name, Table, When, read_keys
+from gatewright.policyfile.table import Form, Id, Name, Table, When, read_keys
 from gatewright.schema.fault import check_json_schema
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of
@@ -176,6 +178,40 @@ def _mentions(node: Schema) -> Iterator[str]:
             yield from _mentions(branch)
 
 
+_HOURS: Shape = {"type": "string", "pattern": HOURS_PATTERN}
+_DAYS = several(one_of(DAYS), 1)
+
+
+def _read_hours(row: Row, key: str) -> str | None:
+    hours = row.text(key)
+    try:
+        if hours is not None:
+            minutes_of(hours)
+    except ValueError as error:
+        row.fault(key, "bad-value", str(error))
+        return None
+    return hours
+
+
+def _read_days(row: Row, key: str) -> tuple[str, ...] | None:
+    given = _words(row, key)
+    options = {day: day for day in DAYS}
+    found = [option(word, row.at(key, index), row.report, "a day", options) for index, word in given or ()]
+    return tuple(day for day in DAYS if day in found) or None
+
+
+class TimesTable(Table, of=Times):
+    """The key ``times`` of a policy rule."""
+
+    zone: str = Field(description="The time zone of the clock that counts, such as `Europe/Berlin`")
+    hours: Annotated[str, Form(lambda: _HOURS, _read_hours)] | None = Field(
+        None, description="From when to when, such as `08:00-18:00`; over midnight too; absent: all day"
+    )
+    days: Annotated[tuple[str, ...], Form(lambda: _DAYS, _read_days, list)] | None = Field(
+        None, description="The days on which the hours begin, as `mon` to `sun`; absent: every day"
+    )
+
+
 class PolicyRuleTable(Table, of=PolicyRule):
     """One of ``[[policy.rules]]``."""
 
@@ -185,6 +221,7 @@ class PolicyRuleTable(Table, of=PolicyRule):
     tools: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which tools; absent: of all")
     operations: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which operations; absent: of all")
     when: When | None = Field(None, description="A JSON Schema that the canonical arguments must fit; absent: always")
+    times: Times | None = Field(None, description="When the rule holds; absent: always")
     message: str | None = Field(None, description="What the model is told when it denies")
 
 
@@ -220,10 +257,10 @@ def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyR
     found = read_keys(row, PolicyRuleTable, _WHAT)
     who = _agents(row, agents, names)
     tools, facts = _tools(row, names)
-    operations, when = _operations(row, names, facts), _when(row)
+    operations, when, times = _operations(row, names, facts), _when(row), _times(row)
     if not {"name", "effect"} <= found.keys():
         return None
-    return PolicyRule(**found, agents=who, tools=tools, operations=operations, when=when)
+    return PolicyRule(**found, agents=who, tools=tools, operations=operations, when=when, times=times)
 
 
 def _words(row: Row, key: str) -> list[tuple[int, str]] | None:
@@ -290,6 +327,25 @@ def _when(row: Row) -> Mapping[str, JsonValue] | bool | None:
     if schema is not None:
         check_json_schema(schema, row.at("when"), row.report)
     return schema
+
+
+def _times(row: Row) -> Times | None:
+    table = row.table("times")
+    if table is None:
+        return None
+    found = read_keys(table, TimesTable, "`times`")
+    if "zone" not in found:
+        return None
+    try:
+        zone_of(found["zone"])
+    except UnknownZone as unknown:
+        near = row.report.near(found["zone"], available_zones())
+        table.fault("zone", "unknown-zone", str(unknown), near=near)
+        return None
+    if table.raw.keys() == {"zone"}:
+        message = "`times` names neither hours nor days: the rule holds always, as without `times`"
+        row.report.warning(row.at("times"), "rule-without-effect", message)
+    return Times(**found)
 
 
 MAX_NAMED = 3

@@ -17,7 +17,10 @@ from gatewright.tools import ResultType, ToolRegistry, tool
 from gatewright.workspace import Workspace
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import READ, connected
+from tests.support.clock import ManualClock
 from tests.support.patience import patient
+
+HOUR_S = 3600.0
 
 ON = 'AllowedOperations = ["read", "list", "append"]'
 LESS = 'AllowedOperations = ["read", "list"]'
@@ -162,4 +165,33 @@ async def test_a_client_is_told_of_a_tool_that_comes_late_and_of_its_end(place: 
     assert [tool.name for tool in listed.tools] == ["file"]
     assert refused.is_error
     assert [tool.name for tool in again.tools] == ["file", "tide"]
+    assert ear.times == 2
+
+
+async def test_a_client_is_told_when_the_times_of_a_rule_begin_and_end(place: Place) -> None:
+    rule = """
+[[policy.rules]]
+name = "no files at night"
+effect = "deny"
+tools = ["file"]
+times = { hours = "22:00-06:00", zone = "UTC" }
+"""
+    place.policy.write_text(place.policy.read_text("utf-8") + rule, "utf-8")
+    clock, listed = ManualClock(20.5 * HOUR_S), list[list[str]]()
+    with Workspace.open(place.folder, clock=clock) as workspace:
+        agent, ear = AgentServer(workspace.gate, Caller("reader", Session(agent_id="reader"))), Ear()
+        async with Client(agent.server, mode="legacy", message_handler=ear) as client:
+            for hours in (1, 1, 7, 1):  # half past nine, half past ten, half past five, half past six
+                clock.advance(hours * HOUR_S)
+                ear.news.clear()
+                before = ear.times
+                await agent.refresh()
+                tools = (await client.list_tools(cache_mode="bypass")).tools
+                listed.append([tool.name for tool in tools])
+                if len(listed) > 1 and listed[-1] != listed[-2]:
+                    async with patient():
+                        await ear.news.wait()
+                else:
+                    assert ear.times == before
+    assert listed == [["file"], [], [], ["file"]]
     assert ear.times == 2

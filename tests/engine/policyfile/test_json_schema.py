@@ -106,6 +106,7 @@ agents = ["a"]
 tools = ["file"]
 operations = ["read"]
 when = { properties = { path = { const = "x" } } }
+times = { hours = "08:00-18:00", days = ["mon"], zone = "UTC" }
 message = "m"
 [workspace]
 roots = { shared = "a", tmp = "b", vault = "c" }

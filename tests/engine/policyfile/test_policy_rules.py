@@ -8,8 +8,9 @@ import pytest
 from gatewright.base.errors import Place, Severity
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import PolicyRule
+from gatewright.policy.times import Times
 from gatewright.policy.verdict import SafetyTier, Verdict
-from gatewright.policyfile import KnownTools, parse_policy, patch_text
+from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
 from tests.engine.policyfile.catalog import load, policy_of
 from tests.support.patience import in_time
 
@@ -262,3 +263,44 @@ def test_a_rule_on_one_line_with_dotted_keys_can_change_in_a_list_and_in_its_con
     after = replace(before, rules=(replace(before.rules[0], tools=("calc",), when={"minProperties": 7}),))
 
     assert policy_of(patch_text(text, before, after)) == after
+
+
+def test_times_of_a_rule_are_read_and_written() -> None:
+    loaded = load(HEAD + RULE + "times = { hours = '22:00-06:00', days = ['sat', 'fri'], zone = 'Europe/Berlin' }\n")
+    assert not loaded.problems
+    assert loaded.policy is not None
+    times = Times("Europe/Berlin", "22:00-06:00", ("fri", "sat"))
+    assert loaded.policy.rules[0].times == times
+    text = render_policy(loaded.policy)
+    assert 'times = { zone = "Europe/Berlin", hours = "22:00-06:00", days = ["fri", "sat"] }' in text
+    assert policy_of(text).rules[0].times == times
+
+
+@pytest.mark.parametrize(
+    ("times", "code", "words"),
+    [
+        ("{ hours = '08:00-18:00' }", "missing-key", "needs `zone`"),
+        ("{ zone = 'Europe/Berln', hours = '08:00-18:00' }", "unknown-zone", "did you mean `Europe/Berlin`"),
+        ("{ zone = '../../etc/passwd', hours = '08:00-18:00' }", "unknown-zone", "no time zone"),
+        ("{ zone = 'Europe', hours = '08:00-18:00' }", "unknown-zone", "no time zone"),
+        ("{ zone = '', hours = '08:00-18:00' }", "unknown-zone", "no time zone"),
+        ("{ zone = 'UTC', hours = '8-18' }", "bad-value", "08:00-18:00"),
+        ("{ zone = 'UTC', hours = '08:00-24:01' }", "bad-value", "08:00-18:00"),
+        ("{ zone = 'UTC', hours = '08:00-08:00' }", "bad-value", "never"),
+        ("{ zone = 'UTC', days = ['monday'] }", "unknown-variant", "`mon`"),
+        ("{ zone = 'UTC', days = ['mon', 'mon'] }", "duplicate", "listed already"),
+        ("{ zone = 'UTC', days = [] }", "bad-value", "empty"),
+        ("{ zone = 'UTC', hour = '08:00-18:00' }", "unknown-key", "did you mean `hours`"),
+        ("'08:00-18:00'", "wrong-type", "must be a table"),
+    ],
+)
+def test_times_that_cannot_be_read_are_errors(times: str, code: str, words: str) -> None:
+    loaded = load(f"{HEAD}{RULE}times = {times}\n")
+    assert loaded.policy is None
+    assert [problem.code for problem in loaded.problems] == [code]
+    assert words in str(loaded.problems[0])
+
+
+def test_times_without_hours_and_days_are_a_warning() -> None:
+    loaded = load(f"{HEAD}{RULE}times = {{ zone = 'UTC' }}\n")
+    assert [problem.code for problem in loaded.problems] == ["rule-without-effect"]

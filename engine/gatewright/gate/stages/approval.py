@@ -92,7 +92,8 @@ def _by_default(state: CallState) -> StageResult:
 
 def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
     rule = compiled.rule
-    said = f": {rule.message}" if rule.message else ""
+    said = f", {rule.times}" if rule.times is not None else ""
+    said += f": {rule.message}" if rule.message else ""
     text = f"policy rule `{rule.name}` {_SAYS[rule.effect]} it{said}"
     # the operator wrote the message for the model, yet may have named hidden things
     model = state.plan.redactor(rule.message) if rule.message else _denial_words(state, rule)
