@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -107,6 +108,12 @@ class Gate:
         stops = self._force.services.stops
         assert stops is not None
         return stops
+
+    def without_stop(self) -> Gate:
+        """The same gate for questions about the policy, which no stop changes."""
+        twin = copy(self)
+        twin._force = replace(self._force, services=replace(self._force.services, stops=None))
+        return twin
 
     @property
     def alarm(self) -> Alarm | None:

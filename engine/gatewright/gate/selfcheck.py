@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from operator import is_
 from typing import Any, cast
 
@@ -27,7 +26,7 @@ from gatewright.compile.plan import ToolPlan, ToolShape
 from gatewright.compile.rule_test import Constraint
 from gatewright.gate.call import CallState
 from gatewright.gate.gate import Gate
-from gatewright.gate.pipeline import Passage, run_stage
+from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.read import LOOKUP, OPERATION
 from gatewright.gate.stages.rules import SCHEMA
 from gatewright.gate.witness import variations, witness
@@ -158,7 +157,7 @@ class _Run:
     """One run over a gate."""
 
     def __init__(self, gate: Gate, *, afresh: bool) -> None:
-        self._gate, self._afresh = gate, afresh
+        self._gate, self._afresh = gate.without_stop(), afresh
         self._no_witness: list[Difference] = []
 
     def check_agent(self, agent_id: str) -> Generator[None, None, _Found]:
@@ -246,7 +245,7 @@ class _Run:
                 elif field not in dict(shape.unsaid):
                     if self._passes(agent_id, name, call, through_schema=True):
                         yield f"a call that the constraint on `{field}` denies fits the shown schema"
-                elif not self._is_denied(agent_id, name, call):
+                elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                     yield f"a call that the constraint on `{field}` denies is not denied"
 
     def _omit_arguments(
@@ -257,7 +256,7 @@ class _Run:
         for field in _rule_requirements(plan, operation):
             call = {key: value for key, value in arguments.items() if key != field}
             fits = field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True)
-            if fits or not self._is_denied(agent_id, name, call):
+            if fits or self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                 yield f"a call without `{field}`, which a rule requires, passes"
 
     def _break_formats(self, agent_id: str, plan: ToolPlan, shape: ToolShape, arguments: Call) -> Iterator[str]:
@@ -270,23 +269,12 @@ class _Run:
                 yield f"a call whose `{field}` breaks its format `{said['format']}` passes"
 
     def _passes(self, agent_id: str, tool: str, arguments: Call, *, through_schema: bool = False) -> bool:
-        state = self._state(agent_id, tool, arguments)
+        state: CallState = self._gate.state(agent_id, tool, arguments)
         state.arguments = arguments
         for stage in (LOOKUP, OPERATION, SCHEMA) if through_schema else (LOOKUP, OPERATION):
             if run_stage(stage, state).findings:
                 return False
         return True
-
-    def _is_denied(self, agent_id: str, tool: str, arguments: Call) -> bool:
-        state = self._state(agent_id, tool, arguments)
-        return Passage(state, self._gate.in_force()).decide().verdict is Verdict.DENY
-
-    def _state(self, agent_id: str, tool: str, arguments: Call) -> CallState:
-        """The call before its first stage; the policy is checked, so no stop counts."""
-        state: CallState = self._gate.state(agent_id, tool, arguments)
-        if state.services.stops is not None:
-            state.services = replace(state.services, stops=None)
-        return state
 
     def _facts(self, listing: ToolListing, plan: ToolPlan) -> _Shown:
         return self._once(plan, listing, None, lambda: _read(listing, plan))

@@ -19,32 +19,30 @@ import logging
 import math
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.amount import Clock, SystemClock, iso_utc, new_id
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
+from gatewright.base.printable import printable
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.chain import RowKind
+from gatewright.gate.session import log_text
 from gatewright.record.folder import SHARED_KEY, PrivateFolder, find_key, have_key
 from gatewright.record.process import fork_safe_lock
 from gatewright.record.sealedtable import AnchorFile
-
-if TYPE_CHECKING:
-    from gatewright.gate.call import CallState
 
 FILE_NAME = "stop"
 CODE = "stopped"
 LOOK_S = 0.25
 """The time between looks at the stop while calls, servers or shells run."""
 _MOST_BYTES = 1 << 16
-_MAC_BYTES = 64
+_MAC_BYTES, _MOST_WORDS = 64, 500
 _AGAIN_S = 0.9
 """The time for which no file means no stop: the seal is not looked at meanwhile."""
 _log = logging.getLogger(__name__)
@@ -84,12 +82,9 @@ class Stop:
     @classmethod
     def of(cls, who: str, why: str, agent_id: str, wall_s: float) -> Stop:
         """A new stop, in words that the log can hold."""
-        from gatewright.gate.record import clean
-
-        return cls(new_id("stop"), agent_id, clean(who), clean(why, _MOST_WHY), wall_s)
+        return cls(new_id("stop"), agent_id, _words(who), _words(why), wall_s)
 
 
-_MOST_WHY = 500
 _TYPES = (str, str, str, str, float, bool)
 
 
@@ -116,8 +111,8 @@ class StopSwitch:
         """The stops at the last look."""
         self.is_loose = False
         """At the last look a stop was not sealed, or not in the log."""
-        self.running: dict[aio.Future[None], CallState] = {}
-        """The calls whose tools run, by the future that wakes each."""
+        self.running: dict[aio.Future[None], Callable[[], object]] = {}
+        """What looks for a stop of each call whose tool runs, by the future that wakes it."""
         self.watched: set[aio.AbstractEventLoop] = set()
         """The loops in which somebody looks while calls run."""
         self._clock = clock or SystemClock()
@@ -342,8 +337,6 @@ def _row(stop: Stop) -> dict[str, JsonValue]:
 
 def _stops_in(text: bytes) -> tuple[Stop, ...]:
     """The stops in a file's text; none in a text of any other form."""
-    from gatewright.gate.record import clean
-
     try:
         said = json.loads(text)["stops"]
         rows = [(one["id"], one["agent"], one["who"], one["why"], float(one["since"])) for one in said]
@@ -353,7 +346,12 @@ def _stops_in(text: bytes) -> tuple[Stop, ...]:
             iso_utc(row[4])
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, OSError):
         return ()
-    return tuple(Stop(clean(name), agent, clean(who), clean(why, _MOST_WHY), at) for name, agent, who, why, at in rows)
+    return tuple(Stop(_words(name), agent, _words(who), _words(why), at) for name, agent, who, why, at in rows)
+
+
+def _words(text: str) -> str:
+    """A text that somebody gave, as a log and a screen can hold it."""
+    return printable(text[:_MOST_WORDS])
 
 
 def _pulled(stop: Stop) -> AuditEntry:
@@ -361,13 +359,9 @@ def _pulled(stop: Stop) -> AuditEntry:
 
 
 def _lifted(stop: Stop, who: str) -> AuditEntry:
-    from gatewright.gate.record import clean
-
-    return _log_row(RowKind.STOP_LIFTED, stop, {"who": clean(who), "pulled_by": stop.who, "why": stop.why})
+    return _log_row(RowKind.STOP_LIFTED, stop, {"who": _words(who), "pulled_by": stop.who, "why": stop.why})
 
 
 def _log_row(kind: RowKind, stop: Stop, body: dict[str, JsonValue]) -> AuditEntry:
-    from gatewright.gate.record import clean
-
     whole: dict[str, JsonValue] = {"stop": stop.stop_id, "all": not stop.agent_id, **body}
-    return AuditEntry(kind, agent=clean(stop.agent_id), body=whole)
+    return AuditEntry(kind, agent=log_text(stop.agent_id), body=whole)

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         RowKind,
         Session,
         StageTrace,
-        Stop,
     )
     from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
@@ -399,7 +398,7 @@ door(
         "gatewright.gate": (
             "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",
             "AuditRow", "CallCount", "Decision", "Difference", "Grant", "LoggedCall", "Outcome", "Remember", "RowKind",
-            "Session", "StageTrace", "Stop",
+            "Session", "StageTrace",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("spell_address",),

@@ -124,7 +124,7 @@ async def _execute(state: CallState) -> None:
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, _running_context(state, stop), ended))
     if stops is not None:
-        stops.running[ended] = state
+        stops.running[ended] = partial(_halt, state, ended)
         if loop not in stops.watched:
             _watch(stops, loop)
     try:
@@ -155,15 +155,20 @@ def _watch(stops: StopSwitch, loop: aio.AbstractEventLoop) -> None:
 
 def _look(stops: StopSwitch, loop: aio.AbstractEventLoop) -> None:
     """Wake the calls of a loop that are stopped, and look again unless it has none."""
-    mine = [(ended, state) for ended, state in stops.running.copy().items() if ended.get_loop() is loop]
-    for ended, state in mine:
-        state.stop = state.stop or stop_of(state)
-        if state.stop is not None:
-            _wake(ended)
+    mine = [halt for ended, halt in stops.running.copy().items() if ended.get_loop() is loop]
+    for halt in mine:
+        halt()
     if mine:
         loop.call_later(LOOK_S, _look, stops, loop)
     else:
         stops.watched.discard(loop)
+
+
+def _halt(state: CallState, ended: aio.Future[None]) -> None:
+    """Wake a call that is stopped."""
+    state.stop = state.stop or stop_of(state)
+    if state.stop is not None:
+        _wake(ended)
 
 
 async def _end_by_stop(state: CallState, stop: Stop, when: str) -> None:
