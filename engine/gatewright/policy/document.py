@@ -333,6 +333,14 @@ class MemoryWeights:
     text: float = 0.3
 
 
+@frozen
+class Questions:
+    """``[workspace] questions``: how long a question of a suspended call waits, and after what time it is due again."""
+
+    wait_s: float = 7 * 86_400.0
+    remind_s: float = 86_400.0
+
+
 class ShellBackend(StrEnum):
     """The runner of shell commands: nobody, a new shell for each, or one shell for each session."""
 
@@ -387,6 +395,7 @@ class Policy:
     endpoints: Endpoints = field(default_factory=Endpoints)
     compositions: tuple[Composition, ...] = ()
     memory: MemoryWeights = field(default_factory=MemoryWeights)
+    questions: Questions = field(default_factory=Questions)
     closed: tuple[str, ...] = ()
     """Files and folders that no tool touches, as written: relative to the policy file, or ``~/...``."""
     written: Written | None = field(default=None, compare=False, repr=False)

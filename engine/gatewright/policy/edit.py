@@ -28,6 +28,7 @@ Field = Literal[
     "endpoints",
     "compositions",
     "memory",
+    "questions",
     "closed",
 ]
 """The fields that edits replace whole: all but agents, sources, catalogs and settings of tools."""

@@ -245,6 +245,7 @@ _OTHERS = {
     "endpoints": "[workspace] endpoints",
     "compositions": "[[compositions]]",
     "memory": "[workspace] memory",
+    "questions": "[workspace] questions",
     "closed": "[workspace] closed",
 }
 

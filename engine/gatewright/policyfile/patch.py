@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, RawPath, WeMustFix
 from gatewright.policy.composition import Composition
-from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, ShellSettings, Source, Web
+from gatewright.policy.document import Agent, Dialect, MemoryWeights, Policy, Questions, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import Editor
 from gatewright.policyfile.names import Places
@@ -293,6 +293,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds no roots, no shell and no endpoints")
         if after.memory != MemoryWeights():
             raise NotSupported("a file in Pattern's shape says nothing of how notes are ranked")
+        if after.questions != Questions():
+            raise NotSupported("a file in Pattern's shape says nothing of how long a question waits")
         if after.closed:
             raise NotSupported("a file in Pattern's shape says nothing of places that are closed")
         if after.web != Web():

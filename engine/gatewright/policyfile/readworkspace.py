@@ -1,4 +1,4 @@
-"""Reads ``[workspace]``: roots, shell, web, memory, and the endpoints where messages may go."""
+"""Reads ``[workspace]``: roots, shell, web, memory, questions, and the endpoints where messages may go."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gatewright.base.row import Raw, Row, Shape, kind_of, name_error, one_of, op
 from gatewright.policy.document import (
     Confine,
     MemoryWeights,
+    Questions,
     Roots,
     SearchEngine,
     SearchProvider,
@@ -35,7 +36,7 @@ from gatewright.policy.verdict import (
     Endpoints,
 )
 from gatewright.policyfile.readagent import path_error
-from gatewright.policyfile.table import Form, Name, Table, keys_of, plain, read_keys
+from gatewright.policyfile.table import Form, Name, Seconds, Table, keys_of, plain, read_keys
 
 VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CHANNEL = late_regex(r"[0-9]{1,20}")
@@ -253,6 +254,17 @@ class MemoryTable(Table, of=MemoryWeights):
     text: float = Field(0.3, ge=0, le=1, description="How much it counts by its words: the rest of 1")
 
 
+class QuestionsTable(Table, of=Questions):
+    """``[workspace] questions``."""
+
+    wait_s: Seconds = Field(
+        Questions().wait_s, alias="wait", description="How long the question of a suspended call may wait for an answer"
+    )
+    remind_s: Seconds = Field(
+        Questions().remind_s, alias="remind", description="After how long a question that still waits is called due"
+    )
+
+
 class WorkspaceTable(Table):
     """``[workspace]``."""
 
@@ -261,11 +273,14 @@ class WorkspaceTable(Table):
     shell: ShellSettings = Field(ShellSettings(), description="What shell commands may start")
     endpoints: Endpoints = Field(Endpoints(), description="Where messages may go")
     memory: MemoryWeights = Field(MemoryWeights(), description="How notes are ranked")
+    questions: Questions = Field(Questions(), description="How long questions of suspended calls wait")
     closed: tuple[Name, ...] = Field(
         (), description="Files and folders that no tool touches: relative to this file, `/...` or `~/...`"
     )
 
 
+MOST_WAIT_S = 366 * 86_400.0
+"""The longest wait of a question."""
 _MARGIN = 1e-6
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
@@ -278,6 +293,7 @@ class WorkspaceKeys(TypedDict):
     shell: ShellSettings
     endpoints: Endpoints
     memory: MemoryWeights
+    questions: Questions
     closed: tuple[str, ...]
 
 
@@ -286,15 +302,26 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
     row = row or Row({}, (), Report())
     read_keys(row, WorkspaceTable, "`[workspace]`")
     roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
-    memory = row.table("memory")
+    memory, questions = map(row.table, ("memory", "questions"))
     return WorkspaceKeys(
         roots=_roots(roots) if roots else Roots(),
         web=_web(web) if web else Web(),
         shell=_shell(shell) if shell else ShellSettings(),
         endpoints=read_endpoints(endpoints, agents) if endpoints else Endpoints(),
         memory=_memory(memory) if memory else MemoryWeights(),
+        questions=_questions(questions) if questions else Questions(),
         closed=_closed(row),
     )
+
+
+def _questions(row: Row) -> Questions:
+    """The times; a question waits for some time, and for a year at most."""
+    found = read_keys(row, QuestionsTable, "`questions` of `[workspace]`")
+    for field, key in (("wait_s", "wait"), ("remind_s", "remind")):
+        if not 0 < found.get(field, 1) <= MOST_WAIT_S:
+            row.fault(key, "bad-value", f"`{key}` is more than no time, and at most a year")
+            del found[field]
+    return Questions(**found)
 
 
 def _closed(row: Row) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from gatewright.policy.document import (
     Defaults,
     MemoryWeights,
     Policy,
+    Questions,
     ShellSettings,
     Source,
     ToolSettings,
@@ -244,6 +245,7 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         "what web tools may reach, and who is asked to search": policy.web != Web(),
         "the places that no tool touches": policy.closed,
         "how notes are ranked": policy.memory != MemoryWeights(),
+        "how long a question waits": policy.questions != Questions(),
         "the capabilities": agent.capabilities,
     }
     yield from (words for words, is_lost in lost.items() if is_lost)
