@@ -39,6 +39,7 @@ from gatewright.workspace import (
     Grant,
     PermissionBroker,
     Remember,
+    StaleQuestion,
     Workspace,
     audit_log,
     permission_broker,
@@ -56,11 +57,11 @@ def list_questions(
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
-    """Print the calls that wait for an answer, and the answers that still stand."""
+    """Print the calls that wait for an answer, the answers that still stand, and the questions gone stale."""
     with closing(permission_broker(policy, state=state)) as broker:
         if watch:
             _watch(broker, json=json)
-        _print(broker.pending(), broker.standing(), json=json)
+        _print(broker.pending(), broker.standing(), broker.stale(), json=json)
         _print_notes(broker)
 
 
@@ -167,12 +168,14 @@ def _watch(broker: PermissionBroker, *, json: bool) -> None:
         leave()
 
 
-def _print(pending: Iterable[ApprovalRequest], standing: Iterable[Grant], *, json: bool) -> None:
+def _print(
+    pending: Iterable[ApprovalRequest], standing: Iterable[Grant], stale: Iterable[StaleQuestion], *, json: bool
+) -> None:
+    open_ones, grants, gone = list(pending), list(standing), list(stale)
     if json:
-        rows = {"pending": [one.to_json() for one in pending], "standing": [one.to_json() for one in standing]}
-        print_json(rows)
+        rows = {"pending": [one.to_json() for one in open_ones], "standing": [one.to_json() for one in grants]}
+        print_json({**rows, **({"stale": [one.to_json() for one in gone]} if gone else {})})
         return
-    open_ones, grants = list(pending), list(standing)
     for request in open_ones:
         _print_request(request)
     for grant in grants:
@@ -184,18 +187,28 @@ def _print(pending: Iterable[ApprovalRequest], standing: Iterable[Grant], *, jso
         print_line(
             f"standing {grant.grant_id}  {grant.agent_id}: {what} {verdict} by {grant.who} ({how}{session}{until})"
         )
-    if not open_ones and not grants:
+    for one in gone:
+        what = f"{one.request.tool} {one.request.operation}".strip()
+        print_line(f"stale {one.request.request_id}  {one.request.agent_id}: {what}, {one.why}")
+    if not open_ones and not grants and not gone:
         print_line("no call waits for an answer, and no answer stands")
 
 
 def _print_request(request: ApprovalRequest) -> None:
     now_s = time.time()
-    left = f", {max(0.0, request.expires_wall_s - now_s):.0f} s left" if request.expires_wall_s is not None else ""
-    more = f", {request.waiting} identical calls" if request.waiting > 1 else ""
     user = f" for {request.user_id}" if request.user_id else ""
     what = f"{request.tool} {request.operation}".strip()
-    waits = f"waits {max(0.0, now_s - request.asked_wall_s):.0f} s{left}{more}"
+    if request.is_suspended:
+        due = ", due" if request.is_due(now_s) else ""
+        until = "" if request.expires_wall_s is None else f", until {iso_utc(request.expires_wall_s)}"
+        age = format_duration(float(max(0, round(now_s - request.asked_wall_s))))
+        waits = f"suspended for {age}{until}{due}"
+    else:
+        waits = _left(request, now_s)
     print_line(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
+    if request.is_suspended:
+        named = f" of the conversation {request.conversation}" if request.conversation else ""
+        print_line(f"  call {request.call_key}{named}")
     for reason in request.reasons:
         print_passage("  because ", reason)
     if request.scope:
@@ -210,6 +223,12 @@ def _print_request(request: ApprovalRequest) -> None:
     for one in request.records:
         stands = jsonlib.dumps(one.record, ensure_ascii=False)
         print_line(f"  {one.argument} {one.value} stands for {stands}, by {one.called}")
+
+
+def _left(request: ApprovalRequest, now_s: float) -> str:
+    left = f", {max(0.0, request.expires_wall_s - now_s):.0f} s left" if request.expires_wall_s is not None else ""
+    more = f", {request.waiting} identical calls" if request.waiting > 1 else ""
+    return f"waits {max(0.0, now_s - request.asked_wall_s):.0f} s{left}{more}"
 
 
 def _print_notes(broker: PermissionBroker) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json as jsonlib
 import shlex
 import sys
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -43,6 +45,13 @@ ArgsOption = Annotated[
 SessionOption = Annotated[
     str | None, typer.Option("--session", metavar="NAME", help="a conversation that is kept: its calls count together")
 ]
+
+
+class OnAsk(StrEnum):
+    """A call that asks waits here for its answer, or elsewhere without a process."""
+
+    WAIT = "wait"
+    SUSPEND = "suspend"
 
 
 _UNTOLD = {True: "not known yet", None: "not known yet", False: "skipped"}
@@ -90,25 +99,45 @@ def decide(
 
 def call(
     policy: PolicyArgument,
-    agent: AgentOption,
-    tool: ToolOption,
+    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="the agent")] = "",
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")] = "",
     args: ArgsOption = "{}",
     approve: Annotated[Approve, typer.Option("--approve", help="who answers when it asks")] = Approve.OPERATOR,
     session: SessionOption = None,
+    call_id: Annotated[
+        str, typer.Option("--call-id", metavar="ID", help="a name of this call: by it the call runs at most once")
+    ] = "",
+    conversation: Annotated[
+        str, typer.Option("--conversation", metavar="NAME", help="where the call id names it (else that of --session)")
+    ] = "",
+    on_ask: Annotated[
+        OnAsk, typer.Option("--on-ask", help="when it asks: wait for an answer, or suspend the call until one is there")
+    ] = OnAsk.WAIT,
+    resume: Annotated[
+        str, typer.Option("--resume", metavar="ID", help="make the suspended call of this question again")
+    ] = "",
     json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
     """Send a call through the gate and execute it when it is allowed."""
+    if resume and (agent or tool or call_id):
+        raise UsageProblem("--resume names the call: it goes without --agent, --tool and --call-id")
+    if not resume and not (agent and tool):
+        raise UsageProblem("say --agent and --tool, or --resume")
     with Workspace.open(policy, state=state, trust=trust) as workspace:
         approver = None if approve is Approve.OPERATOR else _Approver(approve)
-        agent_id = require_agent(workspace, agent)
-        if not workspace.is_executable(tool):
-            held = workspace.session(agent_id, session)
-            raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), held, as_json=json))
+        agent = workspace.suspended(resume).agent_id if resume else require_agent(workspace, agent)
+        if tool and not workspace.is_executable(tool):
+            held = workspace.session(agent, session)
+            raise typer.Exit(_only_decide(workspace, agent, tool, read_argument(args), held, as_json=json))
         messages: list[Received] = []
         workspace.messages.subscribe(messages.append)
-        outcome = aio.run(_make_call(workspace, agent_id, tool, read_argument(args), session, approver))
+        make = partial(workspace.resume, resume)
+        if not resume:
+            named = {"call_id": call_id, "conversation": conversation or session or "", "on_ask": str(on_ask)}
+            make = partial(workspace.call, agent, tool, read_argument(args), **named)
+        outcome = aio.run(_make_call(workspace, agent, session, partial(make, approver=approver)))
         if json:
             more = {"messages": [message.to_json() for message in messages]} if messages else {}
             print_json({**outcome.to_json(), **more})
@@ -117,25 +146,22 @@ def call(
                 print_text(outcome.output or "")
             else:
                 _print_decision(outcome.decision)
-            _print_examples(workspace, agent_id, tool, outcome.decision)
+            if outcome.question is not None:
+                print_line(f"  waits as {outcome.question.request_id}")
+            _print_examples(workspace, agent, tool, outcome.decision)
             print_messages(messages)
     is_failed = outcome.decision.verdict is Verdict.ALLOW and outcome.status is not Status.ALLOWED
     raise typer.Exit(Exit.TOOL_FAILED if is_failed else VERDICT_EXIT[outcome.decision.verdict])
 
 
 async def _make_call(
-    workspace: Workspace,
-    agent_id: str,
-    tool: str,
-    arguments: str | bytes,
-    session_id: str | None,
-    approver: _Approver | None,
+    workspace: Workspace, agent_id: str, session_id: str | None, make: Callable[..., Awaitable[Outcome]]
 ) -> Outcome:
     """Make the call; in a stored conversation wait for others there, and count it."""
     if session_id is None:
-        return await workspace.call(agent_id, tool, arguments, approver=approver)
+        return await make()
     async with workspace.sessions.hold(session_id, agent_id=agent_id) as session:
-        return await workspace.call(agent_id, tool, arguments, session=session, approver=approver)
+        return await make(session=session)
 
 
 def _only_decide(

@@ -9,7 +9,8 @@ the same agent and session.
 All processes of a workspace share questions and standing approvals (`gate/broker.py`, `gate/approvalstore.py`),
 sessions (`gate/sessionstore.py`), earlier calls (`gate/history.py`) and the stop (`gate/stop.py`). `gate/audit.py`
 writes the log, and `gate/chain.py` verifies its chain; `gate/audit_index.py` finds calls in it with an index in the
-reader's memory, so that writing a row costs nothing more.
+reader's memory, so that writing a row costs nothing more. `gate/ledger.py` makes the calls that their program names:
+at most once, suspended until an answer, told again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gatewright.base.late import door
 if TYPE_CHECKING:
     from gatewright.compile.view import AgentView
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
-    from gatewright.gate.approvalstore import ApprovalStore, Grant
+    from gatewright.gate.approvalstore import ApprovalStore, Grant, StaleQuestion
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
     from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall
     from gatewright.gate.broker import PermissionBroker
@@ -74,6 +75,7 @@ __all__ = [
     "Session",
     "SessionStore",
     "StageTrace",
+    "StaleQuestion",
     "Status",
     "Stop",
     "StopSwitch",
@@ -89,7 +91,7 @@ door(
     {
         "gatewright.gate.inforce": ("Alarm",),
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
-        "gatewright.gate.approvalstore": ("ApprovalStore", "Grant"),
+        "gatewright.gate.approvalstore": ("ApprovalStore", "Grant", "StaleQuestion"),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
         "gatewright.gate.audit_index": ("AuditChoices", "AuditFilter", "AuditIndex", "CallCount", "LoggedCall"),
         "gatewright.gate.broker": ("PermissionBroker",),

@@ -178,6 +178,7 @@ MOST_SECONDS = 366 * 86_400.0
 """The longest time to remember an answer."""
 
 REFUSED_CODE = "approval-refused"
+_BINDING = "conversation", "policy_digest", "sent"
 _MOST_TIMEOUT_S = 7 * 86_400.0
 
 
@@ -219,7 +220,9 @@ class ApprovalRequest:
 
     ``asks``: the parts that an answer covers, as grants know them. ``waiting``: the number of identical calls that
     wait. ``client``: the name that the calling program gave itself; ``process_id``: of the process that waits.
-    ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids.
+    ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids. Of a
+    suspended call: ``call_key``, the call id that its program gave it, in ``conversation``; ``policy_digest``;
+    ``sent``, the keyed digest of tool and arguments as sent; ``due_wall_s``, when to remind the operator.
     """
 
     agent_id: str
@@ -244,13 +247,29 @@ class ApprovalRequest:
     process_id: int = 0
     places: tuple[Address, ...] = ()
     records: tuple[IdRecord, ...] = ()
+    call_key: str = ""
+    conversation: str = ""
+    policy_digest: str = ""
+    sent: str = ""
+    due_wall_s: float | None = None
+
+    @property
+    def is_suspended(self) -> bool:
+        """No process waits for the answer: the same call, made again with the same call id, takes it."""
+        return self.call_key != ""
+
+    def is_due(self, wall_s: float) -> bool:
+        """Tell whether it has waited for so long that somebody should be reminded."""
+        return self.due_wall_s is not None and wall_s >= self.due_wall_s
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Every field; times in seconds since 1970."""
+        """Every field, those of suspension only of a suspended call; times in seconds since 1970."""
         reasons: list[JsonValue] = [*self.reasons]
         asks: list[JsonValue] = [ask.to_json() for ask in self.asks]
         places: list[JsonValue] = [[*place] for place in self.places]
         records: list[JsonValue] = [record.to_json() for record in self.records]
+        suspended: dict[str, JsonValue] = {"call_id": self.call_key, "due": self.due_wall_s} if self.call_key else {}
+        suspended |= {name: getattr(self, name) for name in _BINDING if self.call_key}
         return {
             "id": self.request_id,
             "agent": self.agent_id,
@@ -274,6 +293,7 @@ class ApprovalRequest:
             "process": self.process_id,
             "places": places,
             "records": records,
+            **suspended,
         }
 
     @classmethod
@@ -307,6 +327,9 @@ class ApprovalRequest:
                 IdRecord.from_json(cast("dict[str, JsonValue]", record))
                 for record in cast("list[JsonValue]", data.get("records", []))
             ),
+            call_key=str(data.get("call_id", "")),
+            **{name: str(data.get(name, "")) for name in _BINDING},
+            due_wall_s=cast("float | None", data.get("due")),
         )
 
 

@@ -1,7 +1,8 @@
 """Pending questions, their answers and the standing approvals (grants) of one workspace, shared by its processes.
 
 The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
-folder, a `SealedTable`. A question ends with its time, its withdrawal, or the process that waits.
+folder, a `SealedTable`. A question ends with its time, its withdrawal, or the process that waits; the question of a
+suspended call depends on no process, and its answer waits for the call that takes it.
 
 A grant answers the asks that the operator saw and no others. Each ask has a key (its code, its place in the policy, its
 words), so a new or stricter ask, or one about another file, comes to the operator again. The kinds cover:
@@ -17,6 +18,8 @@ and a consent without a scope, only by its key for the same tool and operation.
 * An ask by the tool itself (it would lose unsaved text) depends on the present content: only *once* answers it.
 * A standing refusal is a grant that is not ``approved``: while it lasts, identical calls are refused without a
 question.
+
+It exceeds 450 lines, since questions, answers and grants change together.
 """
 
 from __future__ import annotations
@@ -173,7 +176,24 @@ MOST_BYTES = 1 << 20
 """The size of the largest question: nobody would read more before an answer."""
 MOST_QUESTIONS = 1000
 """The most calls that wait at the same time in a workspace, for all agents."""
-_KINDS = _REQUEST, _ANSWER, _GRANT = "request", "answer", "grant"
+MOST_SUSPENDED = 100
+"""The most suspended calls of one agent with one user."""
+STALE_S = 7 * 86_400.0
+"""The time for which a question that nobody can answer any more is listed, with the reason."""
+_KINDS = _REQUEST, _ANSWER, _GRANT, _STALE = "request", "answer", "grant", "stale"
+EXPIRED = "nobody answered in time"
+
+
+@frozen
+class StaleQuestion:
+    """A question of a suspended call that no answer fits any more, and the reason."""
+
+    request: ApprovalRequest
+    why: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The question's fields, and why."""
+        return {**self.request.to_json(), "why": self.why}
 
 
 class QuestionTooLarge(WorkspaceError):
@@ -258,20 +278,60 @@ class ApprovalStore:
 
         Raises WorkspaceError if the store fails, QuestionTooLarge for a question too long to read.
         """
-        body = canonical_json(request.to_json())
-        if len(body) > MOST_BYTES:
-            text = f"the question has {len(body):,} bytes, more than the {MOST_BYTES:,} that an operator may see"
-            raise QuestionTooLarge(text)
+        body = _bytes_of(request)
         with self._lifeline.release_on_error(request.request_id), self._rows.changing() as change:
             self._purge(change)
-            waiting = self._open_questions(change.rows)
-            mine = [row for row in waiting if row.agent == request.agent_id and _data(row)["user"] == request.user_id]
-            if len(mine) >= most or len(waiting) >= MOST_QUESTIONS:
+            if not self._has_room(change, request, most):
                 return False
-            owner, until = self._lifeline.hold(request.request_id), request.expires_wall_s
-            names = request.request_id, request.agent_id, request.digest
-            change.put(SealedRow(_REQUEST, *names, owner, until, body.decode()))
+            owner = self._lifeline.hold(request.request_id)
+            change.put(_row(request, owner, body))
         return True
+
+    def suspend(self, request: ApprovalRequest, void: str = "", why: str = "") -> bool:
+        """Publish the question of a suspended call; ``void``: the id of the question that it replaces, with the reason.
+
+        False, and then nothing has changed, if too many calls of its agent and user wait. Raises as ``post`` does.
+        """
+        body = _bytes_of(request)
+        with self._rows.changing() as change:
+            self._purge(change)
+            self._void(change, void, why)
+            if not self._has_room(change, request, MOST_SUSPENDED):
+                return False
+            change.put(_row(request, "", body))
+        return True
+
+    def suspended(self, call_id: str) -> tuple[ApprovalRequest, Approval | None] | None:
+        """The question of a suspended call by the call's id in the log, with its answer; None without one.
+
+        Raises WorkspaceError.
+        """
+        alive = self._alive(self._rows.rows())
+        for request in (_request(row) for row in alive if row.kind == _REQUEST):
+            if request.is_suspended and request.call_id == call_id:
+                answer = _one(alive, _ANSWER, request.request_id)
+                return request, None if answer is None else _approval(answer)
+        return None
+
+    def waiting(self, request_id: str) -> ApprovalRequest | None:
+        """The suspended question of that id, answered or not. Raises WorkspaceError."""
+        row = _one(self._alive(self._rows.rows()), _REQUEST, request_id)
+        request = None if row is None else _request(row)
+        return request if request is not None and request.is_suspended else None
+
+    def stale(self) -> tuple[StaleQuestion, ...]:
+        """The suspended questions that came to nothing in the last days, oldest first."""
+        try:
+            rows = self._rows.rows()
+        except WorkspaceError as error:
+            self._rows.note(str(error))
+            return ()
+        wall_s = self._clock.wall_s()
+        found = [_stale(row) for row in rows if row.kind == _STALE and not _is_over(row, wall_s)]
+        answered = {row.row_id for row in rows if row.kind == _ANSWER}
+        expired = [row for row in rows if _has_lapsed(row, wall_s) and row.row_id not in answered]
+        found += [StaleQuestion(_request(row), EXPIRED) for row in expired]
+        return tuple(sorted(found, key=lambda one: (one.request.asked_wall_s, one.request.request_id)))
 
     def pending(self) -> tuple[ApprovalRequest, ...]:
         """The open questions, oldest first; identical calls are one question with their number."""
@@ -286,10 +346,13 @@ class ApprovalStore:
             first[request.digest] = request if known is None else replace(known, waiting=known.waiting + 1)
         return tuple(first.values())
 
-    def answer(self, request_id: str, approval: Approval) -> Approval | None:
+    def answer(
+        self, request_id: str, approval: Approval, record: Callable[[ApprovalRequest, Approval], None] | None = None
+    ) -> Approval | None:
         """Answer a question for every identical call that waits; None if it is not open.
 
-        Returns the answer with the grant that it made. Raises WorkspaceError.
+        The answer to a suspended call makes a grant only if it lasts; ``record`` writes it into the log, and if that
+        fails nothing is answered. Returns the answer with the grant that it made. Raises WorkspaceError.
         """
         if not self._rows.version():
             return None
@@ -298,13 +361,17 @@ class ApprovalStore:
             asked = _one(rows, _REQUEST, request_id)
             if asked is None:
                 return None
-            if approval.approved is True or approval.lasts:
-                grant = self._remember(change, _request(asked), approval)
+            request = _request(asked)
+            if approval.lasts or (approval.approved is True and not request.is_suspended):
+                grant = self._remember(change, request, approval)
                 approval = replace(approval, grant_id=grant.grant_id, remember=grant.kind)
             text = canonical_json(approval.to_json()).decode()
             for row in rows:
                 if row.digest == asked.digest:
-                    change.put(replace(row, kind=_ANSWER, until_s=None, body=text))
+                    until_s = row.until_s if request.is_suspended else None
+                    change.put(replace(row, kind=_ANSWER, until_s=until_s, body=text))
+            if request.is_suspended and record is not None:
+                record(request, approval)
         return approval
 
     def answers(self) -> dict[str, Approval]:
@@ -393,6 +460,22 @@ class ApprovalStore:
         change.put(SealedRow(_GRANT, grant.grant_id, grant.agent_id, grant.digest, "", grant.expires_wall_s, body))
         return grant
 
+    def _has_room(self, change: Change, request: ApprovalRequest, most: int) -> bool:
+        """Tell whether one more call of the agent and user may wait: in a process, or suspended."""
+        waiting = self._open_questions(change.rows)
+        asked = [_request(row) for row in waiting if row.agent == request.agent_id]
+        alike = [one for one in asked if (one.user_id, one.is_suspended) == (request.user_id, request.is_suspended)]
+        return len(alike) < most and len(waiting) < MOST_QUESTIONS
+
+    def _void(self, change: Change, request_id: str, why: str) -> None:
+        """Turn a suspended question, with its answer, into a stale one."""
+        row = _one(change.rows, _REQUEST, request_id)
+        if row is None:
+            return
+        change.delete(one for one in change.rows if one.row_id == request_id)
+        body = canonical_json({"question": _data(row), "why": why}).decode()
+        change.put(replace(row, kind=_STALE, until_s=self._clock.wall_s() + STALE_S, body=body))
+
     def _open_questions(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
         """The unanswered questions that somebody waits for."""
         alive = self._alive(rows)
@@ -413,6 +496,11 @@ class ApprovalStore:
 
     def _purge(self, change: Change) -> None:
         """Drop expired rows; an answer stays for its waiting process while that lives."""
+        wall_s = self._clock.wall_s()
+        answered = {row.row_id for row in change.rows if row.kind == _ANSWER}
+        for row in change.rows:
+            if _has_lapsed(row, wall_s) and row.row_id not in answered:
+                self._void(change, row.row_id, EXPIRED)
         kept = {(row.kind, row.row_id) for row in self._alive(change.rows)}
         change.delete(row for row in change.rows if (row.kind, row.row_id) not in kept)
 
@@ -423,6 +511,29 @@ def _one(rows: Iterable[SealedRow], kind: str, row_id: str) -> SealedRow | None:
 
 def _is_over(row: SealedRow, wall_s: float) -> bool:
     return row.until_s is not None and wall_s >= row.until_s
+
+
+def _has_lapsed(row: SealedRow, wall_s: float) -> bool:
+    """Tell whether it is a suspended question whose time is over."""
+    return row.kind == _REQUEST and _is_over(row, wall_s) and _request(row).is_suspended
+
+
+def _bytes_of(request: ApprovalRequest) -> bytes:
+    body = canonical_json(request.to_json())
+    if len(body) > MOST_BYTES:
+        text = f"the question has {len(body):,} bytes, more than the {MOST_BYTES:,} that an operator may see"
+        raise QuestionTooLarge(text)
+    return body
+
+
+def _row(request: ApprovalRequest, owner: str, body: bytes) -> SealedRow:
+    names = request.request_id, request.agent_id, request.digest
+    return SealedRow(_REQUEST, *names, owner, request.expires_wall_s, body.decode())
+
+
+def _stale(row: SealedRow) -> StaleQuestion:
+    data = _data(row)
+    return StaleQuestion(ApprovalRequest.from_json(cast("dict[str, JsonValue]", data["question"])), str(data["why"]))
 
 
 def _data(row: SealedRow) -> dict[str, JsonValue]:

@@ -53,7 +53,9 @@ _TABLE = """CREATE TABLE rows (
   seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, call_id TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, tool TEXT NOT NULL, operation TEXT NOT NULL, body TEXT NOT NULL, mac TEXT NOT NULL
 )"""
+_INDEX = "CREATE INDEX IF NOT EXISTS claimed ON rows (call_id) WHERE call_id > 'claim-'"
 SELECT_ROWS = "SELECT seq, time, kind, call_id, agent, session, tool, operation, body, mac FROM rows"
+_CLAIMED = f"{SELECT_ROWS} WHERE call_id > 'claim-' AND call_id = ? ORDER BY seq"
 _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 End = tuple[int, str]
@@ -133,6 +135,11 @@ class AuditLog:
                 count_in(session, connection, self._clock)
             else:
                 session.count({})
+
+    def claimed(self, call_id: str) -> tuple[AuditRow, ...]:
+        """The rows of a call that its program gave an id, oldest first. Raises AuditUnavailable."""
+        with self._database.reading() as connection:
+            return () if connection is None or not has_rows(connection) else claimed_rows(connection, call_id)
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal for equal arguments, and a secret to all without the key.
@@ -259,6 +266,7 @@ class _Writer:
             if is_new:
                 connection.execute(_TABLE)
             connection.execute(INDEX)
+            connection.execute(_INDEX)
             if is_new:
                 self._insert(connection, (0, START_MAC), [_opening_row(log=self.log_id)], time)
         anchor = ring.anchor(self.log_id)
@@ -312,12 +320,12 @@ class _Writer:
         ready: list[_Columns] = []
         refused: set[str] = set()
         for entry, columns in rows:
-            if entry.slot is not None and entry.slot.test is not None:
+            if entry.slot is not None and (entry.slot.test is not None or entry.slot.objection is not None):
                 if ready:
                     end, ready = self._insert(connection, end, ready, time), []
                 if self._counts.refuses(entry.slot, connection):
                     refused.add(entry.call_id)
-                else:
+                elif entry.slot.test is not None:
                     self._counts.begin(entry.slot, entry.tool, end[0] + 1, time)
             if entry.call_id not in refused:
                 ready.append(columns)
@@ -386,6 +394,11 @@ def _log_id(state: Path) -> str:
     """The id of the log in the folder; empty for none."""
     first = next(_read_rows(state), None)
     return "" if first is None else log_id_of(first)
+
+
+def claimed_rows(connection: Connection, call_id: str) -> tuple[AuditRow, ...]:
+    """The rows of such a call, oldest first."""
+    return tuple(AuditRow(*row) for row in connection.execute(_CLAIMED, (call_id,)))
 
 
 def has_rows(connection: Connection) -> bool:

@@ -24,7 +24,7 @@ from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.late import aio
 from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Remember
-from gatewright.gate.approvalstore import ApprovalStore, Grant, QuestionTooLarge, Version
+from gatewright.gate.approvalstore import ApprovalStore, Grant, QuestionTooLarge, StaleQuestion, Version
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
 from gatewright.record.process import fork_safe_lock, renew_after_fork
@@ -184,11 +184,23 @@ class PermissionBroker:
     def answer(self, request_id: str, approval: Approval) -> Approval | None:
         """Answer a question of any process; None if it is not open. Raises WorkspaceError.
 
-        Returns the answer with the id of the grant that it made.
+        The log gets the answer to a suspended call at once: without the row there is no answer. Returns the answer with
+        the id of the grant that it made.
         """
-        answered = self._store.answer(request_id, approval)
+        answered = self._store.answer(request_id, approval, self._record_answer)
         self._news.set()
         return answered
+
+    def _record_answer(self, request: ApprovalRequest, approval: Approval) -> None:
+        """Record the answer to a suspended call, which no process waits for."""
+        if self._audit is not None:
+            from gatewright.gate.record import given_answer
+
+            self._audit.append([given_answer(request, approval)])
+
+    def stale(self) -> tuple[StaleQuestion, ...]:
+        """The suspended questions that came to nothing in the last days, with the reason, oldest first."""
+        return self._store.stale()
 
     def standing(self) -> tuple[Grant, ...]:
         """Every standing approval and refusal, oldest first."""

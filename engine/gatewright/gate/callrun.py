@@ -50,6 +50,8 @@ class Outcome:
     run. ``elapsed_ms`` includes everything, also waiting for an approval. ``reused``: a pure tool was not run again.
     ``should_continue``: the agent's loop goes on. ``secrets``: the number removed from the result. ``steps``: the calls
     of a composition. ``agent_id``, ``tool``: as called; ``operation``: the tool's, empty for a call that reached none.
+    ``question``: the one that a suspended call waits for. ``replayed``: the recorded outcome of the call with this id,
+    without secrets even in ``raw``.
     """
 
     decision: Decision
@@ -73,6 +75,8 @@ class Outcome:
     agent_id: str = ""
     tool: str = ""
     operation: str = ""
+    question: ApprovalRequest | None = None
+    replayed: bool = False
 
     def __repr__(self) -> str:
         """In short: `asyncio.run` prints what its task gave, though nobody reads it."""
@@ -99,6 +103,8 @@ class Outcome:
             "should_continue": self.should_continue,
             "elapsed_ms": round(self.elapsed_ms, 3),
             **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
+            **({"question": self.question.to_json()} if self.question is not None else {}),
+            **({"replayed": True} if self.replayed else {}),
         }
 
 

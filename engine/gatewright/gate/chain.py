@@ -122,6 +122,7 @@ class RowKind(StrEnum):
     POLICY_DECISION = "PolicyDecision"
     APPROVAL_REQUESTED = "ApprovalRequested"
     APPROVAL_RESOLVED = "ApprovalResolved"
+    CALL_WAITS = "CallWaits"
     TOOL_COMPLETED = "ToolCompleted"
     TOOL_FAILED = "ToolFailed"
     TOOL_TIMED_OUT = "ToolTimedOut"
@@ -243,7 +244,7 @@ class _Walk:
             self._proved_to += row.seq == self._proved_to + 1
             if row.kind == RowKind.TOOL_INVOKED:
                 self._begun[row.call_id] = row
-            elif row.kind in CALL_ENDS:
+            elif row.kind in CALL_ENDS or row.kind == RowKind.CALL_WAITS:
                 self._begun.pop(row.call_id, None)
         self.last, self._previous = row.seq, row.mac if isinstance(row.mac, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
 

@@ -39,6 +39,11 @@ class Message:
     AFTER_UNANSWERED = (
         "an earlier call of this turn was not approved, so this one was not made; make it again if it is still wanted"
     )
+    WAITING = "this call waits for the approval of an operator and was not made yet; go on with other work meanwhile"
+    ID_REUSED = "the id of this call belongs to another call of the conversation, so it was not made"
+    ID_RUNNING = "this very call is being made already; wait for its result"
+    END_UNKNOWN = "this call was started before and its end is unknown; it is not repeated: find out what it did"
+    OUTCOME_GONE = "this call was made before, and its result is not kept; it is not repeated"
     REFUSED = "an operator did not approve this call; go on without it"
     STALE = "what this call would do has changed since an operator approved it; make the call again"
     NOT_IN_TIME = "this call needs the approval of an operator, and none came in time; go on without it"

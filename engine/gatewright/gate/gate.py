@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import PolicyInvalid, Problem, ToolFailure, WorkspaceError
@@ -37,10 +37,14 @@ from gatewright.tools.context import OnPiece, Ports, ToolExecutionContext
 from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from gatewright.gate.callrun import OnCall, Outcome, StepWatch
+    from gatewright.gate.callrun import CallRun, OnCall, Outcome, StepWatch
+    from gatewright.gate.ledger import Ledger
     from gatewright.gate.pipeline import OnStage, Passage, ProvenCall, StepForecast, Verification
     from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
+
+
+OnAsk = Literal["wait", "suspend"]
 
 
 class Gate:
@@ -94,6 +98,7 @@ class Gate:
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
         self._sessions = OwnSessions()
+        self._ledger: Ledger | None = None
         self._is_closed = False
         self._followers: tuple[OnCall, ...] = ()
 
@@ -304,6 +309,9 @@ class Gate:
         on_step: StepWatch | None = None,
         approver: Approver | None = None,
         unanswered: str = "",
+        call_id: str = "",
+        conversation: str = "",
+        on_ask: OnAsk = "wait",
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
 
@@ -312,22 +320,47 @@ class Gate:
         call passes, also after an approval, ``on_piece`` each piece of a stream. ``on_step`` observes the steps of a
         composition and may delay each one. ``unanswered``: the tool of an earlier call of the turn without approval,
         after which this one is not made.
+
+        ``call_id``: the program's own name of this call in its ``conversation``, by which it runs at most once and
+        tells its recorded outcome afterwards; without a conversation a replay is not recognised. ``on_ask``
+        ``suspend``: a call that asks returns its question at once, with the status ``waiting``; the same call with the
+        same id takes the answer, in any process. Raises WorkspaceError for either in a gate without a log, or without
+        a store of questions.
         """
         from gatewright.gate.callrun import CallRun, Watched
 
-        state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
+        force, given_id = self.in_force(), new_id("call")
+        state = self._state(force, agent_id, tool, arguments, session, context, given_id)
         state.on_piece = on_piece
         if unanswered:
             state.unanswered = unanswered
+        make = CallRun
+        if call_id or on_ask != "wait":
+            make = self._claim(force, state, call_id, conversation, on_ask)
         calls = state.services.record.calls
-        calls.add(state.call_id)
+        calls.add(given_id)
         try:
             watched = Watched(on_step) if on_step is not None else None
             approver, followers = approver or self._approver, self._followers
-            run = CallRun(self.passage, state, on_stage, approver, watched, followers=followers)
+            run = make(self.passage, state, on_stage, approver, watched, followers=followers)
             return await (run.follow() if followers else run.run())
         finally:
-            calls.discard(state.call_id)
+            calls.discard(given_id)
+
+    def _claim(self, force: InForce, state: CallState, call_id: str, conversation: str, on_ask: OnAsk) -> type[CallRun]:
+        """Name the call, and return the class of its run."""
+        from gatewright.gate.ledger import Claim, ClaimedRun, Ledger
+
+        if on_ask not in {"wait", "suspend"}:
+            raise ValueError(f"`on_ask` is {on_ask!r}: `wait` or `suspend`")
+        if self._audit is None or (on_ask == "suspend" and force.services.grants is None):
+            raise WorkspaceError("a call with an id needs a gate with a log, and one that is suspended also a broker")
+        with self._lock:
+            self._ledger = self._ledger or Ledger(self._audit, force.services.grants, force.services.clock)
+        waits = force.snapshot.policy.questions
+        suspends = on_ask == "suspend"
+        state.claim = Claim(self._ledger, call_id or state.call_id, conversation, suspends=suspends, waits=waits)
+        return ClaimedRun
 
     async def call_many(
         self,
@@ -339,20 +372,24 @@ class Gate:
         on_stage: OnCallStage | None = None,
         approver: Approver | None = None,
         most: int = MOST_AT_ONCE,
+        conversation: str = "",
+        on_ask: OnAsk = "wait",
     ) -> tuple[Outcome, ...]:
         """Make the calls of one turn: neighbouring read-only ones together, all others alone and in order.
 
         After one that is not read-only and got no approval the rest are denied (`earlier-unanswered`). Outcomes follow
-        the order of ``calls``. ``session``: as for `call`.
+        the order of ``calls``. ``session`` and ``on_ask``: as for `call`; in a ``conversation`` each call's
+        ``tool_call_id`` is its call id.
         """
         from gatewright.gate.turn import call_many
 
         if session is None:
             agent = self.snapshot().agent(agent_id)
             session = self._sessions.find(agent_id, _user_of(agent, context), keep=agent is not None)
-        make = partial(self.call, agent_id, session=session, context=context, approver=approver)
+        asks = {"conversation": conversation, "on_ask": on_ask}
+        make = partial(self.call, agent_id, session=session, context=context, approver=approver, **asks)
         look = partial(self.state, agent_id, session=session, context=context)
-        return await call_many(make, look, calls, on_stage, most=most)
+        return await call_many(make, look, calls, on_stage, most=most, with_ids=conversation != "")
 
     def session(self, agent_id: str, *, user_id: str | None = None) -> Session:
         """The gate's own session of the agent with that user, for calls that name no session.
@@ -366,6 +403,8 @@ class Gate:
     def close(self) -> None:
         """Stop taking calls; running ones finish. From now on calls and decisions raise WorkspaceError."""
         self._is_closed = True
+        if self._ledger is not None:
+            self._ledger.close()
 
     def pending_exit(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """The operator's names for all that must still succeed before the loop may end. Raises WorkspaceError."""

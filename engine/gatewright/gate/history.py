@@ -40,6 +40,8 @@ from gatewright.record.process import fork_safe_lock
 
 COUNTS, SOURCES = "counts", "sources"
 """The fields of a call's row for its uses of the session: the number for each operation, and the sources."""
+QUESTION = "question"
+"""The field that names the question of a suspended call; a row with the answer to it begins no call."""
 _KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
 INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
 """An index of the few rows that may count: one for each call without a question. A log of an older version gets it."""
@@ -60,8 +62,10 @@ class Counts:
 
     def refuses(self, slot: Reservation, connection: Connection) -> bool:
         """Tell whether the log, as of this transaction, objects to a call that is about to begin."""
-        if slot.test is None:
-            return False
+        if slot.objection is not None:
+            slot.refusal = slot.objection(connection)
+        if slot.test is None or slot.refusal is not None:
+            return slot.refusal is not None
         session = slot.session
         key = session.log_name, session.log_agent
         counted = self._kept[key] = self._kept.pop(key, None) or Counted()
@@ -103,7 +107,7 @@ class Counted:
             elif kind == RowKind.TOOL_ABANDONED:
                 if said.get("started") is False:
                     self._take(tool, *_uses_in(said, operation), None, -1)
-            elif (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
+            elif QUESTION not in said and (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
                 self._take(tool, *_uses_in(said, operation), _wall_s(time), 1)
 
     def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:

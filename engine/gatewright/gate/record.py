@@ -18,7 +18,7 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision
-from gatewright.gate.history import COUNTS, SOURCES
+from gatewright.gate.history import COUNTS, QUESTION, SOURCES
 from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
@@ -100,6 +100,8 @@ def opening(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> A
 def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
     """The uses that a call takes of its session, beside its operation: a batch, and the sources that it goes to."""
     said: dict[str, JsonValue] = {}
+    if state.claim is not None:
+        said |= state.claim.said()
     if slot.operations != {_operation(state): 1}:
         said[COUNTS] = dict(slot.operations)
     if slot.sources:
@@ -205,7 +207,11 @@ def approval_request(state: CallState, request: ApprovalRequest) -> AuditEntry:
 
 def approval_answer(state: CallState, approval: Approval, request: ApprovalRequest) -> AuditEntry:
     """ApprovalResolved: the answer, its author, scope and life, and its grant."""
-    body: dict[str, JsonValue] = {
+    return opening(state, RowKind.APPROVAL_RESOLVED, _answer(approval, request))
+
+
+def _answer(approval: Approval, request: ApprovalRequest) -> dict[str, JsonValue]:
+    return {
         "approved": approval.approved is True,
         "who": clean(approval.who),
         "scope": request.scope,
@@ -213,7 +219,23 @@ def approval_answer(state: CallState, approval: Approval, request: ApprovalReque
         "seconds": approval.seconds if approval.lasts else None,
         "grant": approval.grant_id or None,
     }
-    return opening(state, RowKind.APPROVAL_RESOLVED, body)
+
+
+def given_answer(request: ApprovalRequest, approval: Approval) -> AuditEntry:
+    """ApprovalResolved of a suspended call: its process may have ended, and ``question`` names the question."""
+    body = {**_answer(approval, request), QUESTION: request.request_id}
+    names = log_text(request.agent_id), log_text(request.session_id), clean(request.tool)
+    return AuditEntry(RowKind.APPROVAL_RESOLVED, request.call_id, *names, clean(request.operation, _REASON), body)
+
+
+def wait(state: CallState, request: ApprovalRequest, replaced: str, why: str) -> AuditEntry:
+    """CallWaits: the question, its limit, and the question that it replaces with the reason, if any."""
+    body: dict[str, JsonValue] = {QUESTION: request.request_id, "until": request.expires_wall_s}
+    if request.conversation:
+        body["conversation"] = clean(request.conversation)
+    if replaced:
+        body |= {"replaces": replaced, "why": clean(why)}
+    return entry(state, RowKind.CALL_WAITS, body)
 
 
 def denial(state: CallState, code: str) -> AuditEntry:

@@ -267,12 +267,18 @@ Look = Callable[..., CallState]
 
 
 async def call_many(
-    make: Make, look: Look, calls: Iterable[ToolCall | BrokenCall], on_stage: OnCallStage | None, *, most: int
+    make: Make,
+    look: Look,
+    calls: Iterable[ToolCall | BrokenCall],
+    on_stage: OnCallStage | None,
+    *,
+    most: int,
+    with_ids: bool = False,
 ) -> tuple[Outcome, ...]:
     """The outcomes in the order of ``calls``, a denial for a broken one; at most ``most`` run at once.
 
     After a call that is not read-only and got no approval, the later ones are denied at the stage that asks. Cancelling
-    it cancels all of them.
+    it cancels all of them. ``with_ids``: the providers' keys are the calls' ids.
     """
     numbered = tuple(enumerate(calls))
     outcomes: dict[int, Outcome] = {}
@@ -283,7 +289,10 @@ async def call_many(
     async def run(number: int, call: ToolCall | BrokenCall) -> None:
         async with room:
             watch = None if on_stage is None else partial(on_stage, number)
-            outcomes[number] = await make(call.tool, arguments_of(call), on_stage=watch, unanswered=unanswered)
+            call_id = call.tool_call_id if with_ids else ""
+            outcomes[number] = await make(
+                call.tool, arguments_of(call), on_stage=watch, unanswered=unanswered, call_id=call_id
+            )
 
     for group, only_reads in _groups(look, numbered):
         if len(group) == 1:
@@ -299,7 +308,7 @@ async def call_many(
 
 
 def _lacks_approval(outcome: Outcome) -> bool:
-    return outcome.status is Status.UNANSWERED or (
+    return outcome.status in {Status.UNANSWERED, Status.WAITING} or (
         outcome.status is Status.DENIED and outcome.decision.stage == APPROVAL.name
     )
 

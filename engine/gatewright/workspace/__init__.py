@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gatewright.gate import PermissionBroker as PermissionBroker
     from gatewright.gate import Remember as Remember
     from gatewright.gate import Session as Session
+    from gatewright.gate import StaleQuestion as StaleQuestion
     from gatewright.gate import Status as Status
     from gatewright.workspace.assembly import audit_log as audit_log
     from gatewright.workspace.assembly import permission_broker as permission_broker
@@ -61,6 +62,7 @@ door(
             "PermissionBroker",
             "Remember",
             "Session",
+            "StaleQuestion",
             "Status",
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker", "stop_switch"),

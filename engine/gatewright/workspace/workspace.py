@@ -33,6 +33,7 @@ from gatewright.gate import (
     AgentView,
     Alarm,
     ApprovalLimits,
+    ApprovalRequest,
     Approver,
     AuditEntry,
     AuditLog,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.telemetry import MeterProvider, TracerProvider
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
+    from gatewright.gate.gate import OnAsk
     from gatewright.gate.sessionstore import ServingBook
     from gatewright.memory.agentblocks import AgentContext
     from gatewright.memory.archive import Inbox
@@ -1105,12 +1107,19 @@ class Workspace:
         on_stage: Callable[[StageTrace], None] | None = None,
         on_piece: Callable[[str], None] | None = None,
         on_step: StepWatch | None = None,
+        call_id: str = "",
+        conversation: str = "",
+        on_ask: OnAsk = "wait",
     ) -> Outcome:
         """Send a call through the whole gate. ``session``: its conversation, else the usual one of the agent and user.
 
         ``context``: the call's user (its ``user_id``; the gate knows the rest); ``approver``: answers the call's
         question instead of ``broker``; ``on_stage`` gets each stage as it passes, ``on_piece`` each piece of a stream;
         ``on_step`` watches the steps of a composition, and may hold them up.
+
+        ``call_id``: the program's own name of this call in its ``conversation``: it runs at most once, and tells its
+        recorded outcome afterwards. ``on_ask="suspend"``: a call that asks returns its question at once, and the same
+        call with the same id takes the answer, in any process.
         """
         return await self._parts.gate.call(
             agent_id,
@@ -1122,6 +1131,9 @@ class Workspace:
             on_stage=on_stage,
             on_piece=on_piece,
             on_step=on_step,
+            call_id=call_id,
+            conversation=conversation,
+            on_ask=on_ask,
         )
 
     def on_outcome(self, listener: Callable[[Outcome], None]) -> Callable[[], None]:
@@ -1142,6 +1154,36 @@ class Workspace:
             raise NotSupported(f"{error}: pip install 'gatewright[telemetry]'") from None
         gate, broker = self._parts.gate, self._parts.broker
         return trace_calls(gate, broker, tracer_provider=tracer_provider, meter_provider=meter_provider)
+
+    async def resume(
+        self, question_id: str, *, session: Session | None = None, approver: Approver | None = None
+    ) -> Outcome:
+        """Make the suspended call of a question again. ``session``: as for `call`.
+
+        Raises WorkspaceError if no such call waits.
+        """
+        request = self.suspended(question_id)
+        context = ToolExecutionContext(
+            agent_id=request.agent_id, session_id="", user_id=request.user_id, client=request.client
+        )
+        return await self.call(
+            request.agent_id,
+            request.tool,
+            request.arguments,
+            session=session,
+            context=context,
+            approver=approver,
+            call_id=request.call_key,
+            conversation=request.conversation,
+            on_ask="suspend",
+        )
+
+    def suspended(self, question_id: str) -> ApprovalRequest:
+        """Return the question of a suspended call, answered or not. Raises WorkspaceError if no such call waits."""
+        request = self.broker.grants.waiting(question_id)
+        if request is None:
+            raise WorkspaceError(f"no suspended call has the question `{question_id}`")
+        return request
 
     def sandbox(
         self,

@@ -168,6 +168,8 @@ def approval_digest(state: CallState) -> str:
         "arguments": state.arguments,
         "diff": None if diff is None else hashlib.sha256(diff.encode("utf-8", "surrogatepass")).hexdigest(),
     }
+    if state.claim is not None:
+        bound |= state.claim.bound(state)
     return digest(bound)
 
 

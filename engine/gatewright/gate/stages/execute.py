@@ -16,13 +16,14 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
+from gatewright.base.amount import new_id
 from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, copy_value
-from gatewright.base.late import aio
+from gatewright.base.late import aio, unbroken
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
-from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, deny
+from gatewright.gate.call import CallState, EffectStage, Execution, NamedCall, StageResult, Status, deny
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
 from gatewright.gate.history import KeptResult, Key
@@ -111,6 +112,8 @@ async def _open(state: CallState, taken: Reservation) -> StageResult | None:
     if state.slot is not None and state.slot.refusal is not None:  # calls elsewhere have used up its limit
         refusal = state.slot.refusal
         release(state, taken)
+        if state.claim is not None:  # the rows of this denial are not those of the call that runs
+            state.call_id = new_id("call")
         return StageResult((refusal,))
     return None
 
@@ -354,7 +357,7 @@ async def finish(state: CallState) -> None:
         state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
     if state.execution is not None:
         state.session.settle(state.execution.taken)
-    if not await _close(state, {}):
+    if not await _close(state, {} if state.claim is None else await _keep(state, state.claim)):
         fail(state, "audit-unavailable", Message.RESULT_UNRECORDED, "the end could not be recorded")
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
@@ -364,6 +367,16 @@ async def finish(state: CallState) -> None:
         raw = copy_value(state.result)  # the program may change its own
         kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes, raw)
         results.keep(state.session, _result_key(state), kept)
+
+
+async def _keep(state: CallState, claim: NamedCall) -> dict[str, JsonValue]:
+    """Keep the outcome of a named call before the row of its end; a caller who gives up meanwhile gets both."""
+    kept = aio.ensure_future(aio.to_thread(claim.keep, state))
+    try:
+        return await unbroken(kept)
+    except aio.CancelledError:
+        await _close(state, kept.result())
+        raise
 
 
 async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:

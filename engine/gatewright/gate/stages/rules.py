@@ -133,6 +133,8 @@ def reserve(state: CallState) -> Reservation | Finding:
         return short
     if book.tests:
         taken.test = _test_of_log(state)
+    if state.claim is not None:
+        taken.objection = state.claim.refusal
     state.slot = taken
     return taken
 
