@@ -53,6 +53,7 @@ LATE = {
         "gatewright.gate.gate",
         "gatewright.gate.inforce",
         "gatewright.memory.agentblocks",
+        "gatewright.policyfile.names",
         "gatewright.policyfile.reader",
         "gatewright.sources.manager",
         "gatewright.sources.rootfolder",

@@ -23,7 +23,7 @@ from gatewright.policy.rulematch import address_of, rules_for_operation, setting
 from gatewright.policy.verdict import Action, Verdict
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.formats import ToolListing
+from gatewright.schema.operation import ToolListing
 from gatewright.schema.selector import KEYED_FIELD
 from gatewright.schema.walk import objects
 from gatewright.tools.parameter import LabelParameter, Role

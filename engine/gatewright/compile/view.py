@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from gatewright import schema
 from gatewright.base.frozen import frozen
 from gatewright.base.late import once
 from gatewright.base.printable import printable
@@ -22,7 +23,7 @@ from gatewright.policy.right import ToolRight
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.verdict import split_name
 from gatewright.schema.check import is_checked_format
-from gatewright.schema.formats import ToolListing, format_named
+from gatewright.schema.operation import ToolListing
 from gatewright.schema.walk import pointer_text, walk
 from gatewright.tools.tool import Tool
 
@@ -259,7 +260,7 @@ class AgentView:
         """
         reader = self._readers.get(format)
         if reader is None:
-            reader = self._readers[format] = format_named(format).reader(self._listings)
+            reader = self._readers[format] = schema.format_named(format).reader(self._listings)
         return reader.restore(name, arguments)
 
     def lints(self, format: str) -> Mapping[str, tuple[ProviderLint, ...]]:  # noqa: A002 as in `tools`
@@ -269,7 +270,7 @@ class AgentView:
         """
         found = self._lints.get(format)
         if found is None:
-            lints = format_named(format).lints_all(self._listings)
+            lints = schema.format_named(format).lints_all(self._listings)
             for shape in self._shapes:
                 if more := tuple(_unsaid_lints(shape, format)):
                     name = shape.listing.name
@@ -289,7 +290,7 @@ class AgentView:
 
     def _make_list(self, form: str) -> _Listed:
         """The list in a format; while no tool comes or goes, unchanged entries stay."""
-        spelled, before, shapes = format_named(form), self._lists_before.pop(form, None), self._shapes
+        spelled, before, shapes = schema.format_named(form), self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
             names = spelled.names(self._listings)
             return _Listed(shapes, names, [shape.render(spelled, names[shape.listing.name]) for shape in shapes])
@@ -406,17 +407,19 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
             pointer_text(("properties", name)),
             "the gate checks it, so put it in the tool's description too",
         )
-        yield ProviderLint("constraint-not-shown", format_named(form).provider, pointer, reason, advice, "looser")
+        yield ProviderLint(
+            "constraint-not-shown", schema.format_named(form).provider, pointer, reason, advice, "looser"
+        )
     for pointer, why in shape.tool.unchecked_arguments:
         reason = f"the pattern of the tool's own schema is neither shown nor checked: {why}"
         advice = "constrain the argument in the policy where it matters"
-        yield ProviderLint("pattern-not-checked", format_named(form).provider, pointer, reason, advice, "looser")
+        yield ProviderLint("pattern-not-checked", schema.format_named(form).provider, pointer, reason, advice, "looser")
     if shape.open_why:
         reason = f"arguments that the schema does not name pass: {shape.open_why}"
         advice = "constrain each argument that matters, and look at what the tool does with others"
-        yield ProviderLint("arguments-open", format_named(form).provider, "", reason, advice, "note")
+        yield ProviderLint("arguments-open", schema.format_named(form).provider, "", reason, advice, "note")
     for pointer, node in walk(shape.listing.schema) if shape.check_formats else ():
         if is_checked_format(kind := node.get("format")):
             reason, advice = f"in this spelling `format` is only a note: any text fits `{kind}`", "the gate checks it"
             at = pointer_text((*pointer, "format"))
-            yield ProviderLint("format", format_named(form).provider, at, reason, advice, "looser")
+            yield ProviderLint("format", schema.format_named(form).provider, at, reason, advice, "looser")

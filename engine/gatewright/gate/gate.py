@@ -17,7 +17,6 @@ from gatewright.base.amount import Clock, SystemClock, new_id
 from gatewright.base.errors import PolicyInvalid, Problem, ToolFailure, WorkspaceError
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.snapshot import OperationProof, Snapshot
-from gatewright.compile.view import AgentView
 from gatewright.gate.approval import Approver
 from gatewright.gate.approvalstore import ApprovalStore
 from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
@@ -37,6 +36,7 @@ from gatewright.tools.context import OnPiece, Ports, ToolExecutionContext
 from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from gatewright.compile.view import AgentView
     from gatewright.gate.callrun import CallRun, OnCall, Outcome, StepWatch
     from gatewright.gate.ledger import Ledger
     from gatewright.gate.pipeline import OnStage, Passage, ProvenCall, StepForecast, Verification
@@ -216,6 +216,8 @@ class Gate:
 
     def view(self, agent_id: str) -> AgentView:
         """The agent's present tools as its model sees them. Raises WorkspaceError for an unknown agent."""
+        from gatewright.compile.view import AgentView
+
         agent, views = self._agent(agent_id), self._views
         held = views.get(agent_id)
         if held is None or held[0] is not agent:

@@ -36,8 +36,7 @@ from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker, is_checked_format
 from gatewright.schema.constraint import close_constraint
 from gatewright.schema.filter import reduce_schema
-from gatewright.schema.formats import ToolListing
-from gatewright.schema.operation import OperationSet, Steps
+from gatewright.schema.operation import OperationSet, Steps, ToolListing
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.schema.walk import as_object, in_place, properties_of
 

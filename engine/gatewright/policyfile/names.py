@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from itertools import accumulate
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gatewright.base.errors import (
     BOM,
@@ -34,7 +34,9 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.rulematch import subject_of
 from gatewright.policy.verdict import SafetyTier, pick_tools, split_name
-from gatewright.policyfile.scan import Item, Kind, Tree, scan
+
+if TYPE_CHECKING:
+    from gatewright.policyfile.scan import Item, Tree
 
 
 @frozen
@@ -301,6 +303,8 @@ class Places:
     def tree(self) -> Tree:
         """The scanned text."""
         if self._tree is None:
+            from gatewright.policyfile.scan import scan
+
             self._tree = scan(self._text)
         return self._tree
 
@@ -364,7 +368,7 @@ class Places:
         return found
 
     def _text_of(self, item: Item | None) -> str | None:
-        if item is None or item.kind is not Kind.SCALAR:
+        if item is None or not item.is_scalar:
             return None
         value: object = tomllib.loads(f"v = {self._text[item.start : item.end]}")["v"]
         return value if isinstance(value, str) else None
@@ -384,7 +388,7 @@ def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
 
 
 def _elements(item: Item | None) -> list[Item]:
-    return item.elements if item is not None and item.kind in {Kind.TABLES, Kind.ARRAY} else []
+    return item.rows if item is not None else []
 
 
 def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> tuple[Problem, ...]:

@@ -60,6 +60,16 @@ class Item:
     members: dict[str, Item] = field(default_factory=dict[str, "Item"])
     elements: list[Item] = field(default_factory=list["Item"])
 
+    @property
+    def is_scalar(self) -> bool:
+        """True for a text, number, boolean or time."""
+        return self.kind is Kind.SCALAR
+
+    @property
+    def rows(self) -> list[Item]:
+        """The elements of an array, or of an array of tables; none for anything else."""
+        return self.elements if self.kind in {Kind.TABLES, Kind.ARRAY} else []
+
 
 _NO_MEMBERS: dict[str, Item] = {}
 _NO_ELEMENTS: list[Item] = []
@@ -321,10 +331,10 @@ def _escape(found: re.Match[str]) -> str:
         return found[0]
 
 
-_ANY_GAP = re.compile(r"(?:\s|#[^\n]*)*")
-_VALUE = re.compile(r"[^=\n\[\]]*=[ \t]*")
-_NEW = re.compile(r"[ \t]*(?:\[\[?[^\[\],]+\]\]?[ \t]*(?:#.*)?\r?$|[A-Za-z0-9_.\"'-]+[ \t]*=|\r?$)", re.MULTILINE)
-_WORD = re.compile(r"[^\s,\]}#=]+")
+_ANY_GAP = late_regex(r"(?:\s|#[^\n]*)*")
+_VALUE = late_regex(r"[^=\n\[\]]*=[ \t]*")
+_NEW = late_regex(r"[ \t]*(?:\[\[?[^\[\],]+\]\]?[ \t]*(?:#.*)?\r?$|[A-Za-z0-9_.\"'-]+[ \t]*=|\r?$)", re.MULTILINE)
+_WORD = late_regex(r"[^\s,\]}#=]+")
 _SAID: dict[str, str] = {
     "Unclosed array": "a comma is missing before this, or the list is not closed",
     "Expected newline or end of document after a statement": "unexpected text: the value ends before it",

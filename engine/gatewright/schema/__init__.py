@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gatewright.schema.check import SchemaChecker, check_schema
     from gatewright.schema.constraint import narrow
     from gatewright.schema.filter import FilterResult, discover_operations, filter_operations, filter_with_lints
-    from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
+    from gatewright.schema.formats import FORMATS, Format, format_named
     from gatewright.schema.inline import inline_references, schema_of
-    from gatewright.schema.operation import Operation, OperationSet
+    from gatewright.schema.operation import Operation, OperationSet, ToolListing
     from gatewright.schema.paths import PathCandidate, deed_of, discover_paths, holds_text, text_places
     from gatewright.schema.prose import clean_text
     from gatewright.schema.survey import OpenEnd, Survey, survey
@@ -62,10 +62,10 @@ door(
     {
         "gatewright.schema.check": ("SchemaChecker", "check_schema"),
         "gatewright.schema.filter": ("FilterResult", "discover_operations", "filter_operations", "filter_with_lints"),
-        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
+        "gatewright.schema.formats": ("FORMATS", "Format", "format_named"),
         "gatewright.schema.inline": ("schema_of", "inline_references"),
         "gatewright.schema.constraint": ("narrow",),
-        "gatewright.schema.operation": ("Operation", "OperationSet"),
+        "gatewright.schema.operation": ("Operation", "OperationSet", "ToolListing"),
         "gatewright.schema.paths": ("PathCandidate", "deed_of", "discover_paths", "holds_text", "text_places"),
         "gatewright.schema.prose": ("clean_text",),
         "gatewright.schema.survey": ("OpenEnd", "Survey", "survey"),

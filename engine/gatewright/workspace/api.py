@@ -223,8 +223,8 @@ if TYPE_CHECKING:
         inline_references,
     )
     from gatewright.schema.constraint import close_constraint
-    from gatewright.schema.formats import FORMATS, Format, ToolListing, count_text, count_tokens, format_named
-    from gatewright.schema.operation import Level
+    from gatewright.schema.formats import FORMATS, Format, count_text, count_tokens, format_named
+    from gatewright.schema.operation import Level, ToolListing
     from gatewright.schema.phrase import ArgumentError
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
@@ -300,8 +300,8 @@ door(
             "inline_references",
         ),
         "gatewright.schema.constraint": ("close_constraint",),
-        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named", "count_text", "count_tokens"),
-        "gatewright.schema.operation": ("Level",),
+        "gatewright.schema.formats": ("FORMATS", "Format", "format_named", "count_text", "count_tokens"),
+        "gatewright.schema.operation": ("Level", "ToolListing"),
         "gatewright.schema.phrase": ("ArgumentError",),
         # blocks
         "gatewright.blocks.difftext": ("diff_text",),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from gatewright import policyfile, schema
 from gatewright.base.errors import Address, Place, PolicyInvalid, Problem, Severity, Subject, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.builtins import builtin_tools, file_tool, note_tools
@@ -17,12 +18,9 @@ from gatewright.policyfile import (
     KnownTools,
     LoadedPolicy,
     parse_policy,
-    patch_text,
     read_policy_text,
-    render_policy,
     write_policy_text,
 )
-from gatewright.schema.formats import FORMATS
 from gatewright.sources.ground import resolve_base
 from gatewright.tools import Tool, ToolRegistry
 from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, tools_on_roots
@@ -345,15 +343,15 @@ def save_policy(
     """
     target = Path(path)
     if not target.exists():
-        write_policy_text(target, render_policy(policy), expected=None)
+        write_policy_text(target, policyfile.render_policy(policy), expected=None)
         return
     loaded, before = load_valid(target, known or _tools_for(target, tools))
-    write_policy_text(target, patch_text(loaded.text, before, policy), expected=loaded.text)
+    write_policy_text(target, policyfile.patch_text(loaded.text, before, policy), expected=loaded.text)
 
 
 def format_names() -> tuple[str, ...]:
     """List the provider formats of the preview."""
-    return tuple(FORMATS)
+    return tuple(schema.FORMATS)
 
 
 def _tools_for(path: Path, tools: Iterable[Tool]) -> KnownTools:

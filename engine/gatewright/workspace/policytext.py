@@ -22,7 +22,7 @@ from gatewright.base.errors import (
     WorkspaceError,
 )
 from gatewright.compile.snapshot import Snapshot
-from gatewright.gate import AgentView, Gate
+from gatewright.gate import Gate
 from gatewright.gate.decision import Places as FindPlace
 from gatewright.policy.document import Policy, Written
 from gatewright.policy.right import ToolFacts
@@ -39,6 +39,7 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.workspace.program import LateTools
 
 if TYPE_CHECKING:
+    from gatewright.compile.view import AgentView
     from gatewright.policy.edit import Edit
 
 
@@ -299,6 +300,8 @@ class SavedViews:
         If catalogs or roots changed since, their former tools are gone, and the present ones replace them; see
         `remark`.
         """
+        from gatewright.compile.view import AgentView
+
         now = gate.snapshot()
         with self._lock:
             held = self._snapshot

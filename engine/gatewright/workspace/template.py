@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from gatewright import policyfile
 from gatewright.adapters.claude_settings import Migrated, read_claude_settings, untold_limits
 from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
@@ -24,7 +25,6 @@ from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, Verdict
-from gatewright.policyfile import policy_schema, render_policy
 from gatewright.policyfile.reader import write_policy_text
 from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME
 from gatewright.workspace.client_file import content_of
@@ -74,7 +74,7 @@ def begin_workspace(folder: Path, beginning: Beginning) -> Path:
         raise WorkspaceError(f"cannot make `{folder}`: {error.strerror or error}") from None
     if path.exists():
         raise WorkspaceError(f"`{path}` exists already; open it instead")
-    write_policy_text(path, render_policy(policy), expected=None)
+    write_policy_text(path, policyfile.render_policy(policy), expected=None)
     return path
 
 
@@ -127,7 +127,7 @@ def name_schema(policy_path: Path) -> None:
     try:
         schema_path = policy_path.parent / SCHEMA_NAME
         if not schema_path.exists():
-            write_atomically(schema_path, f"{json.dumps(policy_schema(), indent=2)}\n".encode())
+            write_atomically(schema_path, f"{json.dumps(policyfile.policy_schema(), indent=2)}\n".encode())
         write_atomically(policy_path, f"#:schema {SCHEMA_NAME}\n".encode() + policy_path.read_bytes())
     except OSError as error:
         raise WorkspaceError(f"cannot write to `{policy_path.parent}`: {error.strerror or error}") from None
@@ -247,7 +247,7 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
         )
     else:
         raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
-    return render_policy(found.policy), found.notes
+    return policyfile.render_policy(found.policy), found.notes
 
 
 def _without_secrets(found: Migrated) -> Migrated:

@@ -30,7 +30,6 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
 from gatewright.builtins import Message, MessagePort, ShellPort
 from gatewright.gate import (
-    AgentView,
     Alarm,
     ApprovalLimits,
     ApprovalRequest,
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from gatewright.adapters.shell import Shells
     from gatewright.adapters.subprocess_tool import ToolAdapter
     from gatewright.adapters.telemetry import MeterProvider, TracerProvider
+    from gatewright.compile.view import AgentView
     from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.callrun import StepWatch
     from gatewright.gate.gate import OnAsk
@@ -802,6 +802,8 @@ class Workspace:
 
     def view_under(self, policy: Policy, agent_id: str) -> AgentView | None:
         """Return the ``view`` of an agent if ``policy`` were in force; None if it has no such agent."""
+        from gatewright.compile.view import AgentView
+
         agent = self.gate.snapshot().renew(policy, None).agent(agent_id)
         return None if agent is None else AgentView(agent)
 
