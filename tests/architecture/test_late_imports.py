@@ -82,6 +82,7 @@ LATE = {
         "gatewright_gui.pages.agents.tool_pane",
         "gatewright_gui.pages.agents.tool_view",
         "gatewright_gui.session.calls",
+        "gatewright_gui.session.condition",
         "gatewright_gui.session.context",
         "gatewright_gui.session.draft",
         "gatewright_gui.session.file_index",

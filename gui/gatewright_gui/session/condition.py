@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, literal, with_folder
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, with_folder
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.argument import Argument, ArgumentKind
 
@@ -129,6 +129,8 @@ def when_words(when: When) -> str:
 
 def when_text(when: When) -> str:
     """A `when` as the value that stands in the file; empty for none."""
+    from gatewright.workspace.api import literal  # it loads tomlkit, not for the first painting
+
     return "" if when is None else literal(dict(when) if isinstance(when, Mapping) else when)
 
 

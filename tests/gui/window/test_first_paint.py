@@ -48,6 +48,7 @@ LIBRARIES = (
     "jsonschema",
     "loro",
     "pathspec",
+    "tomlkit",
     "toktok",
     "turbohtml",
     "typer",
