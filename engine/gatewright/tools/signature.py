@@ -24,6 +24,7 @@ from pydantic.errors import PydanticUserError
 
 from gatewright.base.errors import RegistrationError, SchemaError, near_hint
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema, linear_part, objects
 from gatewright.tools.context import ToolExecutionContext
@@ -107,7 +108,7 @@ def return_schema(returns: Any) -> Schema | None:
 
     It leaves out patterns that do not run in linear time.
     """
-    if returns is inspect.Signature.empty or returns is bytes:
+    if returns is inspect.Signature.empty or returns is bytes or _is_bare(returns):
         return None
     try:
         schema = linear_part(schema_of(returns, "serialization"))
@@ -115,6 +116,22 @@ def return_schema(returns: Any) -> Schema | None:
         return None
     said = {key for key, value in schema.items() if value not in (True, {}) and key not in _NOTHING}
     return schema if said else None
+
+
+def _is_bare(returns: Any) -> bool:
+    """Tell whether an annotation names no more than a type of JSON, as most do: pydantic need not be asked."""
+    if isinstance(returns, type):
+        return returns in _PLAIN
+    return returns == _any_json()
+
+
+@lru_cache
+def _any_json() -> Any:
+    """Return `JsonValue` as it stands in a signature, with its own name resolved."""
+
+    def give() -> JsonValue: ...
+
+    return get_type_hints(give)["return"]
 
 
 def first_message(error: ValidationError) -> str:
