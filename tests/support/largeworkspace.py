@@ -52,8 +52,13 @@ def write_large(folder: Path, agents: int = AGENTS, tools: int = TOOLS, limited:
     """The policy as a file in a new folder; its path."""
     folder.mkdir(parents=True)
     path = folder / "policy.toml"
-    path.write_text(render_policy(large_policy(agents, tools, limited)), "utf-8")
+    path.write_text(_text(agents, tools, limited), "utf-8")
     return path
+
+
+@lru_cache
+def _text(agents: int, tools: int, limited: float) -> str:
+    return render_policy(large_policy(agents, tools, limited))
 
 
 def large_opener(tools: int = TOOLS) -> Opener:
