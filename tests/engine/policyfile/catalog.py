@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -217,17 +218,16 @@ _on_file = st.lists(
 ).map(tuple)
 
 
-def _rule(
-    tool_name: str, kind: RuleKind, conditions: st.SearchStrategy[tuple[str, ...]]
-) -> st.SearchStrategy[ToolRule]:
-    return st.builds(
-        ToolRule,
-        st.just(tool_name),
-        st.just(kind),
-        conditions,
-        priority=st.integers(0, 255),
-        metadata=st.none() | st.dictionaries(_free, _json, max_size=3),
-    )
+# No strategy is made while another draws: hypothesis checks each new one, which takes longer than to draw from it.
+_priorities = st.integers(0, 255)
+_metadata = st.none() | st.dictionaries(_free, _json, max_size=3)
+_Parts = tuple[str, RuleKind, st.SearchStrategy[tuple[str, ...]]]
+
+
+@st.composite
+def _rule(draw: st.DrawFn, parts: st.SearchStrategy[_Parts]) -> ToolRule:
+    name, kind, conditions = draw(parts)
+    return ToolRule(name, kind, draw(conditions), priority=draw(_priorities), metadata=draw(_metadata))
 
 
 _allowed = st.frozensets(st.sampled_from(FILE_OPERATIONS)).map(AllowedOperations)
@@ -236,10 +236,11 @@ _for_file = st.tuples(st.sampled_from(["file", "file@1"]), st.one_of(_kinds, _al
 _preceding = st.tuples(
     st.just("block"), _ordering.filter(lambda k: not isinstance(k, RequiredBeforeExitIf)), st.just(_others)
 )
-_rules = st.one_of(_anywhere, _for_file, _preceding).flatmap(lambda parts: _rule(*parts))
-_required = st.tuples(
-    st.sampled_from(["file", "file@1"]), st.one_of(_limits, _allowed, _constraints), st.just(_on_file)
-).flatmap(lambda parts: _rule(*parts))
+_rules = _rule(st.one_of(_anywhere, _for_file, _preceding))
+_few_rules, _two_rules = st.lists(_rules, max_size=4), st.lists(_rules, max_size=2)
+_required = _rule(
+    st.tuples(st.sampled_from(["file", "file@1"]), st.one_of(_limits, _allowed, _constraints), st.just(_on_file))
+)
 
 
 def _scopes(texts: list[str]) -> st.SearchStrategy[tuple[str, ...]]:
@@ -323,20 +324,24 @@ _patterns = st.sampled_from(
     ["drafts/**", "*.md", "a b/", r"\#x", r"sp\ ", "[a-z]?", "**/secret", "ü/'q'", '"q"', "x/**/y"]
 )
 _permission_rules = st.builds(PermissionRule, _patterns, _levels, st.none() | _free)
+_flags = st.booleans()
+_free_or_none = st.none() | _free
+_ids_or_none = st.none() | _ids
+_few_ids = st.lists(_ids, max_size=3, unique_by=str.casefold)
 
 
 @st.composite
 def _agents(draw: st.DrawFn, agent_id: str, source_ids: list[str]) -> Agent:
-    rules = draw(st.lists(_rules, max_size=4))
-    named = [replace(rule, rule_id=f"r{number}") if draw(st.booleans()) else rule for number, rule in enumerate(rules)]
-    listed = st.lists(st.sampled_from(source_ids), unique=True).map(tuple) if source_ids else st.just(())
+    rules = draw(_few_rules)
+    named = [replace(rule, rule_id=f"r{number}") if draw(_flags) else rule for number, rule in enumerate(rules)]
+    listed = draw(st.lists(st.sampled_from(source_ids), unique=True)) if source_ids else []
     return Agent(
         agent_id,
         draw(_free),
         draw(_tools),
-        draw(st.none() | listed),
+        tuple(listed) if draw(_flags) else None,
         draw(_approvals),
-        draw(st.none() | _ids),
+        draw(_ids_or_none),
         tuple(named),
         draw(_capabilities),
     )
@@ -345,34 +350,46 @@ def _agents(draw: st.DrawFn, agent_id: str, source_ids: list[str]) -> Agent:
 _sizes = st.integers(1, 2**40)
 
 
-def sources(source_id: str) -> st.SearchStrategy[Source]:
-    bases = st.sampled_from(["docs", "/srv/x", "a b", "ü", "..\\x", "./y"])
-    return st.builds(
-        Source,
-        st.just(source_id),
-        bases,
-        _levels,
-        st.lists(_permission_rules, max_size=4).map(tuple),
-        _sizes,
-        st.lists(_required, max_size=3).map(tuple),
-    )
+_sources = st.builds(
+    Source,
+    st.just("source"),
+    st.sampled_from(["docs", "/srv/x", "a b", "ü", "..\\x", "./y"]),
+    _levels,
+    st.lists(_permission_rules, max_size=4).map(tuple),
+    _sizes,
+    st.lists(_required, max_size=3).map(tuple),
+)
 
 
-def _policy_rules(agent_ids: list[str]) -> st.SearchStrategy[tuple[PolicyRule, ...]]:
-    agents = _scopes(agent_ids) if agent_ids else st.none()
-    whens = st.none() | st.just(True) | st.dictionaries(st.just("properties"), st.dictionaries(_free, _schemas))
-    named = st.builds(
+@st.composite
+def sources(draw: st.DrawFn, source_id: str) -> Source:
+    return replace(draw(_sources), source_id=source_id)
+
+
+_rules_of_all = st.lists(
+    st.builds(
         PolicyRule,
         _ids,
         _verdicts,
-        st.none() | agents,
+        st.none(),
         st.none()
         | _scopes(["file", "memo@2", "memo.deep"]).map(lambda names: ("file", *(n for n in names if n != "file"))),
         st.none() | _scopes(list(FILE_OPERATIONS)),
-        whens,
-        st.none() | _free,
-    )
-    return st.lists(named, max_size=3, unique_by=lambda rule: rule.name).map(tuple)
+        st.none() | st.just(True) | st.dictionaries(st.just("properties"), st.dictionaries(_free, _schemas)),
+        _free_or_none,
+    ),
+    max_size=3,
+    unique_by=lambda rule: rule.name,
+).map(tuple)
+
+
+@st.composite
+def _policy_rules(draw: st.DrawFn, agent_ids: list[str]) -> tuple[PolicyRule, ...]:
+    rules = draw(_rules_of_all)
+    if not agent_ids or not rules:
+        return rules
+    agents = _scopes(agent_ids)
+    return tuple(replace(rule, agents=draw(agents)) if draw(_flags) else rule for rule in rules)
 
 
 _defaults = st.builds(
@@ -386,60 +403,65 @@ _defaults = st.builds(
 )
 
 
-_catalog_ids = st.lists(_ids, max_size=3, unique_by=str.casefold)
+_manifests = st.sampled_from(["a.json", "tools/b c.json", 'ü"q.json'])
+_variables = st.sampled_from(["HOME", "API_KEY", "_x1"])
+_places = st.none() | st.dictionaries(st.sampled_from(["./notes", "/srv/ü b"]), st.sampled_from(PlaceUse))
+_process = {
+    "command": _words.filter(lambda word: is_visible(word) and not word.startswith("~")),
+    "args": st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
+    "env": st.lists(_variables, max_size=3, unique=True).map(tuple),
+    "cwd": st.none() | st.just("work/ü"),
+    "confine": st.sampled_from(Confine),
+    "places": _places,
+}
+_address = {
+    "url": st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
+    "headers_env": st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), _variables),
+}
+_query = st.dictionaries(st.sampled_from(["key", "api.key"]), _variables)
+_module = {"module": st.sampled_from(["m.wasm", "a b/ü.wasm"]), "places": _places}
 
 
-def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
-    manifests = st.sampled_from(["a.json", "tools/b c.json", 'ü"q.json'])
+def _catalog(kind: CatalogType, fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Catalog]:
+    return st.builds(Catalog, kind=st.just(kind), catalog_id=st.just("catalog"), trusted=_flags, **fields)
+
+
+_host = _catalog(CatalogType.HOST, {"manifest": _manifests})
+_any_catalog = st.one_of(
+    _host,
+    _catalog(CatalogType.MCP, _process),
+    _catalog(CatalogType.MCP, _address),
+    _catalog(CatalogType.HTTP, {"manifest": _manifests, "query_env": _query, **_address}),
+    _catalog(CatalogType.SUBPROCESS, {"manifest": _manifests, **_process}),
+    _catalog(CatalogType.WASM, {"manifest": _manifests, **_module}),
+)
+
+
+@st.composite
+def catalogs(draw: st.DrawFn, catalog_id: str) -> Catalog:
     is_plain = re.fullmatch("[a-z][a-z0-9_-]*", catalog_id) is not None
-    common = {
-        "catalog_id": st.just(catalog_id),
-        "prefix": st.sampled_from([None, catalog_id] if is_plain else [None]),
-        "trusted": st.booleans(),
-    }
-    host = st.builds(Catalog, kind=st.just(CatalogType.HOST), manifest=manifests, **common)
-    if not is_plain:
-        return host
-    variables = st.sampled_from(["HOME", "API_KEY", "_x1"])
-    places = st.none() | st.dictionaries(st.sampled_from(["./notes", "/srv/ü b"]), st.sampled_from(PlaceUse))
-    process = {
-        "command": _words.filter(lambda word: is_visible(word) and not word.startswith("~")),
-        "args": st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
-        "env": st.lists(variables, max_size=3, unique=True).map(tuple),
-        "cwd": st.none() | st.just("work/ü"),
-        "confine": st.sampled_from(Confine),
-        "places": places,
-    }
-    address = {
-        "url": st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
-        "headers_env": st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), variables),
-    }
-    fields = st.dictionaries(st.sampled_from(["key", "api.key"]), variables)
-    module = {"module": st.sampled_from(["m.wasm", "a b/ü.wasm"]), "places": places}
-    kinds = (
-        (CatalogType.MCP, process),
-        (CatalogType.MCP, address),
-        (CatalogType.HTTP, {"manifest": manifests, "query_env": fields, **address}),
-        (CatalogType.SUBPROCESS, {"manifest": manifests, **process}),
-        (CatalogType.WASM, {"manifest": manifests, **module}),
-    )
-    return st.one_of(host, *(st.builds(Catalog, kind=st.just(kind), **keys, **common) for kind, keys in kinds))
+    prefix = catalog_id if is_plain and draw(_flags) else None
+    return replace(draw(_any_catalog if is_plain else _host), catalog_id=catalog_id, prefix=prefix)
+
+
+_some_defaults = st.just(Defaults()) | _defaults
+_tools_table = st.fixed_dictionaries({}, optional=_tool_settings)
 
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    source_ids = draw(st.lists(_ids, max_size=3, unique_by=str.casefold))
-    agent_ids = draw(st.lists(_ids, max_size=3, unique_by=str.casefold))
+    source_ids = draw(_few_ids)
+    agent_ids = draw(_few_ids)
     return Policy(
-        name=draw(st.none() | _free),
-        description=draw(st.none() | _free),
-        defaults=draw(st.one_of(st.just(Defaults()), _defaults)),
+        name=draw(_free_or_none),
+        description=draw(_free_or_none),
+        defaults=draw(_some_defaults),
         agents={agent_id: draw(_agents(agent_id, source_ids)) for agent_id in agent_ids},
         sources=tuple(draw(sources(source_id)) for source_id in source_ids),
-        tools=draw(st.fixed_dictionaries({}, optional=_tool_settings)),
+        tools=draw(_tools_table),
         default=draw(_verdicts),
         rules=draw(_policy_rules(agent_ids)),
-        catalogs=tuple(draw(catalogs(catalog_id)) for catalog_id in draw(_catalog_ids)),
+        catalogs=tuple(draw(catalogs(catalog_id)) for catalog_id in draw(_few_ids)),
     )
 
 
@@ -453,7 +475,6 @@ def edits(draw: st.DrawFn, policy: Policy) -> Policy:
 
 @st.composite
 def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
-    other = draw(policies())
     source_ids = [source.source_id for source in policy.sources]
     choices = ["defaults", "add-agent", "tools-table", "one-tool", "policy", "catalogs"]
     choices += (
@@ -462,16 +483,16 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
     choices += ["source", "move-rules", "remove-source", "reorder-sources"] if policy.sources else []
     what = draw(st.sampled_from(choices))
     if what == "defaults":
-        return replace(policy, defaults=other.defaults, name=other.name)
+        return replace(policy, defaults=draw(_some_defaults), name=draw(_free_or_none))
     if what == "tools-table":
-        return replace(policy, tools=other.tools)
+        return replace(policy, tools=draw(_tools_table))
     if what == "one-tool":
         return _one_tool(draw, policy)
     if what == "catalogs":
         return replace(policy, catalogs=draw(_changed_catalogs(policy.catalogs)))
     if what == "policy":
         rules = draw(st.permutations([*policy.rules, *draw(_policy_rules([]))]))
-        return replace(policy, default=other.default, rules=tuple({rule.name: rule for rule in rules}.values()))
+        return replace(policy, default=draw(_verdicts), rules=tuple({rule.name: rule for rule in rules}.values()))
     if what == "add-agent":
         agent_id = draw(_ids.filter(lambda name: name.casefold() not in {a.casefold() for a in policy.agents}))
         return policy.with_agent(draw(_agents(agent_id, source_ids)))
@@ -488,7 +509,7 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
         return policy.with_agent(draw(_with_changed_rule(agent)))
     if what == "agent-rules":
         rules = list(agent.tool_rules)
-        new_rules = [replace(rule, rule_id=None) for rule in draw(st.lists(_rules, max_size=2))]
+        new_rules = [replace(rule, rule_id=None) for rule in draw(_two_rules)]
         at = draw(st.integers(0, len(rules)))
         rules[at : at + draw(st.integers(0, 2))] = new_rules
         return policy.with_agent(replace(agent, tool_rules=tuple(rules)))
@@ -506,16 +527,16 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
 def _one_tool(draw: st.DrawFn, policy: Policy) -> Policy:
     """As a change of the settings of one tool does it: replaced where it stands, added at the end, or gone."""
     name = draw(st.sampled_from(list(_tool_settings)))
-    if name in policy.tools and draw(st.booleans()):
+    if name in policy.tools and draw(_flags):
         return replace(policy, tools={held: row for held, row in policy.tools.items() if held != name})
     return replace(policy, tools={**policy.tools, name: draw(_tool_settings[name])})
 
 
 @st.composite
 def _changed_catalogs(draw: st.DrawFn, before: tuple[Catalog, ...]) -> tuple[Catalog, ...]:
-    kept = [draw(catalogs(row.catalog_id)) if draw(st.booleans()) else row for row in before if draw(st.booleans())]
+    kept = [draw(catalogs(row.catalog_id)) if draw(_flags) else row for row in before if draw(_flags)]
     taken = {row.catalog_id.casefold() for row in before}
-    more = [draw(catalogs(name)) for name in draw(_catalog_ids) if name.casefold() not in taken]
+    more = [draw(catalogs(name)) for name in draw(_few_ids) if name.casefold() not in taken]
     return tuple(draw(st.permutations([*kept, *more])))
 
 
@@ -523,7 +544,7 @@ def _changed_catalogs(draw: st.DrawFn, before: tuple[Catalog, ...]) -> tuple[Cat
 def _with_changed_rule(draw: st.DrawFn, agent: Agent) -> Agent:
     """The agent with other conditions, another priority or another payload of one rule."""
     index = draw(st.integers(0, len(agent.tool_rules) - 1))
-    rule = replace(agent.tool_rules[index], priority=draw(st.integers(0, 255)))
+    rule = replace(agent.tool_rules[index], priority=draw(_priorities))
     if split_name(rule.tool_name)[0] == "file":
         rule = replace(rule, conditions=draw(_on_file))
         if isinstance(rule.rule_type, ArgumentConstraints):
