@@ -41,6 +41,27 @@ def iso_utc(wall_s: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def parse_moment(value: object) -> float:
+    """Seconds since 1970 from a date and time with an offset, as RFC 3339 text or as TOML reads it.
+
+    Raises ValueError for anything else.
+    """
+    try:
+        moment = (
+            value if isinstance(value, datetime) else datetime.fromisoformat(value if isinstance(value, str) else "")
+        )
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("a moment is a date and time with its offset, such as `2026-01-31T18:00:00Z`")
+
+
+def plain_moment(wall_s: float) -> str:
+    """The moment as RFC 3339 text in UTC, without a fraction of nothing."""
+    return datetime.fromtimestamp(wall_s, UTC).isoformat().replace("+00:00", "Z")
+
+
 def new_id(prefix: str) -> str:
     """``prefix-`` and 16 random hexadecimal digits."""
     return f"{prefix}-{secrets.token_hex(8)}"

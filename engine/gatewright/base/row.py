@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TypeAlias, TypeVar, cast
 
-from gatewright.base.amount import MAX_BYTES, parse_duration, parse_size
+from gatewright.base.amount import MAX_BYTES, parse_duration, parse_moment, parse_size
 from gatewright.base.errors import JsonRefused, RawPath, Report, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, check_object
@@ -87,6 +87,14 @@ class Row:
     def duration(self, key: str) -> float | None:
         """Return seconds, or None."""
         return seconds_of(self.raw[key], self.at(key), self.report) if key in self.raw else None
+
+    def moment(self, key: str) -> float | None:
+        """Return seconds since 1970, or None."""
+        try:
+            return parse_moment(self.raw[key]) if key in self.raw else None
+        except ValueError as error:
+            self.report.error(self.at(key), "bad-value", f"`{key}`: {error}")
+            return None
 
     def size(self, key: str) -> int | None:
         """Return bytes, or None."""
@@ -272,6 +280,7 @@ DURATION: Shape = {
         },
     ]
 }
+MOMENT: Shape = {"type": "string", "format": "date-time"}
 SIZE: Shape = {
     "anyOf": [
         {"type": "integer", "minimum": 1, "maximum": MAX_BYTES},

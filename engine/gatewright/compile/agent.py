@@ -16,13 +16,22 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import digest
 from gatewright.base.late import once
 from gatewright.compile.operation import UNUSABLE, Key, Offer
-from gatewright.compile.plan import ShapeCache, ToolPlan, ToolShape, compile_tool, has_conditions, shape_of, unusable
+from gatewright.compile.plan import (
+    Observation,
+    ShapeCache,
+    ToolPlan,
+    ToolShape,
+    compile_tool,
+    has_conditions,
+    shape_of,
+    unusable,
+)
 from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.document import Agent, Policy, SourceType
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
-from gatewright.policy.rulematch import UNKNOWN, policy_rule_misfits
-from gatewright.policy.verdict import Verdict, pick_tools
+from gatewright.policy.rulematch import UNKNOWN, address_of, policy_rule_misfits
+from gatewright.policy.verdict import Mode, Verdict, pick_tools
 from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -171,13 +180,20 @@ class AgentSnapshot:
     ``base`` is the agent's earlier snapshot, ``touched`` the tools that may differ from it. ``checks`` and ``checked``
     belong to the self-check: its findings on each tool, here or earlier, and on all of them here. ``policy``: the one
     that this was compiled from; a later policy in force says the same about the agent. ``planned``: the tools
-    compiled so far, by name; ``confinement``: the gate's words for how they run.
+    compiled so far, by name; ``confinement``: the gate's words for how they run. ``enforced``: the agent without
+    observing, where this one passes what is only noted; None: everything is enforced.
     """
 
     def __init__(
-        self, ground: Ground, agent: Agent, base: AgentSnapshot | None = None, touched: frozenset[str] = _NO_TOOLS
+        self,
+        ground: Ground,
+        agent: Agent,
+        base: AgentSnapshot | None = None,
+        touched: frozenset[str] = _NO_TOOLS,
+        enforced: AgentSnapshot | None = None,
     ) -> None:
         self.agent = agent
+        self.enforced = enforced
         self.policy = ground.policy
         self.capabilities = agent.capabilities
         self.sources = ground.policy.places_of(agent)
@@ -239,6 +255,8 @@ class AgentSnapshot:
     @once
     def rules(self) -> AgentRules:
         """The tool rules for the agent's calls."""
+        if self.enforced is not None:
+            return self.enforced.rules
         from gatewright.compile.rulebook import AgentRules
 
         return AgentRules(self.agent, self.sources, self.rights)
@@ -351,10 +369,24 @@ class AgentSnapshot:
         if plan is None:
             tool = self._ground.tools[name, right.facts.major]
             shape = self.__dict__.get("_shapes", {}).get(name)
-            plan = compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
+            plan = self._observe(name, tool, right, shape)
+            if plan is None:
+                plan = compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
         elif plan.hidden_tools is not self.hidden_tools:
             plan = replace(plan, hidden_tools=self.hidden_tools)
         return self.planned.setdefault(name, plan)
+
+    def _observe(self, name: str, tool: Tool, right: ToolRight, shape: ToolShape | None) -> ToolPlan | None:
+        """The plan of a tool of which something is only noted; None: everything is enforced."""
+        enforced = self.enforced.plan(name) if self.enforced is not None else None
+        if self.enforced is None or enforced is None:
+            return None
+        true, whole = self.enforced._layers, self._layers.passes(enforced.right.facts)
+        noted = [at for at, rule in true.policy_rules(enforced.right.facts) if rule.mode is Mode.OBSERVE]
+        if not (whole or noted):
+            return None
+        observation = Observation(enforced, true, whole, frozenset(address_of(at) for at in noted))
+        return compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape, observation)
 
     def _shape(self, name: str) -> ToolShape | None:
         right, plan = self.rights[name], self.planned.get(name)
@@ -404,7 +436,7 @@ class AgentSnapshot:
                 wrong = unusable(layers, facts, ground.shapes)
             return wrong
 
-        layers = Layers(ground.policy, self.agent, self.sources, close_reason)
+        layers = Layers(ground.policy, self.agent, self.sources, close_reason, observes=self.enforced is not None)
         conditions = has_conditions(layers)
         return layers
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gatewright.base.errors import GatewrightError
+from gatewright.base.errors import Address, GatewrightError
 from gatewright.base.jsonvalue import JsonValue, copy_value
 from gatewright.base.late import once
 from gatewright.compile.operation import CombinedPlans, DeclaredTools, OperationPlan, Redactor, path_plans
 from gatewright.compile.rule_test import BoundRule, Conditions, Constraint, Finding, compile_rules, constraints_of
 from gatewright.policy.document import OutputCheck, Policy, ToolSettings
 from gatewright.policy.layer import Layers
+from gatewright.policy.observe import passes_code
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
@@ -170,6 +171,7 @@ class ToolPlan:
     all.
 
     ``scrub``: remove secrets from its results; ``output``: the treatment of a result that misfits its schema.
+    ``observation``: what is only noted; None: everything is enforced.
     """
 
     tool: Tool
@@ -183,6 +185,7 @@ class ToolPlan:
     hidden_tools: frozenset[str] = field(default=frozenset())
     scrub: bool = True
     output: OutputCheck = OutputCheck.STRICT
+    observation: Observation | None = None
 
     @property
     def has_operations(self) -> bool:
@@ -229,6 +232,23 @@ class ToolPlan:
         return Redactor(self.hidden, self.hidden_tools)
 
 
+@dataclass(frozen=True)
+class Observation:
+    """The part of a tool's policy that is only noted. ``enforced``: the plan without observing, by ``layers``.
+
+    ``whole``: all denials and asks that may pass do; otherwise those of the policy rules at ``rules``.
+    """
+
+    enforced: ToolPlan
+    layers: Layers = field(repr=False)
+    whole: bool
+    rules: frozenset[Address]
+
+    def passes(self, stage: str, finding: Finding) -> bool:
+        """Tell whether the finding of that stage is only noted."""
+        return finding.noted or (self.whole and passes_code(stage, finding.code))
+
+
 def compile_tool(
     layers: Layers,
     tool: Tool,
@@ -236,10 +256,12 @@ def compile_tool(
     shapes: ShapeCache,
     hidden_tools: frozenset[str],
     shape: ToolShape | None = None,
+    observation: Observation | None = None,
 ) -> ToolPlan:
     """Make the plan of one tool; a tool that cannot be enforced as written is closed with the reason.
 
-    ``shape``: the shape that the model sees, if known already.
+    ``shape``: the shape that the model sees, if known already. With an ``observation`` the plan shows what ``right``
+    does and holds all that is noted.
     """
     policy, facts = layers.policy, right.facts
     closed = None
@@ -249,8 +271,9 @@ def compile_tool(
     else:
         try:
             shape = shape or shape_of(layers, tool, right, shapes)
-            parts = _Parts(layers, tool, facts, shapes)
-            operations = {row.operation: parts.operation(row) for row in right.operations if not row.is_hidden}
+            parts = _Parts(observation.layers if observation else layers, tool, facts, shapes)
+            rows = (observation.enforced.right if observation else right).operations
+            operations = {row.operation: parts.operation(row) for row in rows if row.operation in right.shown}
         except GatewrightError as error:
             closed, shape = (
                 Finding(Verdict.DENY, "schema-unusable", f"`{tool.name}` has no usable schema: {error}"),
@@ -271,6 +294,7 @@ def compile_tool(
         hidden_tools,
         settings.scrub if settings is not None else True,
         _output_check(settings, tool),
+        observation,
     )
 
 
@@ -280,7 +304,7 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
     Raises GatewrightError for a tool without a usable schema.
     """
     limits: tuple[Limit, ...] = ()
-    if rules := _bound_rules(layers, right.facts, ArgumentConstraints):
+    if not layers.passes(right.facts) and (rules := _bound_rules(layers, right.facts, ArgumentConstraints)):
         from gatewright.compile.narrowing import limits_of
 
         limits = limits_of(rules, right.facts, right.shown)

@@ -28,7 +28,7 @@ class Finding:
     """A stage's objection: ask or deny, the reason, its place in the policy, and the words for the model.
 
     ``model`` has no prefix; None if the stage asks. ``about``: the one place or block that it concerns, so that it does
-    not stand for others.
+    not stand for others. ``noted``: observe mode passes it.
     """
 
     verdict: Verdict
@@ -40,6 +40,7 @@ class Finding:
     facts: Mapping[str, JsonValue] = field(default_factory=_no_facts, hash=False)
     scope: str | None = None
     about: str = ""
+    noted: bool = False
 
 
 @frozen

@@ -9,7 +9,7 @@ completes itself when somebody reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -22,9 +22,9 @@ from gatewright.compile.operation import Key, make_offer
 from gatewright.compile.plan import ShapeCache
 from gatewright.compile.rule_test import Finding
 from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.observe import concerns, has_observed, in_force, without_observed_rules
 from gatewright.policy.right import Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, ToolRule
-from gatewright.policy.rulematch import present
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, split_name
 from gatewright.tools.registry import ToolRegistry
 
@@ -286,8 +286,8 @@ class Snapshot:
     """One policy and one revision of the registry. All values read from it belong together.
 
     ``facts``: of every tool, as the policy declares it. ``known``: the tools that the policy's author knew; None: all
-    present ones. ``agents``: those compiled so far. ``policy`` is the whole one, and of its rules with times only those
-    are compiled that hold at ``wall_s`` (None: now, by ``clock``); ``span``: for how long that is right; None: always.
+    present ones. ``agents``: those compiled so far. ``policy`` is the whole one, ``present`` what of it is in force at
+    ``wall_s`` (None: now, by ``clock``); ``span``: for how long that is right; None: always.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class Snapshot:
     ) -> None:
         self.policy = policy
         self.clock = clock or (before.clock if before is not None else SystemClock())
-        self.present, self.span = present(policy, self.clock.wall_s() if wall_s is None else wall_s)
+        self.present, self.span = in_force(policy, self.clock.wall_s() if wall_s is None else wall_s)
         self.registry = registry
         self.revision = registry.revision
         self.shapes = shapes or ShapeCache()
@@ -313,6 +313,8 @@ class Snapshot:
         self.known = there if known is None else known
         self._held = there - self.known if policy.defaults.new_tools == "hold" else _NO_KEY
         self._ground = Ground(self.present, self._offer, self.shapes, self._held)
+        is_observed = has_observed(self.present)  # then the material of agents of which something is observed
+        self._observing = replace(self._ground, policy=without_observed_rules(self.present)) if is_observed else None
         self.agents: dict[str, AgentSnapshot] = {}
         self._digests = AgentDigests()
         self._index = OperationIndex()
@@ -320,7 +322,7 @@ class Snapshot:
 
     @property
     def is_current(self) -> bool:
-        """The registry still holds the tools that this was compiled from, and the same rules hold."""
+        """The registry still holds the tools that this was compiled from, and the same is in force."""
         if self.revision != self.registry.revision:
             return False
         return self.span is None or self.span.covers(self.clock.wall_s())
@@ -358,10 +360,10 @@ class Snapshot:
         found = self.agents.get(agent_id)
         if found is not None:
             return found
-        agent = self.policy.agents.get(agent_id)
+        agent = self.present.agents.get(agent_id)
         if agent is None:
             return None
-        return self.agents.setdefault(agent_id, AgentSnapshot(self._ground, agent))
+        return self.agents.setdefault(agent_id, self._observe(AgentSnapshot(self._ground, agent)))
 
     def operation(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
         """The proof whether the agent's model sees the operation, whatever the arguments; it costs a few look-ups."""
@@ -389,13 +391,13 @@ class Snapshot:
         fresh._digests = self._digests
         same = fresh.revision == self.revision and as_held and policy.tools == self.policy.tools
         swapped = frozenset[str]() if same else self._swaps(fresh)
-        compiled_by = {id(one.policy): one.policy for one in list(self.agents.values())}
+        before = {agent_id: held.enforced or held for agent_id, held in list(self.agents.items())}
+        compiled_by = {id(one.policy): one.policy for one in before.values()}
         alike = {key for key, one in compiled_by.items() if same and differ_in_agents_alone(one, policy)}
-        for agent_id, compiled in list(self.agents.items()):
+        for agent_id, compiled in before.items():
             agent = policy.agents.get(agent_id)
             if agent is compiled.agent and id(compiled.policy) in alike:
-                fresh.agents[agent_id] = compiled
-                fresh._index.take(agent_id, self._index)
+                fresh._take(compiled, self)
                 continue
             if agent is None:
                 continue
@@ -404,11 +406,26 @@ class Snapshot:
                 continue
             touched = tools | swapped
             if touched or agent != compiled.agent or policy.places_of(agent) != compiled.sources:
-                fresh.agents[agent_id] = AgentSnapshot(fresh._ground, agent, compiled, touched)
+                fresh.agents[agent_id] = fresh._observe(AgentSnapshot(fresh._ground, agent, compiled, touched))
             elif fresh.revision == self.revision:
-                fresh.agents[agent_id] = compiled
-                fresh._index.take(agent_id, self._index)
+                fresh._take(compiled, self)
         return fresh
+
+    def _take(self, compiled: AgentSnapshot, before: Snapshot) -> None:
+        """Carry over an agent that the edit does not concern."""
+        agent_id = compiled.agent.agent_id
+        self.agents[agent_id] = fresh = self._observe(compiled, before.agents[agent_id])
+        if fresh is before.agents[agent_id]:
+            self._index.take(agent_id, before._index)
+
+    def _observe(self, compiled: AgentSnapshot, held: AgentSnapshot | None = None) -> AgentSnapshot:
+        """The agent as it acts while something of it is observed, ``held`` if that is the same; else ``compiled``."""
+        ground = self._observing
+        if ground is None or not concerns(self.present, compiled.agent):
+            return compiled
+        if held is not None and held.enforced is compiled and differ_in_agents_alone(held.policy, ground.policy):
+            return held
+        return AgentSnapshot(ground, compiled.agent, enforced=compiled)
 
     def _swaps(self, fresh: Snapshot) -> frozenset[str]:
         """The names of the tools that came, went or changed, or whose bars or misfits differ."""

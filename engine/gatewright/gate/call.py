@@ -277,6 +277,14 @@ class CallState:
     checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
+    noted: tuple[Finding, ...] = ()
+    """The asks that observe mode passes."""
+    overtaken: Finding | None = None
+    """The denial, passed by observe mode, of a call that others overtook since its decision."""
+    passes_levels: bool = False
+    """Observe mode passes a denial or an ask of a level."""
+    counts: bool = True
+    """It counts for the rules of its session; a call that enforcing would have denied does not."""
     pending: RowBuilder | None = None
     """The audit rows before execution."""
     slot: Reservation | None = None

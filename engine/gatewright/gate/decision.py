@@ -158,6 +158,7 @@ class Decision:
     """Verdict, its stage and reason. ``arguments`` are canonical as far as the stages came.
 
     ``reason`` is for the operator; ``model_message`` is for the model: None for an allow and for an open question.
+    ``passed``: what becomes of the call where observe mode passes the verdict; None: the verdict is enforced.
     """
 
     verdict: Verdict
@@ -170,6 +171,17 @@ class Decision:
     arguments: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
     facts: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
     prover: Prover | None = field(default=None, repr=False, compare=False)
+    passed: Verdict | None = None
+
+    @property
+    def enforced(self) -> bool:
+        """The call gets the verdict."""
+        return self.passed is None
+
+    @property
+    def effect(self) -> Verdict:
+        """What the call gets: the verdict, unless observe mode passes it."""
+        return self.verdict if self.passed is None else self.passed
 
     @property
     def decision_id(self) -> str:
@@ -189,9 +201,10 @@ class Decision:
         return self.prover.proof(self)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The shape of the command line: verdict, stage, code, reason, rule, model_message, trace."""
+        """The shape of the command line: verdict, enforced, stage, code, reason, rule, model_message, trace."""
         return {
             "verdict": str(self.verdict),
+            "enforced": self.enforced,
             "stage": self.stage,
             "code": self.code,
             "reason": self.reason,

@@ -279,7 +279,7 @@ class Gate:
         force = self.in_force()
         state = self._state(force, agent_id, tool, arguments, session, None, "")
         passage = Passage(state, force)
-        if passage.decide().verdict is Verdict.DENY or passage.state.assessment is None:
+        if passage.decide().effect is Verdict.DENY or passage.state.assessment is None:
             return None
         try:
             return passage.state.assessment.change()

@@ -107,7 +107,7 @@ class Counted:
             elif kind == RowKind.TOOL_ABANDONED:
                 if said.get("started") is False:
                     self._take(tool, *_uses_in(said, operation), None, -1)
-            elif QUESTION not in said and (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
+            elif QUESTION not in said and _begins(read_object(decision) or {}):
                 self._take(tool, *_uses_in(said, operation), _wall_s(time), 1)
 
     def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:
@@ -124,6 +124,12 @@ class Counted:
             if type(count) is int and 0 < count < _MOST_TIMES:
                 is_later = started_s is not None and (use.started_s is None or started_s > use.started_s)
                 uses[key] = Use(max(0, use.calls + sign * count), started_s=started_s if is_later else use.started_s)
+
+
+def _begins(decision: Mapping[str, object]) -> bool:
+    """Tell whether a call that got the decision counts: allowed, or asked in observe mode, which nobody answers."""
+    verdict = decision.get("verdict")
+    return verdict == Verdict.ALLOW or (verdict == Verdict.ASK and decision.get("enforced") is False)
 
 
 def count_in(session: Session, connection: Connection, clock: Clock) -> None:

@@ -3,7 +3,7 @@
 ``decide`` runs the stages up to approval, ``call`` runs all of them: one tuple, one order, one code. A proof is
 compared with a call by MAC and digests first, then by the same stages with the facts in the proof; the live session,
 clock, rates and standing approvals do not count, the present files do. A composition's input is known before it is
-called, its results are not: its steps are decided as far as possible.
+called, its results are not: its steps are decided as far as possible. It exceeds 450 lines because these are one story.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class Passage:
         self._trace: list[StageTrace] = []
         self._deny: tuple[str, Finding] | None = None
         self._ask: tuple[str, Finding] | None = None
+        self._noted: tuple[str, Finding] | None = None
         self._prover: Prover | None = None
 
     def decide(self) -> Decision:
@@ -104,7 +105,7 @@ class Passage:
         state, note, watched = self.state, self._trace.append, self._on_stage is not None
         for stage in DECIDING:
             result = run_stage(stage, state)
-            if result.findings or watched or (state.asks and stage is APPROVAL):
+            if result.findings or watched or (stage is APPROVAL and (state.asks or state.noted)):
                 if not self._add(stage.name, result):
                     break
             else:
@@ -132,7 +133,7 @@ class Passage:
         """The canonical form of other arguments if the call would be allowed with them unasked; else ToolFailure."""
         state = self.state.instead(arguments, reaching)
         decision = Passage(state, self._force).decide()
-        if decision.verdict is not Verdict.ALLOW:
+        if decision.effect is not Verdict.ALLOW:
             raise ToolFailure(Message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
         self.state.led_to += tuple(f"{url.host}:{url.port}" for url in (*state.urls, *reaching))
         return decision.arguments
@@ -140,9 +141,13 @@ class Passage:
     def decision(self) -> Decision:
         """The decision by the stages so far."""
         state, force, trace = self.state, self._force, tuple(self._trace)
-        decided = self._deny or (self._ask if state.asks else None)
+        decided, passed = self._deny or (self._ask if state.asks else None), None
+        if self._noted is not None and self._deny is None:
+            decided, passed = self._pass(decided)
         prover = self._prover
-        if prover is None or decided is not None:  # an allowed call that is carried out has one decision with one id
+        if prover is None or (
+            decided is not None and passed is None
+        ):  # an allowed call that is carried out has one decision with one id
             prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
             operation = state.operation.name if state.operation else ""
@@ -152,7 +157,7 @@ class Passage:
             )
         stage, finding = decided
         address, model = finding.address, None
-        if finding.verdict is Verdict.DENY:
+        if finding.verdict is Verdict.DENY and passed is None:
             model = to_model(finding.model or EMPTY)
         return Decision(
             finding.verdict,
@@ -165,7 +170,15 @@ class Passage:
             state.arguments,
             finding.facts,
             prover,
+            passed,
         )
+
+    def _pass(self, decided: tuple[str, Finding] | None) -> tuple[tuple[str, Finding] | None, Verdict | None]:
+        """The objection that decides where observe mode passes some, and what becomes of the call if it passes that."""
+        noted, effect = self._noted, _ALLOW if decided is None else Verdict.ASK
+        if noted is not None and noted[1].verdict is Verdict.DENY:
+            return noted, effect
+        return (noted, effect) if decided is None and self.state.noted else (decided, None)
 
     def _add(self, name: str, result: StageResult) -> bool:
         """Add a stage's result; True if the call continues."""
@@ -175,17 +188,19 @@ class Passage:
             is_asked = (
                 name == _LAST and findings[0].verdict is Verdict.ASK
             )  # our own words, and an answer refers to them
-            if not is_asked and (self.state.tool is None or self.state.tool.scrub):
+            tool = self.state.tool
+            if not is_asked and (tool is None or tool.scrub):
                 findings = tuple(_spotless(finding) for finding in findings)
             verdict = strictest(*(finding.verdict for finding in findings))
             deciding = next(finding for finding in findings if finding.verdict is verdict)
             reason, address = deciding.reason, deciding.address
-            if verdict is Verdict.DENY:
-                self._deny = (name, deciding)
-            else:
-                self._ask = self._ask or (name, deciding)
-                self.state.asks = (*self.state.asks, *findings)
-        elif name == _LAST and self.state.asks:
+            if tool is not None and tool.observation is not None:
+                passes = tool.observation.passes
+                self._note(name, [finding for finding in findings if passes(name, finding)])
+                findings = tuple(finding for finding in findings if not passes(name, finding))
+            if findings:
+                self._object(name, findings)
+        elif name == _LAST and (self.state.asks or self.state.noted):
             verdict = Verdict.ASK
         ended_ns = time.perf_counter_ns()
         row = StageTrace(name, verdict, reason, (ended_ns - self._clock_ns) / 1000, address)
@@ -196,7 +211,30 @@ class Passage:
                 self._on_stage(row)
             except Exception:  # noqa: BLE001 the observer is the host's code, and its failure stops no call
                 _log.exception("an observer of stages failed")
-        return verdict is not Verdict.DENY
+        return self._deny is None
+
+    def _object(self, name: str, findings: tuple[Finding, ...]) -> None:
+        """Take objections that are enforced."""
+        verdict = strictest(*(finding.verdict for finding in findings))
+        deciding = next(finding for finding in findings if finding.verdict is verdict)
+        if verdict is Verdict.DENY:
+            self._deny = (name, deciding)
+        else:
+            self._ask = self._ask or (name, deciding)
+            self.state.asks = (*self.state.asks, *findings)
+
+    def _note(self, name: str, findings: list[Finding]) -> None:
+        """Take objections that observe mode passes: the first denial decides, else the first ask."""
+        if findings and name == PERMISSION.name:
+            self.state.passes_levels = True
+        for finding in findings:
+            is_denied = finding.verdict is Verdict.DENY
+            if self._noted is None or (is_denied and self._noted[1].verdict is not Verdict.DENY):
+                self._noted = (name, finding)
+            if is_denied:
+                self.state.counts = False
+            else:
+                self.state.noted = (*self.state.noted, finding)
 
 
 def _spotless(finding: Finding) -> Finding:
@@ -331,7 +369,7 @@ def _compare(proof: DecisionProof, again: Decision, state: CallState) -> tuple[b
     if proof.code == CODE:
         return True, []
     if proof.stage in _ACTING:
-        allowed = again.verdict is Verdict.ALLOW
+        allowed = again.effect is Verdict.ALLOW
         return allowed, [] if allowed else [f"it would not have reached `{proof.stage}`: {again.reason}"]
     rule = again.rule.rule_id if again.rule else None
     now = (again.verdict, again.stage, again.code, rule, state.grant)
@@ -372,7 +410,7 @@ class StepForecast:
 def forecast(state: CallState, force: InForce) -> tuple[StepForecast, ...]:
     """The steps of a decided call; none for a denied call or another tool than a composition."""
     decision = Passage(state, force).decide()
-    if decision.verdict is Verdict.DENY or not isinstance(state.plan.tool, ComposedTool):
+    if decision.effect is Verdict.DENY or not isinstance(state.plan.tool, ComposedTool):
         return ()
     return tuple(_forecasts(state.plan.tool, state, force))
 

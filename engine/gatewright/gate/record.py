@@ -17,7 +17,7 @@ from gatewright.gate.approval import Approval, ApprovalRequest, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
-from gatewright.gate.decision import Decision
+from gatewright.gate.decision import Decision, RuleRef, spell_address
 from gatewright.gate.history import COUNTS, QUESTION, SOURCES
 from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
@@ -110,7 +110,20 @@ def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
 
 
 def opening_rows(state: CallState, decision: Decision, first: EntryMaker, log: AuditLog) -> tuple[AuditEntry, ...]:
-    """The rows of a call that is about to begin: the first, and those of the decision that allows it."""
+    """The rows of a call that is about to begin: the first, and those of the decision that lets it through."""
+    late = state.overtaken
+    if late is not None:
+        rule = RuleRef(late.rule_id or spell_address(late.address), late.address) if late.address is not None else None
+        passed = decision.effect
+        decision = replace(
+            decision,
+            verdict=late.verdict,
+            stage="execute",
+            code=late.code,
+            reason=late.reason,
+            rule=rule,
+            passed=passed,
+        )
     return (first(log), *judgement(state, decision))
 
 
@@ -176,7 +189,10 @@ def _check_row(
 
 
 def decision_row(state: CallState, decision: Decision) -> AuditEntry:
-    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the named blocks."""
+    """PolicyDecision: verdict, stage, code, reason, rule, the ids of decision and policy, the named blocks.
+
+    ``enforced``: false where observe mode passes the verdict; then ``stages`` has the verdict of each.
+    """
     prover = decision.prover
     body: dict[str, JsonValue] = {
         "verdict": decision.verdict.value,
@@ -187,6 +203,9 @@ def decision_row(state: CallState, decision: Decision) -> AuditEntry:
         "decision": prover.decision_id if prover else "",
         "policy": prover.policy_digest if prover else "",
     }
+    if not decision.enforced:
+        body["enforced"] = False
+        body["stages"] = {row.stage: row.verdict.value for row in decision.trace}
     if state.grant is not None:
         body["grant"] = state.grant.grant_id
     if state.blocks:

@@ -241,7 +241,7 @@ class _Run:
                 if call is None:
                     what = f"no call could be made that only the constraint on `{field}` denies"
                     self._no_witness.append(Difference(agent_id, name, operation, what))
-                elif field not in dict(shape.unsaid):
+                elif plan.observation is None and field not in dict(shape.unsaid):
                     if self._passes(agent_id, name, call, through_schema=True):
                         yield f"a call that the constraint on `{field}` denies fits the shown schema"
                 elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
@@ -254,7 +254,8 @@ class _Run:
         name = plan.tool.name
         for field in _rule_requirements(plan, operation):
             call = {key: value for key, value in arguments.items() if key != field}
-            fits = field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True)
+            is_said = plan.observation is None and field not in dict(shape.unsaid)
+            fits = is_said and self._passes(agent_id, name, call, through_schema=True)
             if fits or self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                 yield f"a call without `{field}`, which a rule requires, passes"
 
@@ -271,7 +272,7 @@ class _Run:
         state: CallState = self._gate.state(agent_id, tool, arguments)
         state.arguments = arguments
         for stage in (LOOKUP, OPERATION, SCHEMA) if through_schema else (LOOKUP, OPERATION):
-            if run_stage(stage, state).findings:
+            if not all(finding.noted for finding in run_stage(stage, state).findings):
                 return False
         return True
 

@@ -151,6 +151,10 @@ class SessionFacts:
         return self._matching(tool, operations if operations is None else operations | _ANY, source)
 
 
+UNCOUNTED = -1
+"""The serial of a slot that takes nothing."""
+
+
 class Reservation:
     """A slot for one execution, with a number of uses of each operation.
 

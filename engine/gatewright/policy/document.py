@@ -15,7 +15,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.capability import Capability
 from gatewright.policy.composition import Composition
 from gatewright.policy.rule import PolicyRule, ToolRule, new_identity
-from gatewright.policy.verdict import Endpoints, PathUse, Permission, SafetyTier, Verdict, Word, need_of
+from gatewright.policy.verdict import Endpoints, Mode, PathUse, Permission, SafetyTier, Verdict, Word, need_of
 
 DEFAULT_MAX_OUTPUT_BYTES = 16_384
 DEFAULT_MAX_FILE_BYTES = 1_048_576
@@ -40,7 +40,8 @@ class Defaults:
 class Agent:
     """``[agents.ID]``. ``tools`` and ``sources`` are complete lists when present, None when absent.
 
-    ``approvals``: keys are a tier, ``tool`` or ``tool.operation``.
+    ``approvals``: keys are a tier, ``tool`` or ``tool.operation``. ``mode``: observe until ``observe_until_s`` (seconds
+    since 1970) notes denials and asks instead of enforcing them.
     """
 
     agent_id: str
@@ -51,6 +52,8 @@ class Agent:
     user_id: str | None = None
     tool_rules: tuple[ToolRule, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    mode: Mode = Mode.ENFORCE
+    observe_until_s: float | None = None
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -208,7 +211,7 @@ class Catalog:
     The same keys describe the process for each call, and the base address for HTTP requests, which take query fields
     from ``query_env`` too. ``module``: the WASM module that runs them. A command is a process of its own: ``confine``
     says whether the kernel enforces the policy on it, ``places`` which sources (by id) and folders (as written) it
-    gets; None until somebody accepts them.
+    gets; None until somebody accepts them. ``mode``: as of an agent, for all calls of its tools.
     """
 
     catalog_id: str
@@ -226,6 +229,8 @@ class Catalog:
     module: str = ""
     confine: Confine = Confine.POLICY
     places: Mapping[str, PlaceUse] | None = field(default=None, hash=False)
+    mode: Mode = Mode.ENFORCE
+    observe_until_s: float | None = None
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property

@@ -14,6 +14,7 @@ from gatewright.base.late import once
 from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.reach import (
+    NO_SOURCE,
     Reach,
     bounds,
     disk_outcomes,
@@ -50,6 +51,7 @@ from gatewright.policy.rulematch import (
 from gatewright.policy.verdict import (
     TIER_DEFAULTS,
     Action,
+    Mode,
     SafetyTier,
     Verdict,
     deciding_keys,
@@ -70,7 +72,10 @@ _Placed = tuple["Address | None", ToolRule]
 
 
 class Layers:
-    """The policy for one agent. ``closed``: a further reason that closes a tool whole."""
+    """The policy for one agent. ``closed``: a further reason that closes a tool whole.
+
+    ``observes``: an observed agent or catalog gets what it would get without the denials and asks that are only noted.
+    """
 
     def __init__(
         self,
@@ -78,6 +83,8 @@ class Layers:
         agent: Agent,
         sources: tuple[Source, ...] | None = None,
         closed: Callable[[ToolFacts], Reason | None] | None = None,
+        *,
+        observes: bool = False,
     ) -> None:
         self.policy = policy
         self.agent = agent
@@ -85,6 +92,9 @@ class Layers:
         self.provides = policy.provides
         self.granted = granted_kinds(agent.capabilities)
         self._closed = closed
+        catalogs = policy.catalogs if observes else ()
+        self._observed = frozenset(one.catalog_id for one in catalogs if one.mode is Mode.OBSERVE)
+        self._is_observed = observes and agent.mode is Mode.OBSERVE
         self.reach = Reach(agent, self.sources)
         self._policy_rules = rules_for_agent(policy, agent.agent_id)
         self.speaks = bool(
@@ -101,6 +111,10 @@ class Layers:
             self._rules.setdefault(split_name(name)[0] if "@" in name else name, []).append((index, rule))
         self._waiting = frozenset([one.catalog_id for one in policy.catalogs if one.waits_for_places])
         self._listed = None if agent.tools is None else _majors_by_name(agent.tools)
+
+    def passes(self, facts: ToolFacts) -> bool:
+        """Tell whether denials and asks on the tool's calls are only noted."""
+        return self._is_observed or facts.origin in self._observed
 
     def text_outcomes(self, action: Action) -> frozenset[Verdict]:
         """The verdicts that are stricter than allow, by the levels of all sources for the action."""
@@ -190,6 +204,7 @@ class _Rows:
         self._rules = rules
         self._whole = whole
         self._listed = listed
+        self._passes = layers.passes(facts)
 
     @once
     def ticks(self) -> frozenset[str]:
@@ -265,6 +280,11 @@ class _Rows:
         """The right on one operation; denials come first, each kind of reason in the order of the stages."""
         left_out = tuple([reason for operations, reason in self._lists if op.name not in operations])
         reasons = self._whole + left_out
+        if self._passes:
+            reasons = (*reasons, *self._others(op))
+            if not reasons:
+                return _plain(op.name, op.tier, _SAME)
+            return OperationRight(op.name, op.name in self.ticks, Verdict.DENY, op.tier, reasons)
         asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
         if self._may_say_more or op.capabilities or op.paths or op.needs or asks:
             reasons = tuple(sorted((*reasons, *self._others(op)), key=lambda one: one.verdict is not Verdict.DENY))
@@ -337,10 +357,16 @@ class _Rows:
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
-        yield from (reason for rule, refused, reason in self._refusals if op.name in refused and rule.binds(op.name))
+        if not self._passes:
+            refusals = self._refusals
+            yield from (reason for rule, refused, reason in refusals if op.name in refused and rule.binds(op.name))
         if op.needs and op.needs not in layers.provides:
             text = f"{_title(facts, op)} needs an endpoint, and `[workspace] endpoints` has no `{op.name}`"
             yield Reason(Layer.TOOLS, Verdict.DENY, "no-endpoint", text, ("workspace", "endpoints"))
+        if self._passes:
+            if (reach := layers.reach.reason(facts, op)) and reach.code == NO_SOURCE:
+                yield reach
+            return
         if op.capabilities and (lack := lacking(layers.agent, layers.granted, facts, op)):
             yield lack
         if self._policy_rules or layers.policy.default is not Verdict.ALLOW:

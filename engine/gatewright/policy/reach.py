@@ -89,6 +89,8 @@ def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
     return any(one.is_whole for one in agent.capabilities if kind_of(one) is kind)
 
 
+NO_SOURCE = "no-source"
+"""The code of the reason that an agent has no source in which a tool could name a place."""
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})
 _PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, ArgumentConstraints: Verdict.DENY}
@@ -149,7 +151,7 @@ class Reach:
             agent = self._agent
             address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
             what = f"not the source `{facts.source}`" if facts.source else "no file source"
-            return Reason(Layer.SOURCE, Verdict.DENY, "no-source", f"agent `{agent.agent_id}` has {what}", address)
+            return Reason(Layer.SOURCE, Verdict.DENY, NO_SOURCE, f"agent `{agent.agent_id}` has {what}", address)
         limits = [(source, self._limit(source, facts, op)) for source in reached]
         open_ones = [source for source, limit in limits if limit is None]
         if not open_ones:

@@ -45,7 +45,7 @@ from gatewright.policy.callrule import (
     read_names,
 )
 from gatewright.policy.times import Times
-from gatewright.policy.verdict import ANY_TOOL, Verdict, split_name
+from gatewright.policy.verdict import ANY_TOOL, Mode, Verdict, split_name
 
 
 @frozen
@@ -323,7 +323,8 @@ class PolicyRule:
     """One rule of ``[policy]``. ``agents``, ``tools``, ``operations`` None: all. ``when``: a JSON Schema over the
     canonical arguments; None: always. ``times`` None: at any time.
 
-    ``message`` is for the operator and, on a denial, for the model too.
+    ``message`` is for the operator and, on a denial, for the model too. ``mode``: observe until ``observe_until_s``
+    (seconds since 1970) notes its denials and asks instead of enforcing them.
     """
 
     name: str
@@ -334,6 +335,8 @@ class PolicyRule:
     when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
     message: str | None = None
     times: Times | None = None
+    mode: Mode = Mode.ENFORCE
+    observe_until_s: float | None = None
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property

@@ -7,6 +7,7 @@ Paths of a `Confinement` are absolute, without links and ``..``; `sources.roompl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import field
 
 from gatewright.base.errors import ToolFailure
@@ -23,6 +24,9 @@ FILE_LABEL = "file:"
 
 NOT_PERMITTED = "not-permitted"
 """The code of a ToolFailure by which a tool denies a call for a level, when the places that it names permit it."""
+
+levels_pass: ContextVar[bool] = ContextVar("levels_pass", default=False)
+"""True in a call that observe mode lets through although a level denies it, or asks; protected places stay closed."""
 
 
 @frozen

@@ -40,6 +40,13 @@ class Verdict(Word):
         return "ask first" if self is Verdict.ASK else self.value
 
 
+class Mode(Word):
+    """The effect of denials and asks: enforced, or only noted in the log for a time."""
+
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
+
+
 STRICTNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 

@@ -28,10 +28,10 @@ from gatewright.policy.document import (
 )
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.rule import ANY_TOOL, ToolRule
-from gatewright.policy.verdict import Endpoints, Permission, Verdict, split_name
+from gatewright.policy.verdict import Endpoints, Mode, Permission, Verdict, split_name
 from gatewright.policyfile.names import Names, ids_of_paths
 from gatewright.policyfile.readrule import read_required_tools, read_rules
-from gatewright.policyfile.table import Form, Id, Name, Plain, Seconds, Table, plain, read_keys
+from gatewright.policyfile.table import Form, Id, Moment, Name, Plain, Seconds, Table, check_mode, plain, read_keys
 
 _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
 
@@ -98,6 +98,10 @@ class AgentTable(Table, of=Agent):
     capabilities: tuple[Annotated[Capability, Form(capability_shape, None, plain_capability)], ...] = Field(
         (), description="What kinds of things it may touch, and how far"
     )
+    mode: Mode = Field(Mode.ENFORCE, description="`observe`: what denies or asks is noted in the log and not enforced")
+    observe_until_s: Moment | None = Field(
+        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+    )
     tool_rules: tuple[ToolRule, ...] = Field((), description="Its rules for single tools")
 
 
@@ -147,6 +151,7 @@ def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[s
         row = table.table(agent_id)
         if row is not None:
             keys = read_keys(row, AgentTable, "an agent")
+            check_mode(row, keys)
             found[agent_id] = Agent(
                 agent_id,
                 **keys,

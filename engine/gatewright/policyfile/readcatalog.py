@@ -16,8 +16,9 @@ from gatewright.base.printable import is_visible
 from gatewright.base.row import Raw, Row, Shape, one_of, table, told
 from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
+from gatewright.policy.verdict import Mode
 from gatewright.policyfile.names import KnownTools
-from gatewright.policyfile.table import Id, Name, Table, keys_of, read_keys
+from gatewright.policyfile.table import Id, Moment, Name, Table, check_mode, keys_of, read_keys
 
 TYPES = {str(kind): kind for kind in CatalogType}
 _USES = {str(one): one for one in PlaceUse}
@@ -68,6 +69,12 @@ class CatalogTable(Table, of=Catalog):
         description="What it gets: sources by id, folders (`./...`, `/...`); `snapshot`: a copy, written back as "
         "levels allow",
     )
+    mode: Mode = Field(
+        Mode.ENFORCE, description="`observe`: what denies or asks at its tools is noted in the log and not enforced"
+    )
+    observe_until_s: Moment | None = Field(
+        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+    )
 
     @classmethod
     def shape(cls) -> Shape:
@@ -87,7 +94,7 @@ class CatalogTable(Table, of=Catalog):
         }
 
 
-COMMON = ("id", "type", "trusted", "prefix")
+COMMON = ("id", "type", "trusted", "prefix", "mode", "observe_until")
 STARTED = ("args", "env", "cwd", "confine", "places")
 KEYS_OF = {
     CatalogType.HOST: ("manifest",),
@@ -178,6 +185,7 @@ def _catalog(row: Row) -> Catalog | None:
     other = _keys_of_others(row, kind) if kind is not None else ()
     row = Row({key: value for key, value in row.raw.items() if key not in other}, row.path, row.report)
     found = read_keys(row, CatalogTable, "a catalog")
+    check_mode(row, found)
     _check_id(row, found.get("catalog_id"))
     if kind is None:
         return None

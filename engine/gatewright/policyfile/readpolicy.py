@@ -21,9 +21,9 @@ from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, PolicyRule
 from gatewright.policy.times import DAYS, HOURS_PATTERN, Times, UnknownZone, available_zones, minutes_of, zone_of
-from gatewright.policy.verdict import Verdict, names_tool, split_name
+from gatewright.policy.verdict import Mode, Verdict, names_tool, split_name
 from gatewright.policyfile.names import KnownTools, Names
-from gatewright.policyfile.table import Form, Id, Name, Table, When, read_keys
+from gatewright.policyfile.table import Form, Id, Moment, Name, Table, When, check_mode, read_keys
 from gatewright.schema.fault import check_json_schema
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, names_required, objects, properties_of
@@ -223,6 +223,10 @@ class PolicyRuleTable(Table, of=PolicyRule):
     when: When | None = Field(None, description="A JSON Schema that the canonical arguments must fit; absent: always")
     times: Times | None = Field(None, description="When the rule holds; absent: always")
     message: str | None = Field(None, description="What the model is told when it denies")
+    mode: Mode = Field(Mode.ENFORCE, description="`observe`: that it denies or asks is noted and not enforced")
+    observe_until_s: Moment | None = Field(
+        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+    )
 
 
 class PolicyTable(Table):
@@ -255,6 +259,9 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
 def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyRule | None:
     """One rule; None where it cannot be built (an error)."""
     found = read_keys(row, PolicyRuleTable, _WHAT)
+    check_mode(row, found)
+    if found.get("effect") is Verdict.ALLOW and found.get("mode") is Mode.OBSERVE:
+        row.fault("mode", "bad-value", "a rule that allows has nothing to observe: it neither denies nor asks")
     who = _agents(row, agents, names)
     tools, facts = _tools(row, names)
     operations, when, times = _operations(row, names, facts), _when(row), _times(row)

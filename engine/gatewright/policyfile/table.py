@@ -6,6 +6,7 @@ the limits. A rule that no field can say, such as one about two keys, stays a fu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from enum import EnumMeta
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from pydantic import BaseModel, ConfigDict
 
-from gatewright.base.amount import plain_duration
+from gatewright.base.amount import plain_duration, plain_moment
 from gatewright.base.frozen import frozen
 from gatewright.base.row import (
     DURATION,
@@ -22,6 +23,7 @@ from gatewright.base.row import (
     JSON_SCHEMA,
     JSON_TABLE,
     MAX_INT,
+    MOMENT,
     NAME,
     TEXT,
     Row,
@@ -33,6 +35,8 @@ from gatewright.base.row import (
     told,
     whole,
 )
+from gatewright.policy.observe import MOST_OBSERVE_S
+from gatewright.policy.verdict import Mode
 
 Plain = dict[str, object]
 
@@ -84,6 +88,7 @@ Name = Annotated[str, Form(lambda: NAME, Row.text)]
 Id = Annotated[str, Form(lambda: NAME, lambda row, key: row.text(key, filled=True))]
 """A text that is neither blank nor holds characters that cannot be seen."""
 Seconds = Annotated[float, Form(lambda: DURATION, Row.duration, plain_duration)]
+Moment = Annotated[float, Form(lambda: MOMENT, Row.moment, plain_moment)]
 JsonTable = Annotated[Mapping[str, Any], Form(lambda: JSON_TABLE, None, dict)]
 When = Annotated[
     Mapping[str, Any] | bool,
@@ -134,6 +139,21 @@ def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
         if is_there and one.form.read is not None and (value := one.form.read(row, key)) is not None:
             found[one.name] = value
     return found
+
+
+def check_mode(row: Row, found: Mapping[str, Any]) -> None:
+    """Report an observed part without an end, or with one too far ahead, and warn of one that is over."""
+    is_observed, until_s = found.get("mode") is Mode.OBSERVE, found.get("observe_until_s")
+    if is_observed and "observe_until" not in row.raw:
+        row.fault("mode", "missing-key", '`mode = "observe"` needs `observe_until`, when enforcing begins again')
+    elif until_s is not None and not is_observed:
+        message = '`observe_until` says nothing without `mode = "observe"`'
+        row.report.warning(row.at("observe_until"), "observe-without-effect", message)
+    elif until_s is not None and until_s - time.time() > MOST_OBSERVE_S:
+        row.fault("observe_until", "bad-value", "nothing is observed for more than 30 days: take an earlier moment")
+    elif until_s is not None and until_s <= time.time():
+        message = "observing is over, so this is enforced: take `mode` and `observe_until` out"
+        row.report.warning(row.at("observe_until"), "observe-over", message)
 
 
 def plain(

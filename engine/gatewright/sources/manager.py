@@ -31,6 +31,7 @@ from gatewright.policy.target import (
     Located,
     NamedPlace,
     Refusal,
+    levels_pass,
 )
 from gatewright.policy.verdict import Action, Permission
 from gatewright.record.process import fork_safe_lock
@@ -494,8 +495,9 @@ class SourceManager:
             source = _source(places, at)
             if source.absolute(at.relative) != path:
                 raise _no_source_failure()
-            level = self._level(places, at).permission
-            if level is Permission.NONE:
+            decision = self._level(places, at)
+            level = decision.permission
+            if level is Permission.NONE and (decision.protected or not levels_pass.get()):
                 source.look(at.relative)  # raises the reason, if it is the way there
                 raise ToolFailure("this path is not available", code="not-available")
             permit(level, action, approved)

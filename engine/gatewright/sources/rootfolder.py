@@ -23,7 +23,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
 from gatewright.policy.document import ROOT_NAMES
-from gatewright.policy.target import Approved, FileTarget, LevelDecision, Located, Refusal
+from gatewright.policy.target import Approved, FileTarget, LevelDecision, Located, Refusal, levels_pass
 from gatewright.policy.verdict import Action, Permission
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder, RootPlace
@@ -368,7 +368,8 @@ class RootFolders:
     def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
         """Return the level, or refuse level none."""
         level = self._level(at, identities)
-        if level is not None and level.permission is Permission.NONE:
+        closed = level is not None and level.permission is Permission.NONE
+        if level is not None and closed and (level.protected or not levels_pass.get()):
             raise ToolFailure(_GONE, code="not-available")
         return level
 
@@ -382,7 +383,7 @@ class RootFolders:
     def _level(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
         absolute = at.absolute
         if self._paths.protection.now().covers(absolute, identities):
-            return LevelDecision(Permission.NONE)
+            return LevelDecision(Permission.NONE, protected=True)
         held = self._paths.source_of(absolute)
         return None if held is None else self._paths.sources.level(Located(held[0], held[1], absolute))
 

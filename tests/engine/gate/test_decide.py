@@ -42,7 +42,7 @@ def test_hidden_operation_is_denied_with_the_line_of_the_rule(world: World) -> N
     assert rule["file"] == "policy.toml"
     assert rule["id"] == "agents.archivist.tool_rules[0]"
     assert line <= rule["line"] <= line + 2
-    assert set(shown) == {"verdict", "stage", "code", "reason", "rule", "model_message", "trace"}
+    assert set(shown) == {"verdict", "enforced", "stage", "code", "reason", "rule", "model_message", "trace"}
     assert json.loads(json.dumps(shown)) == shown
 
 

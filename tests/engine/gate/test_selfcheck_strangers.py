@@ -227,7 +227,7 @@ def test_gate_that_lets_everything_through_or_nothing_is_found_out_wherever_it_s
     assert selfcheck(gate) == SelfCheck(8)
 
     def stage_said(stage: Stage, _: object) -> SimpleNamespace:
-        return SimpleNamespace(findings=("no",) * (stage.name == denying))
+        return SimpleNamespace(findings=(SimpleNamespace(noted=False),) * (stage.name == denying))
 
     def gate_said(*_: object) -> SimpleNamespace:
         return SimpleNamespace(verdict=Verdict.ALLOW)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
@@ -26,6 +27,7 @@ from gatewright.gate.approvalstore import Grant, Subject, covers
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message, spell_address
 from gatewright.gate.stages.rules import source_consents
+from gatewright.policy.observe import without_objection
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import STRICTNESS, Verdict
@@ -60,6 +62,19 @@ def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
                 matching.append(rule)
         except SchemaError as error:
             return StageResult((_broken_condition(rule, error),))
+    observation = state.plan.observation
+    noted = [rule for rule in matching if observation is not None and rule.address in observation.rules]
+    if not noted:
+        return _judge_rows(state, matching)
+    acting = [replace(rule, rule=without_objection(rule.rule)) for rule in matching]
+    found = _judge_rows(state, [rule for rule in acting if rule.rule.when is not False])
+    places = {rule.address for rule in noted}
+    objections = (one for one in _judge_rows(state, matching).findings if one.address in places)
+    return StageResult((*found.findings, *(replace(one, noted=True) for one in objections)), found.note)
+
+
+def _judge_rows(state: CallState, matching: list[CompiledPolicyRule]) -> StageResult:
+    """Apply the rows that match."""
     if not matching:
         return _NO_MATCH if state.agent and state.agent.policy.default is Verdict.ALLOW else _by_default(state)
     strongest = max(STRICTNESS[rule.rule.effect] for rule in matching)
@@ -204,12 +219,28 @@ def _check_approval(state: CallState) -> StageResult:
         reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no approval"
         return deny("earlier-unanswered", reason, Message.AFTER_UNANSWERED)
     own = (*state.chosen.asks, *source_consents(state)) if state.book.consents else state.chosen.asks
-    if not own and not state.asks:
+    if not own and not state.asks and not state.noted:
         return _NOTHING_ASKS
     try:
-        return _weigh_asks(state, own)
+        return _weigh_noted(state, own) if state.noted else _weigh_asks(state, own)
     except ToolFailure as failure:  # nobody is asked about an impossible call
         return deny(failure.code, str(failure), state.plan.redactor(str(failure)))
+
+
+def _weigh_noted(state: CallState, own: tuple[Finding, ...]) -> StageResult:
+    """Ask for what is enforced; a standing approval that covers what is only noted too answers that."""
+    observation = state.plan.observation
+    if observation is not None and observation.whole:  # nothing is enforced: the noted asks get what asks get
+        state.asks, state.noted = state.noted, ()
+        result = _weigh_asks(state, own)
+        state.asks, state.noted = (), state.asks
+        return result
+    every = (*state.noted, *state.asks, *own)
+    result = _weigh_asks(state, own) if own or state.asks else _NOTHING_ASKS
+    standing = _standing(state, every)
+    if standing is not None and standing.approved:
+        state.noted, state.grant = (), standing
+    return result
 
 
 def _weigh_asks(state: CallState, own: tuple[Finding, ...]) -> StageResult:

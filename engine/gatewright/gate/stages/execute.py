@@ -26,7 +26,7 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBui
 from gatewright.gate.call import CallState, EffectStage, Execution, NamedCall, StageResult, Status, deny
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
-from gatewright.gate.history import KeptResult, Key
+from gatewright.gate.history import COUNTS, KeptResult, Key
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Reservation
@@ -35,6 +35,7 @@ from gatewright.gate.stages.read import stop_of
 from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import record_success, release, reserve
 from gatewright.gate.stop import CODE, LOOK_S, Stop, StopSwitch
+from gatewright.policy.target import levels_pass
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.parameter import replace_texts
@@ -55,11 +56,14 @@ _ENDS = {
 async def _run(state: CallState) -> StageResult:
     """Reserve counters, record the call, run the tool within its time. Nothing runs without a record."""
     taken = reserve(state)
-    if isinstance(taken, Finding):
-        return StageResult((taken,))
-    objection = await _open(state, taken)
-    if objection is not None:
-        return objection
+    objection = StageResult((taken,)) if isinstance(taken, Finding) else await _open(state, taken)
+    noted = StageResult()
+    if objection is not None and (noted := _noted(state, objection)).findings:  # others overtook it since its decision
+        state.counts, state.overtaken, state.grant = False, noted.findings[0], None
+        taken = reserve(state)
+        objection = StageResult((taken,)) if isinstance(taken, Finding) else await _open(state, taken)
+    if objection is not None or isinstance(taken, Finding):
+        return objection or StageResult()
     state.execution = Execution(taken, time.monotonic())
     is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
     kept = results.find(state.session, _result_key(state)) if is_pure and results is not None else None
@@ -67,9 +71,17 @@ async def _run(state: CallState) -> StageResult:
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
         state.result, state.has_result = copy_value(kept.raw), True
-        return StageResult(note="reused: an equal call returned this result before")
+        return StageResult(noted.findings, "reused: an equal call returned this result before")
     await _execute(state)
-    return StageResult(note="; ".join(filter(None, (state.detail or "executed", state.ran_under))))
+    return StageResult(noted.findings, "; ".join(filter(None, (state.detail or "executed", state.ran_under))))
+
+
+def _noted(state: CallState, objection: StageResult) -> StageResult:
+    """The objections that observe mode passes."""
+    observation = state.plan.observation
+    if observation is None or not all(observation.passes("rules", one) for one in objection.findings):
+        return StageResult()
+    return StageResult(tuple(replace(one, noted=True) for one in objection.findings))
 
 
 def _result_key(state: CallState) -> Key:
@@ -80,7 +92,7 @@ def _result_key(state: CallState) -> Key:
 async def _open(state: CallState, taken: Reservation) -> StageResult | None:
     """Spend the approval and record the call; an unrecorded call does not run, and returns its slot."""
     try:
-        refusal = await spend(state) if state.grant is not None else None
+        refusal = await spend(state) if state.grant is not None and state.grant.approved else None
     except aio.CancelledError:
         release(state, taken)
         await _close_cancelled(state, {"started": False}, state.pending)
@@ -103,7 +115,9 @@ async def _open(state: CallState, taken: Reservation) -> StageResult | None:
         if slot is not None and slot.refusal is not None:  # its rows are not in the log
             await _close_cancelled(state, {"started": False}, state.pending)
         elif error.__cause__ is None:  # they are, and need an end
-            taken_back = record.uses(state, slot) if slot is not None else {}
+            taken_back: dict[str, JsonValue] = {} if state.counts else {COUNTS: {}}
+            if slot is not None:
+                taken_back = record.uses(state, slot)
             await _close_cancelled(state, {"started": False, **taken_back})
         raise
     except BaseException:
@@ -199,7 +213,7 @@ def _running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext
         bounds = _within(bounds, plan.timeout_s)
     if agent is not None and needs:
         bounds = bounds_of(bounds, needs, agent)
-    is_approved = state.grant is not None and state.grant.approved
+    is_approved = bool(state.noted) or not state.counts or (state.grant is not None and state.grant.approved)
     if state.answer is not None:
         is_approved = state.answer.approval.approved is True
     return state.context(
@@ -243,6 +257,8 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
     try:
         if state.services.in_copy and state.plan.actor.leaves_copy:
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
+        if state.passes_levels or state.within is not None:  # a step inherits nothing from the call around it
+            levels_pass.set(state.passes_levels)
         state.has_run = True
         # no record or stored result sees a tool's changes to its arguments
         moved = replace_texts(state.arguments, state.moved) if state.moved else state.arguments

@@ -234,8 +234,8 @@ def _check_levels(state: CallState) -> StageResult:
     if sources is not None:
         for place in state.places:
             levels.append((place, place.level or sources.level(place)))
-    closed = _bar(state, levels)
-    if closed is not None:
+    closed, observation = _bar(state, levels), state.plan.observation
+    if closed is not None and not (observation is not None and observation.passes("permission", closed)):
         return StageResult((closed,))
     try:
         assessment = _assess(state)
@@ -247,6 +247,8 @@ def _check_levels(state: CallState) -> StageResult:
     if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
         return deny("no-place", "the call names no place whose level could permit it", Message.PLACE)
     findings, notes = _objections(state, assessment, levels)
+    if closed is not None:
+        findings.insert(0, closed)
     if findings:
         findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
         return StageResult(tuple(findings))

@@ -98,6 +98,8 @@ def _look_up(state: CallState) -> StageResult:
     if words is None:
         words = confinement_words(agent.policy, agent.agent, plan.tool.name, plan.tool.origin)
         agent.confinement[state.tool_name] = words
+    if plan.observation is not None and plan.observation.enforced.closed is not None:
+        return StageResult((replace(plan.observation.enforced.closed, noted=True),), words)
     return StageResult(note=f"{_SHOWN_WORDS}; {words}") if words else _IS_SHOWN
 
 
@@ -110,6 +112,18 @@ LOOKUP = Stage("lookup", _look_up)
 
 def _find_operation(state: CallState) -> StageResult:
     """Require that this agent can see every operation that the arguments name, exactly as written."""
+    found, observation = _find(state), state.plan.observation
+    if observation is None or found.findings or observation.enforced.closed is not None:
+        return found
+    kept = state.plan, state.chosen, state.uses
+    state.plan = observation.enforced
+    hidden = _find(state).findings
+    state.plan, state.chosen, state.uses = kept
+    state.operation = state.chosen
+    return StageResult(tuple(replace(finding, noted=True) for finding in hidden), found.note)
+
+
+def _find(state: CallState) -> StageResult:
     plan = state.plan
     called = plan.tool.operations_of(state.arguments)
     if called is None:

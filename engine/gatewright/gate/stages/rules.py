@@ -31,7 +31,7 @@ from gatewright.compile.rule_test import (
 from gatewright.gate.breach import ConstraintViolation, denial, finding_of, rate_finding, times_of, violations
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.history import RateBook, RatesUnavailable
-from gatewright.gate.session import Reservation, SessionFacts
+from gatewright.gate.session import UNCOUNTED, Reservation, SessionFacts
 from gatewright.gate.stages.read import leads_out
 from gatewright.policy.rule import ArgumentConstraints, RequiresConsent
 from gatewright.policy.verdict import Verdict
@@ -52,6 +52,19 @@ def _check_schema(state: CallState) -> StageResult:
     shape = state.plan.shape
     if shape is None:
         raise LookupError("a visible tool has no schema")
+    found = _misfits(state, shape)
+    observation = state.plan.observation
+    if observation is None or found.findings:
+        return found
+    shown = observation.enforced.operations
+    if any(part.name not in shown for part in state.chosen.parts or (state.chosen,)):
+        return found  # enforcing would have hidden it already
+    narrower = observation.enforced.shape
+    noted = _misfits(state, narrower).findings if narrower is not None else ()
+    return StageResult(tuple(replace(finding, noted=True) for finding in noted), found.note)
+
+
+def _misfits(state: CallState, shape: ToolShape) -> StageResult:
     errors = shape.checker.errors(state.arguments)
     if not errors:
         return _FITS
@@ -122,6 +135,8 @@ def reserve(state: CallState) -> Reservation | Finding:
     A finding is the denial of a call that another one has overtaken since its decision.
     """
     now_s, book = state.services.clock.monotonic_s(), state.book
+    if not state.counts:
+        return Reservation(state.session, state.tool_name, {}, (), now_s, UNCOUNTED)
     test = partial(_first_broken, state, book, now_s) if book.tests or book.requirements else None
     used, sources = state.chosen.name if state.uses is None else state.uses, sorted(state.sources)
     taken = state.session.reserve(state.tool_name, used, now_s, sources=sources, test=test)
@@ -153,6 +168,8 @@ def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] |
 def release(state: CallState, slot: Reservation) -> None:
     """Return slot and starts because execution never began. Starts that cannot be returned still count."""
     state.slot = None
+    if not state.counts:
+        return
     state.session.release(slot)
     rates, clock = _bound_rates(state), state.services.clock
     if rates and state.services.rates is not None:
@@ -164,7 +181,9 @@ def release(state: CallState, slot: Reservation) -> None:
 def record_success(state: CallState) -> None:
     """Record the success; if the call ends the loop, end the session."""
     ends = bool(state.book.exits) and state.book.ends_loop(state.sources)
-    used = state.chosen.name if state.uses is None else state.uses
+    used: str | Mapping[str, int] = state.chosen.name if state.uses is None else state.uses
+    if not state.counts:
+        used = dict[str, int]()
     state.session.add_success(state.tool_name, used, ends_loop=ends, sources=sorted(state.sources))
 
 
