@@ -751,7 +751,7 @@ async def test_outcome_as_json_says_everything_in_a_stable_order(
     outcome = await world.call(tool, {"op": "up"} if tool == "counter" else {}, session=Session("s"))
     decided, told = outcome.decision.to_json(), outcome.to_json()
 
-    assert list(decided) == ["verdict", "stage", "code", "reason", "rule", "model_message", "trace"]
+    assert list(decided) == ["verdict", "enforced", "stage", "code", "reason", "rule", "model_message", "trace"]
     assert list(told.items()) == list(
         {
             **decided,

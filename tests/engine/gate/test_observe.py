@@ -306,7 +306,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("keys", "code"), READ)
+@pytest.mark.parametrize(("keys", "code"), READ, ids=range(len(READ)))
 def test_each_place_of_the_key_is_read_alike(place: str, keys: str, code: str | None) -> None:
     known: Any = None  # nothing is looked up
     loaded = parse_policy(PLACES[place].format(keys), file="policy.toml", known=known)
