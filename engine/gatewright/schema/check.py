@@ -2,8 +2,8 @@
 
 A reference that leaves the document is a problem of the schema: nothing is fetched. Patterns run in linear time.
 `format` and the content of texts (`contentEncoding`, `contentMediaType`) are notes in every draft, so that a schema
-means the same whichever draft it names, and the same as to the reference implementation. A caller can ask to check the
-kinds of `format` in `CHECKED_FORMATS`, in every draft alike.
+means the same in each draft, and the same to the reference implementation. On request the kinds of `format` in
+`CHECKED_FORMATS` are checked, in every draft alike.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class SchemaChecker:
     __slots__ = ("_check_formats", "_misfit", "_schema", "_validator")
 
     def __init__(self, schema: Schema, *, check_formats: bool = False) -> None:
-        """``check_formats``: texts must be what a known `format` says.
+        """``check_formats``: check each `format` that can be checked.
 
-        Raises SchemaError for a schema that cannot be compiled.
+        Raises SchemaError if the schema cannot be compiled.
         """
         if as_object(schema) is None:
             raise SchemaError("the schema of a tool must be a JSON object")
@@ -78,8 +78,8 @@ class SchemaChecker:
     def is_valid(self, value: object) -> bool:
         """Tell whether ``value`` fits; a value outside JSON does not.
 
-        The engine reads a text only where the schema asks for more than its type, so half of a surrogate pair may pass
-        here; `checked_object` refuses it before.
+        The validator reads a text only if the schema asks for more than its type, so half of a surrogate pair may pass
+        here; `checked_object` refuses it earlier.
         """
         try:
             return self._validator.is_valid(value)
@@ -87,7 +87,7 @@ class SchemaChecker:
             return False
 
     def holds(self, value: object) -> bool:
-        """Tell the same for certain. Raises SchemaError where nobody can."""
+        """Tell whether ``value`` fits. Raises SchemaError if nobody can tell."""
         try:
             return self._validator.is_valid(value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -114,7 +114,7 @@ class SchemaChecker:
 
 
 def _unreadable(value: object, error: Exception) -> ArgumentError:
-    """Return a refusal for a value that the engine cannot take, in our words, since its own may repeat the input."""
+    """Return a refusal for a value that the validator cannot read; the validator's own words may repeat the input."""
     from gatewright.schema.phrase import ArgumentError
 
     try:
@@ -151,7 +151,9 @@ def _with_draft(schema: Schema) -> Schema:
 
 
 def _without_assertions(schema: Schema) -> Schema:
-    """Drop what the engine asserts of contents in draft 7 only: there, as later, they and formats are notes."""
+    """Drop the checks of contents that the validator makes in draft 7 only; in every draft they are notes, like
+    formats.
+    """
     if not is_draft_7(schema) or not any(_CONTENTS & node.keys() for _, node in walk(schema)):
         return schema
     return _without_contents(schema)
@@ -162,7 +164,7 @@ def _without_contents(schema: Schema) -> Schema:
 
 
 def _with_checked_formats(schema: Schema) -> Schema:
-    """Drop the kinds of `format` that stay notes."""
+    """Drop each `format` that cannot be checked."""
     result = map_children(schema, _with_checked_formats)
     if "format" not in result or is_checked_format(result["format"]):
         return result
@@ -175,7 +177,7 @@ def is_checked_format(kind: object) -> bool:
 
 
 def check_schema(schema: object) -> tuple[SchemaProblem, ...]:
-    """Return everything that keeps ``schema`` from being a tool's input schema; empty when it is usable."""
+    """Return everything that keeps ``schema`` from being a tool's input schema; empty if nothing does."""
     root = as_object(schema)
     if root is None:
         return (SchemaProblem("", "the schema of a tool must be a JSON object"),)
@@ -213,7 +215,7 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
 
 
 def _is_surely_a_schema(root: Schema) -> bool:
-    """Ask the engine first: the reference takes a few hundred times as long, but names the fault."""
+    """Ask the validator first: the reference names the fault, but takes a few hundred times as long."""
     try:
         return jsonschema_rs.meta.is_valid(_with_draft(root))
     except (ValueError, TypeError, OverflowError, RecursionError):

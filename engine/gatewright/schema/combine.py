@@ -1,6 +1,6 @@
-"""The combination of two schemas for one value into one that accepts exactly the values that both accept.
+"""Combines two schemas for one value into one that accepts exactly the values that both accept.
 
-Where no single keyword can say so, `both` uses `allOf`, and `merge`, for formats that lack it, returns None.
+Where no single keyword can express that, `both` uses `allOf`; `merge`, for formats without `allOf`, returns None.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MISSING: Any = object()
 
 
 def same_json(first: Any, second: Any) -> bool:
-    """Compare as JSON does: `true` is not 1."""
+    """Compare two values as JSON does: `true` is not 1."""
     if isinstance(first, bool) != isinstance(second, bool):
         return False
     if isinstance(first, dict) and isinstance(second, dict):
@@ -56,7 +56,7 @@ def same_json(first: Any, second: Any) -> bool:
 
 
 def values_of(schema: Schema) -> list[Any] | None:
-    """Return the values that `const` and `enum` leave; None without either."""
+    """Return the values that `const` and `enum` permit; None without either."""
     listed, const = as_list(schema.get("enum")), schema.get("const", MISSING)
     if const is MISSING:
         return listed
@@ -64,13 +64,13 @@ def values_of(schema: Schema) -> list[Any] | None:
 
 
 def types_of(schema: Schema) -> list[str] | None:
-    """Return the types under `type` as a list; None when any is allowed."""
+    """Return the types under `type` as a list; None if any type is allowed."""
     kind = schema.get("type")
     return [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def merge(first: Schema, second: Schema) -> Schema | None:
-    """Merge both into one schema; None where one cannot say it."""
+    """Merge two schemas into one; None if one schema cannot express both."""
     if not _groups_apart(first, second) or not _can_close(first, second):
         return None
     result: Schema = {}
@@ -115,7 +115,9 @@ def _join(keyword: str, left: Any, right: Any, first: Schema, second: Schema) ->
 
 
 def _groups_apart(first: Schema, second: Schema) -> bool:
-    """Keep apart keywords that read each other, or cannot stand twice, unless one side has them or both agree."""
+    """Refuse to mix keywords that depend on each other or cannot stand twice, unless one side has none or both
+    agree.
+    """
     for group in _GROUPS:
         left = {keyword: first[keyword] for keyword in group if keyword in first}
         right = {keyword: second[keyword] for keyword in group if keyword in second}
@@ -125,7 +127,7 @@ def _groups_apart(first: Schema, second: Schema) -> bool:
 
 
 def _can_close(first: Schema, second: Schema) -> bool:
-    """Tell whether one side's rule for undeclared keys still holds beside the other side's keys."""
+    """Tell whether one side's rule for undeclared keys keeps its meaning beside the other side's keys."""
     if "unevaluatedProperties" in first or "unevaluatedProperties" in second:
         return False
     closings = [[side.get(keyword, MISSING) for keyword in _CLOSING[:2]] for side in (first, second)]
@@ -187,12 +189,12 @@ def _apart(first: Any, second: Any) -> bool:
 
 
 def map_branches(branches: Iterable[Any], change: Callable[[Schema], Schema]) -> list[Any]:
-    """Change the branches that are objects, and leave the others as they are."""
+    """Change those branches that are objects."""
     return [branch if (table := as_object(branch)) is None else change(table) for branch in branches]
 
 
 NOTHING: Final[Schema] = {"not": {}}
-"""The schema that no value fits."""
+"""The schema that accepts no value."""
 
 _REMARKS = frozenset(
     {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"}
@@ -203,7 +205,7 @@ _ALONE = frozenset(
     | {"maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "required"}
     | {"allOf", "anyOf", "oneOf", "not", "format", "propertyNames", "dependentRequired", "dependentSchemas"}
 )
-"""Keywords that mean the same whatever stands beside them."""
+"""Keywords whose meaning does not depend on their neighbours."""
 _OF_OBJECTS = frozenset({"properties", "patternProperties", "additionalProperties"})
 _OF_ARRAYS = frozenset({"items", "prefixItems", "additionalItems"})
 _LABELS = ("enumNames", "enumDescriptions", "x-enumNames", "x-enum-varnames", "x-enumDescriptions")
@@ -227,9 +229,9 @@ def own_words(schema: Schema) -> Schema:
 
 
 def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema:
-    """Narrow ``own`` by ``added``, which ``checker`` checks too; a default that no longer fits goes.
+    """Narrow ``own`` by ``added``, and drop a default that no longer fits.
 
-    ``root`` is the document of ``own``, for its draft and its definitions.
+    ``checker`` is the compiled ``added``; ``root`` is the document of ``own``, for its draft and its definitions.
     """
     own = _of_kinds(_fitting_samples(own, checker), kinds_of(added))
     closed = _common_list(own, added, checker, root)
@@ -241,14 +243,14 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
     merge = _merge_words(own, words, root) if _stand_apart(own, words) else None
     if merge is not None:
         return merge
-    if "$ref" in own or any(key.startswith("unevaluated") for key in own):  # it would see into `allOf`, or hide it
+    if "$ref" in own or any(key.startswith("unevaluated") for key in own):  # it would look into `allOf`, or hide it
         annotations = {key: value for key, value in own.items() if key in _REMARKS}
         return {**annotations, "allOf": [own_words(own), words]}
     return {**own, "allOf": [*(as_list(own.get("allOf")) or []), words]}
 
 
 def _of_kinds(own: Schema, kinds: Kinds) -> Schema:
-    """Drop the types of ``own``, and the alternatives of its unions, that no value of these types fits."""
+    """Drop the types of ``own``, and the branches of its unions, that accept no value of these types."""
     if kinds == ALL:
         return own
     result = dict(own)
@@ -267,7 +269,7 @@ def _of_kinds(own: Schema, kinds: Kinds) -> Schema:
 
 
 def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:
-    """Return the single union of a schema that says nothing else, if no branch has parts of its own."""
+    """Return the branches of a schema that is nothing but a union, if none of them has parts."""
     keywords = [keyword for keyword in ("anyOf", "oneOf") if keyword in own]
     if len(keywords) != 1 or own_words(own).keys() != set(keywords):
         return None
@@ -290,7 +292,7 @@ def _distribute(
 
 
 def _has_parts(schema: Schema) -> bool:
-    """Tell whether it describes the parts of a value, which stays beside a closed list of whole values."""
+    """Tell whether the schema describes parts of a value, which a closed list of whole values does not replace."""
     return any("properties" in node or "items" in node or "prefixItems" in node for _, node in walk(schema))
 
 
@@ -307,7 +309,7 @@ def _fitting_samples(own: Schema, checker: SchemaChecker) -> Schema:
 
 
 def _common_list(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Schema | None:
-    """Return the members that fit both, if either is a closed list."""
+    """Return the members that fit both schemas, if either of them is a closed list."""
     values = _values(own)
     if values is not None:
         fits = [checker.is_valid(value) for value in values]
@@ -344,7 +346,7 @@ def _keep_values(own: Schema, values: list[Any], fits: list[bool]) -> Schema:
 
 
 def _stand_apart(own: Schema, words: Schema) -> bool:
-    """Tell whether the keywords of both may stand in one schema."""
+    """Tell whether the keywords of both can stand in one schema."""
     if "$ref" in own or "$ref" in words or any(key.startswith("unevaluated") for key in (*own, *words)):
         return False
     both_name = "properties" in own and "properties" in words and not (_OF_OBJECTS - {"properties"}) & words.keys()
@@ -371,7 +373,7 @@ def _merge_words(own: Schema, words: Schema, root: Schema) -> Schema | None:
 
 
 def _one(key: str, own: Schema, theirs: Any, root: Schema) -> Any:
-    """Return one value for a keyword that both have; None where only `allOf` says both."""
+    """Return one value for a keyword that both have; None if only `allOf` can express both."""
     ours = own[key]
     if key in _NUMBERS:
         return _NUMBERS[key](ours, theirs)
@@ -393,7 +395,7 @@ def _one(key: str, own: Schema, theirs: Any, root: Schema) -> Any:
 
 
 def _properties(own: Schema, theirs: Schema, root: Schema) -> Schema | None:
-    """Join the properties name by name; None where one schema declares what the other sees as undeclared."""
+    """Join the properties by name; None if one schema declares a property that the other treats as undeclared."""
     known: Schema = own["properties"]
     new = theirs.keys() - known.keys()
     if new and own.get("additionalProperties", True) is not True:
@@ -403,7 +405,7 @@ def _properties(own: Schema, theirs: Schema, root: Schema) -> Schema | None:
 
 
 def _joint(ours: Any, theirs: Any, root: Schema) -> Any:
-    """Join two schemas, either of which may be true or false."""
+    """Join two schemas; each may be true or false."""
     if ours is False or theirs is False:
         return False
     if ours is True or theirs is True:

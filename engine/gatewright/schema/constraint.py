@@ -1,9 +1,11 @@
-"""Constraints on the fields of a schema: their meaning, and a schema narrowed by them or closed to unknown names.
+"""Gives constraints on the fields of a schema their meaning, narrows schemas by them, and closes schemas to unknown
+names.
 
-To JSON Schema a `pattern` says nothing of a list, so every list meets it. Here a constraint speaks of the types that
-its keywords are for and of those that it names (`type`, `const`, `enum`); its branches, and the places inside, each of
-their own. A closed constraint takes only values that the written one takes, and a narrowed schema accepts exactly the
-values that both accept. Schemas written to stay open stay open. References of a constraint are its own.
+In JSON Schema a `pattern` says nothing about a list, so every list meets it. Here a constraint admits only the types
+that it speaks of: those that its keywords are for, and those that it names (`type`, `const`, `enum`). Each of its
+branches, and each place inside, speaks for itself. Closing a constraint never admits more values. A narrowed schema
+accepts exactly the values that both accept. A schema written to stay open stays open. References in a constraint lead
+into the constraint itself.
 """
 
 from __future__ import annotations
@@ -42,11 +44,10 @@ _EXPLICIT = "its schema says so itself"
 
 
 def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
-    """Close ``schema`` to arguments that it does not name, and return the reason if that is impossible, else an empty
-    text.
+    """Close ``schema`` to arguments that it does not name; if that is impossible, return the reason beside it.
 
-    The same object comes back if it is closed already or stays open. The names of all alternatives count at the root,
-    so that a call which fitted one of them still does. Raises SchemaError for unreadable references.
+    The same object comes back if it is closed already or stays open. The root names what any alternative names, so that
+    a call which fitted one of them still does. Raises SchemaError for unreadable references.
     """
     is_old = any(draft in str(schema.get("$schema", "")) for draft in _OLD)
     if _is_closed(schema, is_old=is_old):
@@ -54,10 +55,11 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
     plain = inline_references(schema) if any("$ref" in node for node in in_place(schema)) else schema
     find = finder(plain)
     parts = in_place(plain, find)
-    declaring = in_place(plain, find, tests=False)  # an `if` opens nothing, nor names what it only asks for
+    # an `if` opens nothing, and the names that it tests are not declared
+    declaring = in_place(plain, find, tests=False)
     if any(_is_open(part) for part in declaring):
         return schema, _EXPLICIT
-    unread = any(  # names may stand where nobody looked
+    unread = any(  # some names may stand in places that this does not search
         ("$ref" in part and find(str(part["$ref"])) is None)
         or not part.keys().isdisjoint({"$dynamicRef", "dependencies"})
         for part in parts
@@ -81,9 +83,7 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
 
 
 def _is_closed(schema: Schema, *, is_old: bool) -> bool:
-    """Tell whether it is closed itself, or every alternative of a union is; an old draft reads nothing beside
-    `$ref`.
-    """
+    """Tell whether the schema or every branch of its union is closed; an old draft ignores the neighbours of `$ref`."""
     if is_old and "$ref" in schema:
         return False
     if schema.get("additionalProperties") is False:
@@ -96,7 +96,7 @@ def _is_closed(schema: Schema, *, is_old: bool) -> bool:
 
 
 def _is_open(part: Schema) -> bool:
-    """Tell whether it allows any name."""
+    """Tell whether the schema allows any name."""
     patterns = as_object(part.get("patternProperties")) or {}
     return any(part.get(keyword, False) is not False for keyword in _OTHERS) or any(
         compile_linear(pattern).search(_STRANGER) for pattern in patterns
@@ -104,8 +104,9 @@ def _is_open(part: Schema) -> bool:
 
 
 Way = Literal["asked", "part", "refused", "refused part", "raw"]
-"""The role of a schema in a constraint: a value must fit it, by itself or together with its neighbours, or must not fit
-it; raw: fitting it only selects further rules.
+"""The role of a schema in a constraint: a value must fit it, alone or together with its neighbours, or must not fit it.
+
+raw: whether a value fits only selects further rules.
 """
 
 _NONE: Final[Kinds] = frozenset()
@@ -115,7 +116,7 @@ _TESTS = frozenset({"if", "propertyNames"})
 
 
 def close_constraint(constraint: object) -> Schema:
-    """Close a constraint (a JSON Schema, true or false) to types that it does not speak of. Raises SchemaError."""
+    """Close a constraint (a JSON Schema, true or false) to the types that it does not speak of. Raises SchemaError."""
     if isinstance(constraint, bool):
         return {} if constraint else {"not": {}}
     if as_object(constraint) is None:
@@ -133,7 +134,7 @@ def _close(canonical: bytes) -> Schema:
 
 @frozen
 class _Said:
-    """The types that a schema speaks of; ``rest``: those left where it only says what a value is not."""
+    """The types that a schema mentions; ``rest``: the types left if it only excludes values."""
 
     kinds: Kinds = _NONE
     rest: Kinds = ALL
@@ -168,7 +169,8 @@ class _Closing:
             inner = _way_inside(keyword, way, counts="maxContains" in node)
             result |= map_children({keyword: value}, lambda child, inner=inner: self._turn(child, inner))
         if "oneOf" in node and way in {"asked", "part"}:
-            # Fewer branches fit a value when they are closed: exactly one as written, and one that is closed
+            # A closed branch fits fewer values: require exactly one match of the branches as written, and one closed
+            # match
             closed = [self._turn(one, "asked") if as_object(one) is not None else one for one in node["oneOf"]]
             if closed != result["oneOf"]:
                 result["allOf"] = [*(as_list(result.get("allOf")) or []), {"anyOf": closed}]
@@ -197,7 +199,7 @@ class _Closing:
         if table is None:
             return _Said()
         if id(table) not in self._known:
-            self._known[id(table)] = table, _Said()  # what refers back to itself adds nothing
+            self._known[id(table)] = table, _Said()  # a reference back to itself adds no types
             self._known[id(table)] = table, self._types_by(table)
         return self._known[id(table)][1]
 
@@ -250,7 +252,7 @@ def _without_definitions(schema: Schema) -> Schema:
 
 
 When = tuple[str, Iterable[str]]
-"""The operation field and the operations of a narrowing."""
+"""The operation field, and the operations for which a narrowing holds."""
 
 
 def narrow(
@@ -264,10 +266,10 @@ def narrow(
     """Narrow the top-level fields of ``schema`` by ``constraints`` (field = JSON Schema); ``required`` ones must be
     given.
 
-    A constraint binds an omitted field only through its default: ``defaults``, or the one that the schema declares; if
-    that breaks the constraint the field becomes required. ``when`` limits the narrowing to some operations. The input
-    is never changed; the same object comes back without constraints. Raises SchemaError for a constraint that cannot be
-    compiled, or that means something else in the draft of ``schema``.
+    A constraint binds an omitted field only through its default: the one in ``defaults``, or the one that the schema
+    declares. If that default breaks the constraint, the field becomes required. ``when`` limits the narrowing to some
+    operations. The result is a new object, or the same one if ``constraints`` is empty. Raises SchemaError for a
+    constraint that cannot be compiled, or that means something else in the draft of ``schema``.
     """
     result = schema
     for name in required:
@@ -299,7 +301,7 @@ class _Field:
 
 
 def _own(given: object) -> Schema | None:
-    """Inline the references of a constraint; None when it restricts nothing."""
+    """Inline the references of a constraint; None if it restricts nothing."""
     if isinstance(given, bool):
         return None if given else dict(NOTHING)
     table = as_object(given)
@@ -315,9 +317,7 @@ def _declarations(schema: Schema, name: str) -> list[Schema]:
 
 
 def _conditional(schema: Schema, field: _Field, when: When) -> Schema:
-    """Add the constraint for some operations only, beside everything else; it evaluates no property where that
-    counts.
-    """
+    """Add the constraint for some operations only, and evaluate no property if the schema asks which ones were."""
     selector, operations = when
     names = list(operations)
     default = next((own.get("default") for own in _declarations(schema, selector)), None)
@@ -353,7 +353,7 @@ def _constrain(schema: Schema, field: _Field) -> Schema:
     if inside is not None:
         return inside
     if "unevaluatedProperties" in schema:
-        # Said without declaring the field, so that `unevaluatedProperties` still sees what it saw
+        # this does not declare the field, so `unevaluatedProperties` sees what it saw before
         refused = {"not": {"required": [field.name], "properties": {field.name: {"not": field.constraint}}}}
         return {**schema, "allOf": [*(as_list(schema.get("allOf")) or []), refused]}
     if not _takes(schema, name):
@@ -369,7 +369,9 @@ def _narrow(root: Schema, own: Schema, field: _Field) -> Schema:
 
 
 def _in_variants(schema: Schema, field: _Field) -> Schema | None:
-    """Narrow the variants of a union that declare the field; None where one might take it undeclared."""
+    """Narrow the variants of a union that declare the field; None if another variant might take the field
+    undeclared.
+    """
     for keyword in UNIONS:
         branches = [as_object(branch) for branch in as_list(schema.get(keyword)) or []]
         variants = [branch for branch in branches if branch is not None]
@@ -382,7 +384,7 @@ def _in_variants(schema: Schema, field: _Field) -> Schema | None:
 
 
 def _takes(schema: Schema, name: str) -> bool:
-    """Tell whether an object may have ``name`` although no property says so."""
+    """Tell whether an object may have ``name`` without a property of that name."""
     return schema.get("additionalProperties") is not False or "$ref" in schema or _matches(schema, name)
 
 

@@ -31,7 +31,7 @@ from gatewright.schema.walk import (
 )
 
 NOT_CHECKED = frozenset({"format", "contentEncoding", "contentMediaType", "contentSchema"})
-"""Notes in draft 2020-12: a condition that relies on one would hold for every text."""
+"""Mere notes in draft 2020-12: a condition that relies on one would hold for every text."""
 MAX_FAULTS = 20
 
 Kinds = frozenset[str]
@@ -72,10 +72,10 @@ _WORDS = {
 
 @frozen
 class Fault:
-    """A fault of a schema, its place (``at_key``: at the key, not its value), and the probably intended word.
+    """A fault of a schema: its place (``at_key``: the key rather than its value), and the word that was probably meant.
 
-    The codes of a constraint that no value could meet are ``keyword-not-applicable``, ``unknown-field`` and
-    ``no-value-left``; ``unknown-value`` leaves other values.
+    ``keyword-not-applicable``, ``unknown-field`` and ``no-value-left`` mean that no value can meet the constraint;
+    after ``unknown-value`` other values remain.
     """
 
     pointer: Pointer
@@ -86,12 +86,12 @@ class Fault:
 
 
 def contradictions(own: Sequence[object], constraint: object) -> Iterator[Fault]:
-    """Yield the parts of ``constraint`` that no value of any of the schemas ``own`` could meet; one for each cause."""
+    """Yield the parts of ``constraint`` that no value of any schema in ``own`` could meet; one for each cause."""
     yield from _contradictions(list(own), constraint, (), 0)
 
 
 def is_off(schema: object) -> bool:
-    """Tell whether it explicitly allows no value."""
+    """Tell whether the schema explicitly allows no value."""
     return schema is False or schema == {"not": {}}
 
 
@@ -117,7 +117,7 @@ def kinds_named(table: Schema) -> Kinds:
 
 
 def is_empty(schemas: Sequence[object], depth: int = 0) -> bool:
-    """Tell whether certainly no value fits all of them."""
+    """Tell whether certainly no value fits all of the schemas."""
     if any(map(is_off, schemas)):
         return True
     parts = [part for schema in schemas if (table := as_object(schema)) is not None for part in _conjuncts(table)]
@@ -192,7 +192,7 @@ def _unknown(at: Pointer, name: str, known: dict[str, list[object]]) -> Fault:
 
 
 def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[Fault]:
-    """Yield listed values that none of the own schemas takes, beside others that one does."""
+    """Yield listed values that none of the own schemas accepts, if one of them accepts others in the list."""
     checkers = [checker for one in own if (checker := _checker(one)) is not None]
     listed = as_list(table.get("enum")) if len(checkers) == len(own) else None
     known = [value for one in own for value in _values(as_object(one) or {}) or () if isinstance(value, str)]
@@ -203,7 +203,7 @@ def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[F
 
 
 def _parts(table: Schema, depth: int) -> Iterator[Schema]:
-    """Yield the schema, the schemas that hold beside it, and its variants."""
+    """Yield the schema, the schemas that hold together with it, and its variants."""
     yield table
     if depth < _DEPTH:
         for keyword in ("allOf", *_UNIONS):
@@ -294,7 +294,7 @@ def check_json_schema(schema: JsonValue, path: RawPath, report: Report) -> None:
 
 @lru_cache(maxsize=8192)
 def faults_of(canonical: bytes) -> tuple[Fault, ...]:
-    """The faults of the schema with this canonical JSON; empty for an enforceable one."""
+    """The faults of the schema with this canonical JSON; empty if the schema can be enforced."""
     schema = as_object(json.loads(canonical))
     if schema is None:
         return (Fault((), "bad-schema", "a JSON Schema is a table"),)

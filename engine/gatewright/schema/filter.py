@@ -1,8 +1,7 @@
-"""Operations of a schema, as it offers them or as somebody declares them, and the schema reduced to allowed ones.
+"""Reduces a schema to the allowed operations, as the schema offers them or as somebody declares them.
 
-A family finds its operations; `reduce` takes the hidden ones out, wherever they stand.
-
-The filter reduces texts as well, and the schemas of results, so that a model learns nothing of hidden operations.
+A family of shapes finds the operations; `reduce` removes the hidden ones at every place. Texts and result schemas are
+reduced too, so that a model learns nothing of hidden operations.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ def candidates_of(schema: Schema, field: str | None) -> list[Candidate]:
 def with_declared(schema: Schema, field: str | None, operations: tuple[str, ...]) -> tuple[Schema, str]:
     """Close ``field`` of an inlined schema to the list ``operations``, and return the field's name.
 
-    A list that the schema closes already is narrowed to the declared operations. Raises SchemaError if the schema lacks
-    the field, or one that looks like an operation field, or if it takes no texts.
+    If the schema lists operations itself, the declared ones narrow that list. Raises SchemaError if the schema lacks
+    the field (or, without ``field``, any operation field), or if the field takes no texts.
     """
     steps = _steps(schema, field)
     if (*steps, EACH) in _lists(schema):
@@ -73,7 +72,7 @@ def _steps(schema: Schema, field: str | None) -> Steps:
 
 
 def _lists(schema: Schema) -> list[Steps]:
-    """Return the elements of each list of the root's own."""
+    """Return the elements of each list that is a property of the root."""
     return [(name, EACH) for name, value in properties_of(schema).items() if items_of(as_object(value) or {})]
 
 
@@ -101,7 +100,7 @@ def _close_field(schema: Schema, steps: Steps, operations: tuple[str, ...], want
 
 
 def _with_elements(schema: Schema, name: str, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
-    """Close the elements of the root's own list."""
+    """Close the elements of a list that is a property of the root."""
     own = as_object(properties_of(schema)[name]) or {}
     items = as_object(own.get("items"))
     if items is None:
@@ -111,13 +110,13 @@ def _with_elements(schema: Schema, name: str, operations: tuple[str, ...], wante
 
 
 def _alike(schema: Schema, name: str, holding: list[Schema]) -> set[int]:
-    """Return the schemas that hold the very same field further inside, as a recursive definition does."""
+    """Return schemas deeper inside that hold the same field, as a recursive definition does."""
     known = [properties_of(node)[name] for node in holding]
     return {id(node) for _, node in walk(schema) if name in (held := properties_of(node)) and held[name] in known}
 
 
 def close_to(own: Schema, operations: tuple[str, ...], wanted: frozenset[str]) -> Schema:
-    """Limit a field's schema to ``operations``, and to null where it took null."""
+    """Limit a field's schema to ``operations``, and null if it took null."""
     choice = choice_of(own)
     if choice is not None:
         if wanted.isdisjoint(choice.names):
@@ -140,8 +139,8 @@ def discover_operations(
 ) -> OperationSet | None:
     """Find the operations of ``schema``; None when nothing in it selects operations.
 
-    ``field`` names the operation field, as a dotted path, and overrides the guess; ``operations`` declares what a free
-    text there may be. Raises SchemaError for unresolvable references and for a missing field.
+    ``field`` names the operation field, as a dotted path, and overrides the guess; ``operations`` declares the values
+    of a field that takes any text. Raises SchemaError for unresolvable references and for a missing field.
     """
     inlined, readings = _read(schema, field, operations)
     return with_repeats(inlined, readings[0].found) if readings else None
@@ -153,7 +152,7 @@ def readings_of(schema: Schema, *, field: str | None, operations: Iterable[str] 
 
 
 def _read(schema: Schema, field: str | None, operations: Iterable[str] | None) -> tuple[Schema, list[Candidate]]:
-    """Return the schema as read, inlined and with the declared operations, and its readings."""
+    """Return the schema, inlined and with the declared operations, and its readings."""
     inlined = inline_references(schema)
     if operations is not None:
         inlined, field = with_declared(inlined, field, tuple(dict.fromkeys(operations)))
@@ -162,7 +161,7 @@ def _read(schema: Schema, field: str | None, operations: Iterable[str] | None) -
 
 @frozen
 class FilterLint:
-    """A fact about a filtered schema for the operator. ``code`` is stable and kebab-case."""
+    """A fact about a filtered schema, for the operator; ``code`` is stable and kebab-case."""
 
     code: str
     message: str
@@ -170,9 +169,9 @@ class FilterLint:
 
 @frozen
 class FilterResult:
-    """A filtered schema (None: nothing to show) with the findings on the way.
+    """A filtered schema (None: no operation is left), and the findings of filtering.
 
-    ``hidden`` are the operations left out; ``kept`` the names that the schema still needs.
+    ``hidden``: the removed operations; ``kept``: names that the schema still needs.
     """
 
     schema: Schema | None
@@ -182,7 +181,7 @@ class FilterResult:
     kept: frozenset[str] = frozenset()
 
     def clean(self, text: str) -> str:
-        """Clean a text outside the schema, such as the tool's description, like those inside it."""
+        """Clean a text outside the schema, such as the tool's description, in the same way."""
         if not self.hidden or self.operations is None:
             return text
         allowed = frozenset(self.operations.names) - self.hidden
@@ -194,9 +193,9 @@ def filter_operations(
 ) -> Schema | None:
     """Reduce ``schema`` to the ``allowed`` operations: the same object for all of them, None for none.
 
-    ``field`` names the operation field (a dotted path); ``operations`` declares what a free text there may be, and
-    appears as a closed list even when all are allowed. The input is never changed. Raises SchemaError when the schema
-    offers no operations.
+    ``field`` names the operation field (a dotted path); ``operations`` declares the values of a field that takes any
+    text; they appear as a closed list even if all are allowed. The input stays unchanged. Raises SchemaError when the
+    schema offers no operations.
     """
     return filter_with_lints(schema, allowed, field=field, operations=operations).schema
 
@@ -209,7 +208,7 @@ def filter_with_lints(
     operations: Iterable[str] | None = None,
     found: OperationSet | None = None,
 ) -> FilterResult:
-    """Filter as `filter_operations` does, with lints and the names that other texts need to lose.
+    """Filter like `filter_operations`, and also return lints and the names that other texts must lose.
 
     ``found``: the earlier result of `discover_operations`, if any.
     """
@@ -241,12 +240,14 @@ def filter_with_lints(
 
 
 def reduce_schema(schema: Schema, found: OperationSet, wanted: frozenset[str]) -> Schema:
-    """Reduce ``schema`` to some operations, as `discover_operations` found them; its texts stay as they are."""
+    """Reduce the structure of ``schema`` to the operations ``wanted``; its texts stay as they are."""
     return without_unused_definitions(reduce(inline_references(schema), found, wanted))
 
 
 def _names_to_hide(schema: Schema, field: str | None) -> frozenset[str]:
-    """Return the names that the schema itself lists at the declared field; only declared ones may be named."""
+    """Return the names that the schema itself lists at the declared field: besides these, only declared names may
+    appear.
+    """
     found = discover_operations(schema, field=field)
     return frozenset(found.names) if found else frozenset()
 
@@ -261,7 +262,7 @@ def _lints(schema: Schema, found: OperationSet, borne: frozenset[str]) -> list[F
 
 
 def without_unused_definitions(schema: Schema) -> Schema:
-    """Drop the `$defs` that nothing refers to any more."""
+    """Drop the `$defs` that no reference needs any more."""
     names = [keyword for keyword in ("$defs", "definitions") if keyword in schema]
     if not names:
         return schema
@@ -282,7 +283,7 @@ def without_unused_definitions(schema: Schema) -> Schema:
 
 
 def _definition(reference: object) -> tuple[str, str] | None:
-    """Return the keyword and name that a reference within the document leads to."""
+    """Return keyword and name of the definition that a reference within the document leads to."""
     parts = reference.split("/") if isinstance(reference, str) else []
     if len(parts) < 3:
         return None
@@ -293,7 +294,7 @@ _DRAFT_BOUND = frozenset({"additionalItems", "dependencies", "$recursiveRef", "i
 
 
 def _without_draft_name(schema: Schema, hidden: frozenset[str]) -> Schema:
-    """Leave out `$schema` where its address happens to hold a hidden name and the schema means the same without it."""
+    """Drop `$schema` if its address happens to hold a hidden name and the schema means the same without it."""
     address = schema.get("$schema")
     tokens = re.findall(r"\w+", address) if isinstance(address, str) else []
     if hidden.isdisjoint(tokens):
@@ -312,7 +313,7 @@ _NARROWING = frozenset(
     "unevaluatedProperties",
     "unevaluatedItems",
 }
-"""Places where a part that says less lets the whole say more, or a name cannot be left out by itself."""
+"""Keywords under which a looser part would tighten the whole, or from which a name cannot be taken out alone."""
 
 
 def any_of_outputs(schemas: Iterable[Schema]) -> Schema:
@@ -328,11 +329,10 @@ def any_of_outputs(schemas: Iterable[Schema]) -> Schema:
 
 
 def output_without(schema: Schema, hidden: Collection[str]) -> Schema | None:
-    """Return the schema for a model that must not learn of the operations ``hidden``; it takes all that ``schema``
-    takes.
+    """Loosen a result schema for a model that must not learn of the operations ``hidden``.
 
-    It leaves out every sentence, field, value or pattern that is, or holds as a word, a hidden name. None where such a
-    name stands in a place that cannot go.
+    The result accepts all that ``schema`` accepts, without any sentence, field, value or pattern that equals a hidden
+    name or holds one as a word. It is None if such a name cannot be taken out of its place.
     """
     names = [re.escape(name) for name in sorted(hidden) if name]
     if not names:
@@ -348,7 +348,7 @@ def output_without(schema: Schema, hidden: Collection[str]) -> Schema | None:
 
 
 def _saying_less(schema: Schema, is_named: re.Pattern[str]) -> Schema:
-    """Drop the fields that name something; the schema then takes more, never less."""
+    """Drop the fields that name something hidden, so that the schema accepts more, never less."""
     made = map_children(schema, lambda child: _saying_less(child, is_named))
     fields = properties_of(made)
     kept = {name: field for name, field in fields.items() if is_named.search(name) is None}
@@ -362,7 +362,7 @@ def _saying_less(schema: Schema, is_named: re.Pattern[str]) -> Schema:
 
 
 def _without(schema: Schema, keywords: frozenset[str], is_named: re.Pattern[str]) -> Schema:
-    """Drop those of the keywords that name something, wherever they stand."""
+    """Drop each of the keywords that names something hidden, at every place."""
     made = map_children(schema, lambda child: _without(child, keywords, is_named))
     return {key: held for key, held in made.items() if key not in keywords or not _names(held, is_named)}
 

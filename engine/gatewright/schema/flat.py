@@ -1,8 +1,8 @@
-"""Shapes that offer operations at the root of a schema, and what names of fields and values say about operations.
+"""Shapes that offer operations at the root of a schema, and rules for the names of operation fields and operations.
 
-Three families: one property whose values are the operations; a tagged union, whose object variants a property with
-constant values separates; variants separated by their only key (`{"move": {...}}` or `{"copy": {...}}`), as serde
-writes enums. Names mislead, so a name alone decides little: a strong name needs a closed list of texts, a weak one
+The families: one property whose values are the operations; a tagged union, whose object variants a property with
+constant values separates; variants that their only key separates (`{"move": {...}}` or `{"copy": {...}}`), as serde
+writes enums. A name alone decides little, since names mislead: a strong name needs a closed list of texts, a weak one
 needs verbs too.
 """
 
@@ -37,9 +37,9 @@ class Candidate:
 
 @frozen
 class Shape:
-    """One family that stands at the root; ``names`` are its values of `OperationSet.shape`.
+    """A family of shapes at the root; ``names`` are its values of `OperationSet.shape`.
 
-    ``find(schema, field)`` reads an inlined schema (``field`` None: by name and place).
+    ``find(schema, field)`` reads an inlined schema; if ``field`` is None, it goes by name and place.
     """
 
     names: frozenset[str]
@@ -98,9 +98,9 @@ def is_verb(value: str) -> bool:
 def property_confidence(
     name: str, values: tuple[str, ...], description: str, *, has_parts: bool = False
 ) -> Confidence | None:
-    """Rate a flat property with these values as the operation field; None: it does not look so.
+    """Rate a flat property with these values as the operation field; None if it does not look like one.
 
-    ``has_parts``: beside it stands an object for each value, of the value's name.
+    ``has_parts``: each value has an object of the same name beside the property.
     """
     plain = snake(name)
     verbs = sum(map(is_verb, values))
@@ -128,7 +128,7 @@ def tag_score(name: str) -> int:
 
 
 def list_confidence(name: str, values: tuple[str, ...], description: str) -> Confidence | None:
-    """Rate a list of values, such as ``actions``, in the same way: its content is often data, so it is never sure."""
+    """Rate a list of values, such as ``actions``, in the same way, but never as sure: lists often hold data."""
     plain = snake(name)
     if plain not in _STRONG and plain.removesuffix("s") not in _STRONG:
         return None
@@ -145,9 +145,10 @@ _HOLDERS = frozenset(
 def field_confidence(
     name: str, values: tuple[str, ...], description: str, *, holder: str, is_tag: bool, is_row: bool = False
 ) -> Confidence | None:
-    """Rate a field inside ``holder`` in the same way; ``is_tag``: it separates the variants of a union.
+    """Rate a field inside ``holder`` in the same way.
 
-    ``is_row``: it stands in a list inside a list, where data have fields of such names.
+    ``is_tag``: the field separates the variants of a union. ``is_row``: it stands in a list inside a list, where data
+    often have fields of such names.
     """
     plain, verbs = snake(name), sum(map(is_verb, values))
     if len(values) < 2:
@@ -164,12 +165,12 @@ def field_confidence(
 
 
 def _is_placeholder(value: str) -> bool:
-    """Tell whether a value stands for those of a later version: no call asks for it."""
+    """Tell whether a value stands for values of a later version, which no call uses."""
     return snake(value).startswith("unknown")
 
 
 def is_operation_name(name: str) -> bool:
-    """Tell whether a field's name suggests operations, whatever it takes."""
+    """Tell whether a field's name alone suggests operations."""
     return snake(name) in _STRONG
 
 
@@ -226,7 +227,7 @@ def _property_operation(schema: Schema, field: str, name: str) -> Operation:
 
 
 def with_restricted_field(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    """Limit the operation property of ``schema`` to the allowed names, required unless its default is allowed."""
+    """Limit the operation property of ``schema`` to the allowed names; it is required unless its default is allowed."""
     keeps_default = found.default in allowed
     own = restrict(properties_of(schema)[found.field], allowed, keep_null=keeps_default)
     result: Schema = {**schema, "properties": {**properties_of(schema), found.field: own}}
@@ -242,10 +243,10 @@ def with_required(schema: Schema, field: str) -> list[str]:
 
 
 def close(schema: Schema, find: Find | None = None) -> Schema:
-    """Add `additionalProperties: false` to ``schema`` unless it has a rule of its own.
+    """Add `additionalProperties: false` to ``schema``, unless it has a rule for such keys.
 
-    Names that only branches declare appear at the root too, since the keyword sees no other place; ``find`` returns the
-    target of a reference among the branches.
+    The keyword sees only properties at its own place, so the root gets the names that branches declare. ``find``
+    returns the target of a reference in a branch.
     """
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return schema
@@ -265,7 +266,7 @@ _NAME = "tagged-union"
 
 
 def variants_by_tag(schema: Schema, keyword: str, tag: str) -> list[tuple[Schema, tuple[str, ...]]] | None:
-    """Return each variant under ``keyword`` with its values of ``tag``; None unless every variant has some."""
+    """Return each variant under ``keyword`` with its values of ``tag``; None unless every variant has at least one."""
     branches = as_list(schema.get(keyword))
     if not branches:
         return None
@@ -315,7 +316,7 @@ def _union_operation(schema: Schema, tag: str, name: str, variants: list[tuple[S
 
 
 def with_allowed_variants(schema: Schema, found: OperationSet, allowed: frozenset[str], *, seal: bool = True) -> Schema:
-    """Keep the variants of allowed operations, each with its tag required, and closed if ``seal``."""
+    """Keep the variants of allowed operations: each requires its tag and, if ``seal``, is closed."""
     result = dict(schema)
     if choice_of(properties_of(schema).get(found.field)):
         result = with_restricted_field(result, found, allowed)
@@ -344,13 +345,13 @@ def _variants_of(variants: list[tuple[Schema, tuple[str, ...]]], tag: str, allow
 
 
 def _with_variants(schema: Schema, keyword: str, variants: list[Schema]) -> Schema:
-    """Put the variants in; a single one is merged into the root where nothing clashes."""
+    """Put the variants into the schema; a single one is merged into the root if nothing clashes."""
     rest = {key: value for key, value in schema.items() if key != keyword}
     if len(variants) == 1 and (merged := _merge(rest, variants[0])) is not None:
         return close(merged)
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return {**rest, keyword: variants}
-    # Each open variant becomes closed; it then has to name the shared properties of the root as well
+    # a closed variant has to name the properties that it shares with the root
     shared = properties_of(rest)
     result: list[Schema] = []
     for variant in variants:
@@ -362,7 +363,7 @@ def _with_variants(schema: Schema, keyword: str, variants: list[Schema]) -> Sche
 
 
 def _merge(root: Schema, variant: Schema) -> Schema | None:
-    """Merge root and variant into one object; None when that could change the meaning."""
+    """Merge root and variant into one object; None if that could change the meaning."""
     if any(key in ("additionalProperties", "unevaluatedProperties", "patternProperties") for key in root):
         return None
     if "additionalProperties" in variant and properties_of(root):
@@ -384,25 +385,25 @@ UNION_SHAPE = Shape(frozenset({_NAME}), _find_union)
 
 
 FIELD = "{}"
-"""The key's stand-in in the name of the field."""
+"""The name of the operation field where the key itself is the operation."""
 
 
 def key_of(branch: Schema) -> str | None:
-    """Return the only key that a variant takes, when it is required."""
+    """Return the only key that a variant takes, if the variant requires it."""
     names = list(properties_of(branch))
     sealed = branch.get("additionalProperties") is False and "patternProperties" not in branch
     return names[0] if sealed and len(names) == 1 and names == list(names_required(branch)) else None
 
 
 def is_other_type(branch: Schema) -> bool:
-    """Tell whether a variant is not an object, so that no call can mean it."""
+    """Tell whether a variant is not for objects, so that no call can mean it."""
     if "type" in branch:
         return branch["type"] != "object"
     return isinstance(branch.get("const"), str) or all(isinstance(value, str) for value in branch.get("enum", [None]))
 
 
 def candidates_by_key(schema: Schema, field: str | None) -> tuple[Candidate, ...]:
-    """Read a root that is such a union."""
+    """Read a root whose variants differ by their only key."""
     if properties_of(schema) or field not in (None, FIELD):
         return ()
     for keyword in UNIONS:

@@ -1,4 +1,4 @@
-"""Schemas that stand alone: each `$ref` inlined, and those of pydantic models in the plain form that providers take.
+"""Makes schemas that stand alone: inlines each `$ref`, and writes those of pydantic models in a plain form.
 
 Recursive definitions stay under `$defs`, since no finite schema can hold them; a reference that leaves the document is
 refused.
@@ -35,23 +35,23 @@ def inline_references(schema: Schema) -> Schema:
 
 
 def check_expansion(schema: Schema) -> None:
-    """Raise SchemaError for references that would expand to more than `MAX_NODES` schemas.
+    """Raise SchemaError for references that would expand to more than `MAX_NODES` schemas, since a check may visit all.
 
-    A check of a value may go through each of them. Takes time linear in the schema.
+    Takes time linear in the schema.
     """
     if any("$ref" in node for _, node in walk(schema)) and _Size(schema).of(schema) > MAX_NODES:
         raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas")
 
 
 class _Size:
-    """The number of schemas after every reference is replaced; one that comes back to itself counts once."""
+    """The number of schemas once every reference is replaced; a recursive reference counts once."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._known: dict[int, int] = {}
 
     def of(self, schema: Schema) -> int:
-        """Count for one schema inside."""
+        """Count the schemas of one schema."""
         stack = [schema]
         while stack:
             current = stack[-1]
@@ -74,7 +74,7 @@ class _Size:
 
 
 class _Inliner:
-    """One run over one document."""
+    """One inlining of one document."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -86,7 +86,7 @@ class _Inliner:
         self._check_places()
         edges = {reference: _references_in(target) for reference, target in self.targets.items()}
         for reference in self.targets:
-            if _reaches(edges, reference):  # following references from its target comes back to it
+            if _reaches(edges, reference):  # the references from its target lead back to it
                 wanted = reference.rsplit("/", 1)[-1].strip("#") or "root"
                 self.recursive[reference] = _fresh(unquote(wanted), set(self.recursive.values()))
 
@@ -97,7 +97,7 @@ class _Inliner:
         return {**inlined, "$defs": defs} if defs else inlined
 
     def _open_root(self, body: Schema) -> Schema:
-        """Replace a root that is only a recursive reference by its target, so that it says what it is."""
+        """Replace a root that is nothing but a recursive reference by its target, so that its content is visible."""
         reference = body.get("$ref")
         target = as_object(self.targets.get(reference)) if isinstance(reference, str) else None
         if reference == "#" or reference not in self.recursive or target is None:
@@ -106,7 +106,7 @@ class _Inliner:
         return {**target, **siblings}
 
     def _check_places(self) -> None:
-        """Resolve each reference once; report the place of one that cannot be resolved."""
+        """Resolve each reference once, and report the places of those that cannot be resolved."""
         for pointer, node in walk(self.root):
             for keyword in _REFERENCES[1:]:
                 if keyword in node:
@@ -145,7 +145,8 @@ class _Inliner:
         if not isinstance(reference, str):
             expanded = map_children(schema, lambda child: self._expand(child, depth + 1))
             tag = as_object(expanded.get("discriminator"))
-            if tag is not None and "mapping" in tag:  # it points at definitions: only the name of the tag stays
+            # `discriminator` points at definitions: only the name of the tag stays
+            if tag is not None and "mapping" in tag:
                 expanded = {**expanded, "discriminator": {key: tag[key] for key in tag if key != "mapping"}}
             return expanded
         return self._expand_reference(schema, reference, depth)
@@ -169,7 +170,7 @@ class _Inliner:
 
 
 def rehome(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
-    """Move the definitions that ``guest`` (inlined) refers to into ``home``, and let ``guest`` refer to them there."""
+    """Move the definitions that ``guest`` (inlined) refers to into ``home``, and redirect its references."""
     if not any("$ref" in node for _, node in walk(guest)):
         return home, guest
     taken = {
@@ -213,7 +214,7 @@ def at_pointer(root: Schema, fragment: str) -> Any:
 
 
 def _references_in(target: Any) -> set[str]:
-    """Return the references on the way of expanding ``target``; definitions that it only carries do not count."""
+    """Return the references that expanding ``target`` follows; definitions that it merely carries do not count."""
     found: set[str] = set()
     stack = [as_object(target)]
     while stack:
@@ -254,8 +255,8 @@ _PLATFORM_FORMATS = frozenset(
 def schema_of(model_or_type: Any, mode: JsonSchemaMode = "validation") -> Schema:
     """Generate the schema of ``model_or_type`` with references inlined. Raises SchemaError when it has none.
 
-    ``mode``: `validation` for input, `serialization` for output. Titles that pydantic makes up from field names go, and
-    so do number formats of one platform.
+    ``mode``: `validation` for input, `serialization` for output. Titles that pydantic derives from field names are
+    dropped, and so are number formats of one platform.
     """
     try:
         raw = cast("Schema", _raw(model_or_type, mode))

@@ -1,8 +1,8 @@
-"""The search for the faults of a value: each with its place, in steps that never outgrow the value.
+"""Searches for the faults of a value: each with its place, in a number of steps bounded by the value's size.
 
-The engine tells at once whether a value fits; to list the faults, it would follow every branch of every union as deep
-as the value goes. This search looks at each pair of schema and place once, lets a tag choose its branch, and limits the
-number of steps.
+The validator decides quickly whether a value fits; to list the faults, it would follow every branch of every union
+through the whole value. This search visits each pair of schema and place once, lets a tag choose the branch, and limits
+the number of steps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
 class Misfit:
-    """One schema, read as far as values that do not fit it lead; safe to use from any thread."""
+    """The search in one schema, which it reads only as far as faulty values lead; any thread may use it."""
 
     def __init__(self, schema: Schema, *, check_formats: bool = False) -> None:
         self._root = schema
@@ -63,7 +63,7 @@ class Misfit:
         self.keywords = {key: part for key, part in _PARTS.items() if key not in unread}
 
     def errors(self, value: object) -> tuple[ArgumentError, ...]:
-        """Return the faults of a ``value`` that does not fit, shallow ones first; empty if the search finds none."""
+        """Return the faults of a ``value`` that does not fit, outer ones first; empty if the search finds none."""
         try:
             found = _Search(self).faults(self._root, value, ())
         except (_Unknown, RecursionError):
@@ -72,7 +72,7 @@ class Misfit:
         return tuple(dict.fromkeys(argument_error(fault.at, fault.message) for fault in ordered))
 
     def node(self, schema: Schema) -> _Node:
-        """Return one schema's own demands, read once."""
+        """Return the node of one schema, which is read once."""
         node = self._nodes.get(id(schema))
         if node is None:
             node = self._nodes[id(schema)] = _Node(self, schema)
@@ -107,11 +107,11 @@ class Misfit:
 
 
 class _Unknown(Exception):
-    """The search cannot tell whether a value fits: it ran out of steps, or the schema leads where it cannot follow."""
+    """The search cannot tell whether a value fits: it ran out of steps, or cannot follow the schema."""
 
 
 class _Node:
-    """One schema: its own demands on a value, and the keywords that lead to other schemas."""
+    """One schema: the assertions about a value itself, and the keywords that lead to other schemas."""
 
     def __init__(self, misfit: Misfit, schema: Schema) -> None:
         is_reference = misfit.is_draft_7 and "$ref" in schema
@@ -124,12 +124,12 @@ class _Node:
 
     @once
     def whole(self) -> jsonschema_rs.Validator:
-        """The engine's verdict on all of it. Raises ValueError where it cannot stand by itself."""
+        """Return the validator of the whole schema. Raises ValueError if the schema cannot stand alone."""
         return compile_schema({**self._shared, **self.schema}, check_formats=self._check_formats)
 
 
 class _Search:
-    """One value against one schema."""
+    """The search for the faults of one value."""
 
     def __init__(self, misfit: Misfit) -> None:
         self._misfit = misfit
@@ -137,7 +137,7 @@ class _Search:
         self._known: dict[tuple[int, Pointer], tuple[Fault, ...] | None] = {}
 
     def faults(self, schema: object, value: object, at: Pointer) -> tuple[Fault, ...]:
-        """Return some faults of ``value``; empty exactly when it fits. Raises _Unknown."""
+        """Return some faults of ``value``; empty exactly if it fits. Raises _Unknown."""
         table = as_object(schema)
         if table is None:
             return (Fault(at, "must not be given"),) if schema is False else ()
@@ -259,7 +259,9 @@ class _Search:
         return self._union(as_list(node.schema["oneOf"]) or [], value, at, is_one=True)
 
     def _union(self, branches: list[Any], value: object, at: Pointer, *, is_one: bool) -> list[Fault]:
-        """Return the faults of the intended branch: by its tag, else by the kind of value, else all in one line."""
+        """Return the faults of the intended branch, chosen by tag or by type of value; else one line for all
+        branches.
+        """
         table = as_object(value)
         tagged = self._misfit.tag_of(branches) if table is not None else None
         if tagged is not None and table is not None:
@@ -296,7 +298,7 @@ class _Search:
 
 
 def _late(node: _Node, value: object, at: Pointer) -> list[Fault]:
-    """Return the faults that only the whole schema shows: a key or an item unknown to all of its parts."""
+    """Return the faults that only the whole schema shows: a key or an item that none of its parts knows."""
     try:
         is_valid = node.whole.is_valid(value)
     except ValueError:

@@ -1,8 +1,8 @@
 """Operations below the root: selector objects, batches, lists of names, unions in a parameter, repeated fields.
 
-A place further inside repeats the operation field if it has the same name and a list of the same operations; or one of
-them, as a variant has; or, if the field is the root's own, some that look like operations by themselves. However deep a
-call nests, it calls each operation that it names there.
+A place deeper inside repeats the operation field if it has the field's name and a list of the same operations, or one
+of them (as a variant has); or, if the field belongs to the root, some names that look like operations. A call calls
+every operation that it names, at whatever depth.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class _Place:
 
 @frozen
 class _Field:
-    """A field of a place, with the schemas that declare it and the closed list of each.
+    """A field of a place: the schemas that declare it, and the closed list of each.
 
-    ``name`` EACH: the elements of the list at the place, which is then not an object.
+    If ``name`` is EACH, the place is a list and the field stands for its elements.
     """
 
     place: _Place
@@ -81,7 +81,7 @@ class _Field:
 
     @property
     def is_tag(self) -> bool:
-        """True if it separates the variants of a union."""
+        """True if the field separates the variants of a union."""
         branches = [b for node in self.place.nodes for key in UNIONS for b in objects(node.get(key))]
         tagged = [b for b in branches if choice_of(properties_of(b).get(self.name))]
         return len(tagged) > 1
@@ -97,7 +97,7 @@ class _Field:
         return self.name == EACH
 
     def declarations_in(self, node: Schema) -> list[Schema]:
-        """Return the declarations of the field in a schema of the place."""
+        """Return the declarations of the field in one schema of the place."""
         return [node, *items_of(node)] if self.is_list else [properties_of(node)[self.name]]
 
 
@@ -119,7 +119,7 @@ def candidates_below(schema: Schema, field: str | None, seen: frozenset[str]) ->
 
 
 def _field_by_name(rows: list[_Reading], field: str) -> list[_Reading]:
-    """Return the named field, and the places that hold the same operations as surely; none without it."""
+    """Return the named field, and the places that hold the same operations as surely; none if it is missing."""
     named = next(((one, own) for one, own in rows if path_text(one.steps) == field), None)
     if named is None:
         return []
@@ -172,7 +172,7 @@ def _default(one: _Field) -> str | None:
 
 
 def _operation(schema: Schema, one: _Field, name: str) -> Operation:
-    """Return the parameters of the root, and those of the holder with its path."""
+    """Return the operation with its parameters: those of the root, and those of the holder as paths."""
     if one.is_list:
         known = [key for key in properties_of(schema) if key != one.place.steps[0]]
         needed = {key for key in known if key in names_required(schema)}
@@ -200,7 +200,8 @@ def _operation(schema: Schema, one: _Field, name: str) -> Operation:
 
 
 def _fields(schema: Schema) -> Iterator[_Field]:
-    goes_on = any("$ref" in node for _, node in walk(schema))  # for ever: where lists end in it cannot be told
+    # recursive without end: where its lists end cannot be known
+    goes_on = any("$ref" in node for _, node in walk(schema))
     for place in places(schema):
         held: dict[str, list[tuple[Schema, Choice]]] = {}
         for node in place.nodes:
@@ -214,7 +215,7 @@ def _fields(schema: Schema) -> Iterator[_Field]:
 
 
 def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
-    """Return the closed lists of a list at the place, one of the root's own; None if it may be something else."""
+    """Return the closed lists of a list at the place, a property of the root; None if it may be no list."""
     if len(place.steps) != 1:
         return []
     held = [(node, items_of(node)) for node in place.nodes]
@@ -226,7 +227,7 @@ def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
 
 
 def _is_list(node: Schema) -> bool:
-    """Tell whether a schema by itself takes only a list, or null."""
+    """Tell whether a schema itself accepts only a list, or null."""
     kinds = node.get("type")
     return kinds in ("array", "null") or ("array" in (named := as_list(kinds) or []) and {*named} <= {"array", "null"})
 
@@ -262,8 +263,8 @@ def _below(steps: Steps, nodes: tuple[Schema, ...], find: Find) -> list[tuple[St
 
 
 def _members(nodes: tuple[Schema, ...], find: Find) -> list[Schema]:
-    """Return the schemas of every member of a map, whatever its key; none if the value may be an object with fields
-    instead.
+    """Return the schemas of every member of a map, whatever its key; none if the value may be an object with named
+    fields.
     """
     maps = [node for node in nodes if isinstance(node.get("additionalProperties"), dict) and not _names_fields(node)]
     if not maps:
@@ -280,7 +281,7 @@ def _names_fields(node: Schema) -> bool:
 
 
 def _may_hold(schema: Schema) -> bool:
-    """Tell whether objects may be in there, to skip the many plain parameters."""
+    """Tell whether the schema may hold objects, so that plain parameters can be skipped."""
     return isinstance(schema.get("additionalProperties"), dict) or any(
         key in schema for key in ("properties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "$ref")
     )
@@ -292,19 +293,20 @@ _OTHERS = ("additionalProperties", "unevaluatedProperties")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeats:
-    """The places where an inlined ``schema`` repeats the field of ``found``."""
+    """The places where an inlined ``schema`` repeats the operation field of ``found``."""
 
     schema: Schema
     found: OperationSet
     _applying: dict[int, list[Schema]] = dataclasses.field(default_factory=dict[int, list[Schema]], repr=False)
 
     def __reduce__(self) -> tuple[type[Repeats], tuple[Schema, OperationSet]]:
-        """Copy without the cache, which goes by identity."""
+        """Copy the object without its cache, whose keys are identities."""
         return Repeats, (self.schema, self.found)
 
     def calls(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
-        """Yield every text at such a place, known or not; for a missing field its default or all its names, if
-        ``left_out``.
+        """Yield every text at such a place, known or not.
+
+        If ``left_out``, a missing field yields its default, or all its names without a default.
         """
         known = frozenset(self.found.places)
         names = _names_of_field(self.found)
@@ -339,7 +341,7 @@ class Repeats:
             own = as_object(properties_of(node)[name]) or {}
             choice, default = choice_of(own), own.get("default")
             if given is not None:
-                yield from self.found.names if choice is not None and choice.others else ()  # any may be meant
+                yield from self.found.names if choice is not None and choice.others else ()  # any of them may be meant
             elif left_out:
                 yield from (default,) if isinstance(default, str) else choice.names if choice else ()
 
@@ -353,7 +355,7 @@ class Repeats:
 
 
 def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
-    """Add the further places of an inlined ``schema`` that repeat the field to ``found``, if it has any."""
+    """Add the deeper places where an inlined ``schema`` repeats the operation field to ``found``, if it has any."""
     if found.is_keyed:
         return found
     names = _names_of_field(found)
@@ -367,7 +369,7 @@ def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
 
 
 def _are_elsewhere(held: list[Schema], schema: Schema, found: OperationSet) -> bool:
-    """Tell whether one of the schemas that hold the field is at none of its known places."""
+    """Tell whether one of the schemas that declare the field lies outside its known places."""
     known = {id(node) for node in in_place(schema, finder(schema))} if found.is_flat else set[int]()
     if all(id(node) in known for node in held):
         return False
@@ -418,7 +420,7 @@ def _restrict(node: Schema, name: str, found: OperationSet, allowed: frozenset[s
 
 
 def _without_dead_variants(node: Schema, names: frozenset[str]) -> Schema:
-    """Drop impossible variants, unless all would go."""
+    """Drop variants that no value fits any more, unless none would remain."""
     result = node
     for keyword in UNIONS:
         branches = as_list(node.get(keyword)) or []
@@ -433,7 +435,7 @@ def _names_of_field(found: OperationSet) -> frozenset[str]:
 
 
 def _member_schemas(nodes: list[Schema], key: str) -> list[Schema]:
-    """Return the schemas that may apply to the member ``key``: patterns are not compared, so that it errs to more."""
+    """Return the schemas that may apply to the member ``key``; as patterns are not compared, these may be too many."""
     found: list[object] = []
     for node in nodes:
         found.append(properties_of(node).get(key))

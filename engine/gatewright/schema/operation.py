@@ -20,10 +20,10 @@ Level = Literal["refused", "looser", "narrower", "note"]
 
 @frozen
 class ToolListing:
-    """A tool as an agent sees it, before any provider's spelling.
+    """A tool as an agent sees it, before a provider's format spells it.
 
-    ``output``: the result schema for the model. ``made``: the results of formats and token counts, which last as long
-    as the listing.
+    ``output`` is the result schema for the model. ``made`` keeps what formats and token counts have computed for this
+    listing.
     """
 
     name: str
@@ -43,11 +43,11 @@ ANY_KEY: Final = "a"
 
 
 class Missing:
-    """The answer of `values_at` for a missing value: `MISSING` for the field, `ABSENT` for its holder."""
+    """`values_at` yields `MISSING` for a field without a value, `ABSENT` if even the field's holder is missing."""
 
 
 class Unreadable:
-    """The answer of `values_at` for a value that cannot name an operation."""
+    """`values_at` yields `UNREADABLE` for a value that cannot name an operation."""
 
 
 MISSING: Final = Missing()
@@ -61,20 +61,20 @@ def path_text(steps: Steps) -> str:
 
 
 def steps_of(text: str) -> Steps:
-    """Read the steps from a dotted text; it cannot express a name with dots of its own."""
+    """Read the steps from a dotted text, in which no name may hold a dot."""
     return tuple(step for part in text.split(".") for step in re.findall(r"\[\]|\{\}|.+?(?=\[\]|\{\}|$)", part))
 
 
 def holds_batch(steps: Steps) -> bool:
-    """Tell whether an array or a map comes on the way, so that a call may name no operation at all."""
+    """Tell whether the steps pass through an array or a map: if that is empty, a call names no operation."""
     return EACH in steps or EACH_MEMBER in steps
 
 
 def values_at(value: object, steps: Steps) -> Iterator[str | Missing | Unreadable]:
-    """Yield the arguments' values there: every text, a mark for a missing or null one, and one for anything else.
+    """Yield the values at ``steps``: each text, a mark for a missing or null value, another mark for any other value.
 
-    Another value in the place of a container is another way to use the tool and yields nothing; but an element of a
-    batch must be what the batch holds.
+    A container of another type means that the call uses the tool in another way, so it yields nothing. Elements of an
+    array or map must have the expected type.
     """
     if not steps:
         yield value if isinstance(value, str) else MISSING if value is None else UNREADABLE
@@ -137,20 +137,22 @@ class Operation:
 
 
 class Repeated(Protocol):
-    """Places further inside that name operations as well, at any depth."""
+    """Finds operations that arguments name deeper inside, at any depth."""
 
     def calls(self, arguments: Mapping[str, object], *, left_out: bool = True) -> Iterator[str]:
-        """Yield every operation that ``arguments`` call there; ``left_out`` False: only written ones."""
+        """Yield every operation that ``arguments`` name; if ``left_out`` is False, without the defaults of missing
+        values.
+        """
         ...
 
 
 @frozen
 class OperationSet:
-    """The operations of one schema, in its order. ``default``: the one that a call without the field means.
+    """The operations of one schema, in its order; ``default`` is the one that a call without the field means.
 
-    ``field`` is a dotted path, with `[]` for the elements of an array; ``also`` are further places that hold the same
-    operations. ``paths`` are all of them in steps, since a name may hold dots; empty stands for the flat ``field``.
-    ``repeats`` finds the field further inside, at places that a call need not reach.
+    ``field`` is a dotted path, with `[]` for the elements of an array; ``also`` lists further places with the same
+    operations. ``paths`` has all these places as steps, since a name may hold dots; an empty tuple means the flat
+    ``field``. ``repeats`` finds the field deeper inside, where a call may leave it out.
     """
 
     field: str
@@ -180,7 +182,7 @@ class OperationSet:
 
     @property
     def is_flat(self) -> bool:
-        """True if the field is one of the root's own."""
+        """True if the field is a property of the root itself."""
         return all(len(steps) == 1 for steps in self.places) and not self.is_keyed
 
     @property
@@ -191,11 +193,11 @@ class OperationSet:
     def of(
         self, arguments: Mapping[str, object], *, left_out: bool = True, unreadable: bool = False
     ) -> tuple[str, ...] | None:
-        """Return every operation that ``arguments`` call, exactly as written, known or not; each must be allowed.
+        """Return every operation that ``arguments`` call, as the caller wrote them, known or not; each must be allowed.
 
-        Empty: the call names none and calls none (an empty batch). A missing or null value calls the default; if the
-        schema states none, it could be any of them, and all count; ``left_out`` False: it counts as nothing. None:
-        nobody can tell; with ``unreadable`` such a value could be any of them as well.
+        The result is empty if the call names no operation (an empty batch). A missing or null value calls the default;
+        without a default it may mean any operation, so all of them count. With ``left_out`` False a missing value
+        counts as none. If a value cannot be read, the result is None; with ``unreadable`` all operations count instead.
         """
         if self.is_keyed:
             return tuple(arguments) or None
@@ -218,7 +220,9 @@ class OperationSet:
         return (self.default,) if what is MISSING and self.default is not None else self.names
 
     def to_json(self) -> dict[str, object]:
-        """Return field, shape, confidence, default, operations, suggested; also, if it has further places."""
+        """Return field, shape, confidence, default, operations and suggested, and also the further places if it has
+        any.
+        """
         shown: dict[str, object] = {
             "field": self.field,
             "shape": self.shape,
@@ -246,9 +250,10 @@ _ALTERNATIVES = re.compile(rf"\^\((?:\?:)?{_LITERAL}(?:\|{_LITERAL})*\)\$|\^{_LI
 
 @frozen
 class Choice:
-    """The texts in order, their keyword, and True for null, or something else than a text, among the values.
+    """The texts that a closed list allows, in order, and the keyword that lists them.
 
-    A value that is not a text names no operation: it goes with the first operation that is hidden.
+    ``nullable``: the list allows null; ``others``: it allows other values that are not texts. Such values name no
+    operation, so hiding any operation removes them.
     """
 
     names: tuple[str, ...]
@@ -258,7 +263,9 @@ class Choice:
 
 
 def choice_of(value: object) -> Choice | None:
-    """Return the closed list that ``value`` (a property's schema) allows, or None when it is open or not of texts."""
+    """Return the closed list of texts that ``value`` (a property's schema) allows; None if it is open or has no
+    texts.
+    """
     schema = as_object(value)
     if schema is None:
         return None
@@ -376,7 +383,9 @@ def _union(schema: Schema, keyword: str) -> Choice | None:
 
 
 def _pattern(schema: Schema) -> Choice | None:
-    """Return the alternatives of a pattern that takes nothing else (`^(read|write)$`), if only texts fit."""
+    """Return the alternatives of a pattern that matches nothing else (`^(read|write)$`), if the schema allows only
+    texts.
+    """
     pattern = schema.get("pattern")
     if not isinstance(pattern, str) or not _ALTERNATIVES.fullmatch(pattern):
         return None
@@ -388,7 +397,7 @@ def _pattern(schema: Schema) -> Choice | None:
 
 
 def is_other(branch: object) -> bool:
-    """Tell whether a schema lists values, none of them a text, and not null alone."""
+    """Tell whether a schema lists only values that are no texts, other than null alone."""
     schema = as_object(branch)
     if schema is None or _is_null(branch):
         return False

@@ -1,4 +1,4 @@
-"""The arguments of a stranger's tool that are paths on disk, and the use of each in a call.
+"""Finds the arguments of a foreign tool that are paths on disk, and how a call uses each.
 
 A name alone says little, so name, `format`, description and neighbours count together. A likely path elsewhere (in a
 repository on a server, in a bucket, in a JSON document) gets low confidence.
@@ -95,9 +95,9 @@ _SAVES = late_regex(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\
 
 @frozen
 class PathCandidate:
-    """An argument that looks like a path: its place (``edits[].path``), as a text or a list of texts.
+    """An argument that looks like a path: its place (``edits[].path``), which holds a text or a list of texts.
 
-    ``saves``: its description says that the tool writes there. ``tool`` is the name of its tool.
+    ``saves``: its description says that the tool writes there. ``tool``: the name of its tool.
     """
 
     argument: str
@@ -106,11 +106,12 @@ class PathCandidate:
     saves: bool = False
 
     def use(self, operation: str = "") -> PathUseName | None:
-        """Guess the use of the path in a call of ``operation`` (empty: a tool without any) by its words; None: nothing
-        says.
+        """Guess how a call of ``operation`` uses the path, by its words; None if they do not tell.
+
+        ``operation`` is empty for a tool without operations.
         """
         names = [step for step in steps_of(self.argument) if step not in {EACH, EACH_MEMBER}]
-        own = _words(self.tool.rpartition(".")[2])  # what comes before a dot may be the name of its catalog
+        own = _words(self.tool.rpartition(".")[2])  # the part before a dot may be the catalog's name
         return _use(_words(names[-1]), (*_words(operation), *own, *_words(self.tool)), saves=self.saves)
 
 
@@ -138,7 +139,9 @@ def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> 
 
 
 def deed_of(name: str) -> PathUseName | None:
-    """Return the use that the first known verb in the name of an operation or tool means; None without a known word."""
+    """Return the use that the first known verb in the name of an operation or tool implies; None without such a
+    verb.
+    """
     for word in _words(name.rpartition(".")[2]):
         if word in _TAKES_AWAY:
             return "delete"
@@ -158,7 +161,7 @@ def text_places(schema: Schema) -> tuple[str, ...]:
 def holds_text(schema: Schema, skipped: Collection[str] = ()) -> bool:
     """Tell whether arguments that fit ``schema`` may hold a text that could be a path, names of members included.
 
-    Arguments in ``skipped``, and those that the schema does not name, do not count. In doubt they may.
+    Arguments in ``skipped``, and those that the schema does not name, do not count. In doubt the answer is True.
     """
     try:
         return _holds_text(inline_references(schema), skipped)
@@ -167,7 +170,7 @@ def holds_text(schema: Schema, skipped: Collection[str] = ()) -> bool:
 
 
 def _holds_text(node: object, skipped: Collection[str] | None = None) -> bool:
-    """Tell the same of a value; ``skipped`` None: of any but the arguments as a whole."""
+    """Tell the same of one value; ``skipped`` is None for any value but the arguments as a whole."""
     held = as_object(node)
     if held is None or "$ref" in held:
         return node is not False
@@ -208,9 +211,7 @@ def _members_hold_text(held: Schema, skipped: Collection[str] | None) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:
-    """Yield every place of a value that has a name, the outermost first; the items of a list of texts are the
-    list's.
-    """
+    """Yield every place of a named value, outermost first; the items of a list of texts share the list's place."""
     find = finder(schema)
     stack: list[tuple[Steps, Schema]] = [((), schema)]
     for _ in range(MAX_PLACES):
@@ -231,7 +232,7 @@ def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:
 
 
 def _takes_text(node: Schema) -> bool:
-    """Tell whether any text, or a list of texts, may stand there, rather than one of a few."""
+    """Tell whether any text, or a list of any texts, fits, rather than one of a few."""
     if any(_takes_text(branch) for keyword in ("anyOf", "oneOf") for branch in objects(node.get(keyword))):
         return True
     return _is_text(node) or any(map(_is_text, items_of(node)))

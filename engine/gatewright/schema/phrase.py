@@ -1,4 +1,4 @@
-"""The test of a value against one schema's own demands, with each fault in words that a model can act on.
+"""Tests a value against one schema's own demands, and words each fault so that a model can act on it.
 
 The words never repeat the input.
 """
@@ -38,7 +38,7 @@ class Tagged:
 
 
 def find_tag(branches: list[Schema]) -> Tagged | None:
-    """Find a property that every branch for an object fixes; a branch without one is never the intended one."""
+    """Find a property whose value every branch for an object fixes; a branch without it is never the intended one."""
     objects = [branch for branch in branches if _takes_objects(branch)]
     for field in properties_of(objects[0]) if objects else ():
         choices = [choice_of(properties_of(branch).get(field)) for branch in objects]
@@ -72,7 +72,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_$@][\w.$@-]{0,63}")
 
 @frozen
 class ArgumentError:
-    """One argument to mend: the RFC 6901 pointer into the arguments and the expected value."""
+    """One argument to correct: the RFC 6901 pointer into the arguments, and the expected value."""
 
     pointer: str
     message: str
@@ -82,7 +82,7 @@ class ArgumentError:
 
 
 def argument_error(place: Pointer, message: str) -> ArgumentError:
-    """Return the error at ``place``; a key that is not a plain word is the model's own text and becomes `*`."""
+    """Return the error at ``place``; a key that is not a plain word comes from the model and becomes `*`."""
     steps = [step if isinstance(step, int) or _PLAIN_KEY.fullmatch(step) else "*" for step in place[:_MAX_PLACE]]
     steps += ["…"] if len(place) > _MAX_PLACE else []
     said = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
@@ -90,7 +90,7 @@ def argument_error(place: Pointer, message: str) -> ArgumentError:
 
 
 def message(kind: Kind) -> str:
-    """Say what the engine found wrong with a value itself."""
+    """Word the fault that the validator found in a value itself."""
     match kind:
         case Kind.Required(property=name):
             return f"the required key `{name}` is missing"
@@ -171,7 +171,7 @@ def _article(types: list[str]) -> str:
 
 
 def alternatives(said: list[str]) -> str:
-    """List the demands of several kinds of value in one line."""
+    """Word the demands of several branches in one line."""
     texts = list(dict.fromkeys(said))
     prefix = "must be "
     if not texts:
@@ -182,12 +182,12 @@ def alternatives(said: list[str]) -> str:
 
 
 def missing_tag(tagged: Tagged) -> str:
-    """Say that the key is missing which separates the branches of a union."""
+    """Say that the key which separates the branches of a union is missing."""
     return f"the required key `{tagged.field}` is missing; it is one of {_list_words(tagged.names)}"
 
 
 def unknown_tag(tagged: Tagged) -> str:
-    """Say that the value which separates the branches of a union names none of them."""
+    """Say that the value which separates the branches of a union is unknown."""
     return f"must be one of {_list_words(tagged.names)}"
 
 
@@ -215,10 +215,10 @@ class Fault:
 
 
 class Assertion:
-    """The keywords of one schema that look at the value alone, compiled once; safe to use from any thread."""
+    """The keywords of one schema that test the value alone, compiled once; any thread may use it."""
 
     def __init__(self, schema: Schema, dialect: Schema, *, check_formats: bool = False) -> None:
-        """``dialect``: what says the draft. ``check_formats``: `format` is one of the keywords. Raises ValueError."""
+        """``dialect``: the keywords that name the draft. ``check_formats``: test `format` too. Raises ValueError."""
         own = {key: schema[key] for key in (*_OWN, *(("format",) if check_formats else ())) if key in schema}
         lists = {key: value for key, value in (as_object(schema.get("dependencies")) or {}).items() if as_list(value)}
         own |= ({"dependencies": lists} if lists else {}) | _closing_words(schema)
@@ -229,7 +229,7 @@ class Assertion:
 
     @once
     def patterns(self) -> list[tuple[jsonschema_rs.Validator, object]]:
-        """Return the schemas for keys by the form of the key."""
+        """Return the schemas of members by the pattern of their keys."""
         patterns = as_object(self._schema.get("patternProperties")) or {}
         return [(compile_schema({"pattern": pattern}), held) for pattern, held in patterns.items()]
 
@@ -250,11 +250,11 @@ class Assertion:
 
     @staticmethod
     def _errors_of(validator: jsonschema_rs.Validator, value: object, at: Pointer) -> list[Fault]:
-        """Return the engine's errors for the first part of a long value, without those that only the part has."""
+        """Return the validator's errors for the first part of a long value, without errors that only the cut causes."""
         part = _part(value)
         kinds = [error.kind for error in validator.iter_errors(part)]
         if part is not value:
-            held = cast("Schema", value)  # an object, where a key is missing
+            held = cast("Schema", value)  # of an object, where the missing key may come later
             kinds = [
                 kind
                 for kind in kinds
@@ -266,7 +266,7 @@ class Assertion:
 
 
 def _closing_words(schema: Schema) -> Schema:
-    """Return the keyword that forbids further items, with those that it counts from."""
+    """Return the keyword that forbids further items, with the keywords that it depends on."""
     result: Schema = {}
     for keyword, rest in (("prefixItems", "items"), ("items", "additionalItems")):
         array = as_list(schema.get(keyword))

@@ -1,4 +1,4 @@
-"""The cleaner of a tool's texts: a sentence, row or section that names a hidden operation goes whole."""
+"""Cleans a tool's texts: removes each sentence, row or section that names a hidden operation."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ class Words:
         self._pieces = {name.casefold() for name in self.hidden} | {name.split()[0] for name in self._spelled_hidden}
 
     def may_stand_in(self, text: str) -> bool:
-        """Tell whether the letters of a hidden name, or of its first word, occur at all; mostly they do not."""
+        """Tell whether the letters of a hidden name, or of its first word, occur at all, which is rare."""
         folded = text.casefold()
         return any(map(folded.__contains__, self._pieces))
 
     def hits(self, text: str) -> bool:
-        """Tell whether a hidden name that nothing allowed bears stands in ``text``."""
+        """Tell whether ``text`` contains a hidden name that nothing allowed shares."""
         return any(self.is_strict(match.group()) for match in self._tokens.finditer(text)) or any(
             " ".join(match.group().casefold().split()) in self._spelled_hidden for match in self._phrases.finditer(text)
         )
 
     def is_strict(self, word: str) -> bool:
-        """Tell whether ``word`` itself is such a name."""
+        """Tell whether ``word`` itself is a hidden name that nothing allowed shares."""
         return word not in self.kept and word.casefold() in self._strict
 
     def cut_enumerations(self, text: str) -> str:
-        """Cut the hidden ones from plain enumerations of operations (`list, get or drop`).
+        """Cut the hidden names from plain enumerations of operations (`list, get or drop`).
 
-        One that would not read well without them, or that holds hidden ones only, stays as it is.
+        An enumeration stays as it is if it would not read well without them, or holds only hidden ones.
         """
         return text if self._enumerations is None else self._enumerations.sub(self._shorten, text)
 
@@ -139,7 +139,10 @@ _REFERS_BACK = late_regex(
 
 @frozen
 class _Row:
-    """A piece of layout: ``lead`` the indent with marker, ``body`` the text, ``level`` its indent or heading level."""
+    """A piece of layout:
+
+    ``lead`` is the indent with its marker, ``body`` the text, ``level`` the indent or heading level.
+    """
 
     kind: Literal["heading", "item", "text", "blank", "fence"]
     lead: str
@@ -153,7 +156,7 @@ class _Row:
         return other.kind not in ("heading", "blank") and other.level > self.level
 
     def introduces(self, other: _Row) -> bool:
-        """Tell whether this row only announces ``other``, the next one that is not blank."""
+        """Tell whether this row only announces ``other``, the next row that is not blank."""
         if self.kind == "heading":
             return self.holds(other)
         listed = self.kind == "text" and other.kind in ("item", "fence")
@@ -165,12 +168,11 @@ def clean_text(
 ) -> str:
     """Remove the passages about ``hidden`` operations from ``text``.
 
-    ``kept`` are the names that may stay although they are hidden too, since a parameter or a legal value bears them;
-    ``operations`` the allowed operations among them, all of them when not given. A plain enumeration of operations
-    loses the hidden ones; otherwise the sentence, the remark in brackets, the list row or the section that names one
-    goes whole. Afterwards no hidden name that is not kept stands in the text. A text that names none comes back
-    unchanged; of one about nothing else only its announcement stays (`Manage tags` of `Manage tags: list them`), or
-    nothing.
+    ``kept``: hidden names that may stay, since a parameter or a legal value shares them; ``operations``: the allowed
+    operations among ``kept``, by default all. A plain enumeration of operations loses the hidden ones; otherwise the
+    sentence, the remark in brackets, the list row or the section that names one is removed as a whole. Afterwards the
+    text contains no hidden name that is not kept. A text that names none comes back unchanged; a text about nothing
+    else becomes empty or shrinks to its announcement (`Manage tags` of `Manage tags: list them`).
     """
     return text_cleaner(hidden, kept, operations=operations)(text)
 
@@ -199,7 +201,7 @@ def _without_hidden_names(text: str, words: Words) -> str:
 
 @lru_cache(maxsize=256)
 def _words(hidden: frozenset[str], kept: frozenset[str], operations: frozenset[str] | None) -> Words:
-    """Build one set of patterns for all the texts of a tool."""
+    """Build one set of patterns for all texts of a tool."""
     return Words(hidden, kept, operations)
 
 
@@ -238,7 +240,7 @@ def _continues(previous: _Row, line: str, indent: int) -> bool:
 
 
 def _clean_rows(rows: list[_Row], words: Words) -> list[_Row]:
-    """Return the rows that stay; a row that introduced only removed rows goes as well."""
+    """Return the rows that stay; a row that introduced only removed rows is removed as well."""
     kept: list[tuple[_Row, _Row | None]] = []
     dropped: _Row | None = None
     for index, row in enumerate(rows):
@@ -262,7 +264,7 @@ def _clean_rows(rows: list[_Row], words: Words) -> list[_Row]:
 
 
 def _without_hidden(row: _Row, words: Words) -> str:
-    """Return the rest of a row; empty for one that goes whole."""
+    """Return the rest of a row; empty for a row that is removed."""
     if not words.hits(row.body):
         return row.body
     defined = _DEFINED.match(row.body)
@@ -290,7 +292,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _depths(text: str) -> list[int]:
-    """Return the depth in brackets of each character; all zero when the brackets do not match."""
+    """Return the depth of brackets at each character; all zero if the brackets do not match."""
     depth, result = 0, list[int]()
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -308,9 +310,7 @@ _SAMPLES = frozenset({"examples", "example"})
 
 
 def bearing_names(schema: Schema) -> frozenset[str]:
-    """Return the names that a filtered schema itself needs: its parameters and their legal values, operations
-    included.
-    """
+    """Return the names that a filtered schema itself needs: its parameters, their legal values and the operations."""
     names: set[str] = set()
     for _, node in walk(schema):
         names |= properties_of(node).keys()
@@ -326,7 +326,7 @@ def clean_wording(schema: Schema, found: OperationSet, hidden: frozenset[str], k
 
 
 class _Cleaner:
-    """One run over one schema."""
+    """One cleaning of one schema."""
 
     def __init__(self, hidden: frozenset[str], kept: frozenset[str], operations: frozenset[str]) -> None:
         self.hidden, self.kept, self.operations = hidden, kept, operations
@@ -340,7 +340,8 @@ class _Cleaner:
                 continue
             if keyword not in _SAMPLES:
                 cleaned = self._value(value)
-            elif (samples := as_list(value)) is not None:  # they are data: one that names a hidden operation goes whole
+            # such words are data: one that names a hidden operation is removed
+            elif (samples := as_list(value)) is not None:
                 cleaned = [item for item in samples if not self._mentions(item)]
             else:
                 cleaned = None if self._mentions(value) else value
@@ -349,7 +350,9 @@ class _Cleaner:
         return result
 
     def _value(self, value: Any) -> Any:
-        """Clean any value under a keyword outside the schema's own: texts are cleaned, and empty ones go."""
+        """Clean any value under a keyword that JSON Schema does not define: clean its texts, and drop the empty
+        ones.
+        """
         if isinstance(value, str):
             return clean_text(value, self.hidden, self.kept, operations=self.operations)
         if (array := as_list(value)) is not None:

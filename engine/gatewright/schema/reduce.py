@@ -1,7 +1,7 @@
 """Takes hidden operations out of an inlined schema, wherever their field stands.
 
-A hidden operation goes where it stands; a guard at the root refuses calls that would still be possible, unless the
-schema refuses them already. In doubt the guard is added: saying it twice does no harm.
+Each place loses the hidden operations. A guard at the root refuses calls that would still reach them, unless the schema
+refuses these already. In doubt the guard is added: a second refusal does no harm.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ANY_BUT_NULL = ["array", "boolean", "number", "object", "string"]
 
 @frozen
 class Binding:
-    """The ``allowed`` operations in order; ``optional``: a call without the field means one of them."""
+    """The ``allowed`` operations in order; if ``optional``, a call without the field means one of them."""
 
     allowed: tuple[str, ...]
     optional: bool
@@ -66,7 +66,7 @@ class Binding:
         return self._values(schema, steps, ()) and self._present(schema, steps, ())
 
     def guard(self, steps: Steps) -> Schema:
-        """Return a schema that holds for exactly those arguments."""
+        """Return a schema that accepts exactly the arguments with allowed operations at ``steps``."""
         if not steps:
             values = [*self.allowed, *([None] if self.optional else [])]
             return {"enum": values}
@@ -83,7 +83,7 @@ class Binding:
         return {"properties": {step: inner}, **({"required": [step]} if needed else {})}
 
     def _values(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
-        """Tell whether only the allowed texts may stand there."""
+        """Tell whether the schema accepts only allowed texts at ``steps``."""
         node = as_object(schema)
         if node is None:
             return schema is False
@@ -96,7 +96,7 @@ class Binding:
                 return False
             return {*choice.names} <= {*self.allowed} and (self.optional or not choice.nullable)
         if steps == (EACH,) and not _excludes(node, "string"):
-            return False  # a single name in the place of a list
+            return False  # a single name instead of a list
         if _excludes(node, "array" if steps[0] == EACH else "object"):
             return True
         return self._own_values(node, steps, seen) or self._by_branches(node, steps, seen, self._values)
@@ -110,14 +110,14 @@ class Binding:
         return node.get("additionalProperties") is False and not node.get("patternProperties")
 
     def _items(self, node: Schema, keyword: str, rest: Steps, seen: tuple[int, ...]) -> bool:
-        """Tell whether one schema binds every element; the guard covers those with a schema of their own."""
+        """Tell whether one schema binds every element; if elements have schemas of their own, the guard is needed."""
         if as_object(node.get(keyword)) is None or {"prefixItems", "properties", "patternProperties"} & node.keys():
             return False
         kind = "array" if rest[:1] == (EACH,) else "object" if rest else "string"
         return _is_only(node[keyword], kind) and self._values(node[keyword], rest, seen)
 
     def _present(self, schema: object, steps: Steps, seen: tuple[int, ...]) -> bool:
-        """Tell whether the field is there wherever a call may not omit it."""
+        """Tell whether the schema requires the field wherever a call must not omit it."""
         node = as_object(schema)
         if node is None:
             return schema is False
@@ -150,7 +150,7 @@ class Binding:
 
 
 def _excludes(node: Schema, kind: str) -> bool:
-    """Tell whether the schema by itself allows no value of this type."""
+    """Tell whether the schema itself accepts no value of this type."""
     types = node.get("type")
     if types is not None:
         return kind != types and kind not in (as_list(types) or [])
@@ -191,7 +191,7 @@ def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) 
 
 
 def _names_none(branch: Any, field: str) -> bool:
-    """Tell whether an alternative takes values other than texts, which count as hidden with any operation."""
+    """Tell whether a branch accepts values that are no texts; these are hidden together with any operation."""
     schema = as_object(branch)
     return schema is not None and is_other(properties_of(schema).get(field))
 
@@ -257,7 +257,7 @@ def reduce(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Sche
 
 
 def _is_sealed(schema: Schema) -> bool:
-    """Tell whether the variants of a union say themselves which parameters they take."""
+    """Tell whether each variant of a union says itself which parameters it accepts."""
     unions = [as_list(schema.get(keyword)) for keyword in UNIONS]
     return any(
         branches
@@ -280,7 +280,7 @@ def _reduce_by_key(schema: Schema, allowed: frozenset[str]) -> Schema:
 
 
 def _with_guard(schema: Schema, guard: Schema) -> Schema:
-    """Add the guard in the root's own words if they say the same, else beside them."""
+    """Add the guard as keywords of the root if they mean the same there, else as a schema beside it."""
     own = properties_of(schema)
     if all(name in own and own[name] == {} for name in guard["properties"]) or not any(
         name in own for name in guard["properties"]
@@ -292,7 +292,7 @@ def _with_guard(schema: Schema, guard: Schema) -> Schema:
 
 
 class _Run:
-    """One reduction; recursive definitions on the way are changed once."""
+    """One reduction of a schema, which changes each recursive definition once."""
 
     def __init__(self, root: Schema, found: OperationSet, allowed: frozenset[str]) -> None:
         self.found, self.allowed = found, allowed
@@ -309,9 +309,8 @@ class _Run:
         return {**schema, "$defs": {**(as_object(schema.get("$defs")) or {}), **self.definitions}}
 
     def at(self, node: Schema, steps: Steps, *, seal: bool = True) -> Schema:
-        """Remove the hidden operations at ``steps`` below ``node``.
-
-        ``seal``: the object that holds them may refuse parameters it does not name.
+        """Remove the hidden operations at ``steps`` below ``node``; if ``seal``, the object there may refuse unnamed
+        parameters.
         """
         if len(steps) == 1 and not holds_batch(steps):
             return self._reduce_holder(node, steps[0], seal=seal)
@@ -377,7 +376,7 @@ class _Run:
         return {**result, "required": with_required(node, name)}
 
     def _without_hidden_default(self, node: Schema, steps: Steps) -> Schema:
-        """Drop a container's own default when it calls something hidden; its examples too."""
+        """Drop a container's own default and examples if they call a hidden operation."""
         result = dict(node)
         if "default" in node and self._calls_hidden(node["default"], steps):
             del result["default"]
@@ -395,7 +394,7 @@ class _Run:
         return any(not (value in self.allowed or (value is MISSING and self.keeps_default)) for value in values)
 
     def _reduce_holder(self, node: Schema, field: str, *, seal: bool) -> Schema:
-        """Reduce the object that holds the field, or a branch that does."""
+        """Reduce the object that holds the field, or one of its branches."""
         node = self._without_hidden_default(self._through_reference(node, (field,), seal=seal), (field,))
         local = replace(self.found, field=field, paths=())
         if field in properties_of(node) and choice_of(properties_of(node)[field]):
@@ -421,13 +420,13 @@ class _Run:
 
 
 def _is_alone(node: Schema, keyword: str) -> bool:
-    """Tell whether only the branches under ``keyword`` name parameters of the value."""
+    """Tell whether only the branches under ``keyword`` name parameters of the object."""
     others = {"properties", "patternProperties", "$ref", "allOf", "if", *UNIONS} - {keyword}
     return not others & node.keys()
 
 
 def without_null(schema: Schema) -> Schema:
-    """Remove null from a parameter's schema; the rest of a union of one takes its place."""
+    """Remove null from a parameter's schema; a union with one branch left becomes that branch."""
     result = {key: value for key, value in schema.items() if key != "nullable" and not (key == "default" and not value)}
     types = as_list(schema.get("type"))
     if types is not None and "null" in types:

@@ -1,4 +1,6 @@
-"""The place in the arguments of a call that selects its operation: calls that name one there, and the schema there."""
+"""The places in a call's arguments that select its operation: builds calls that name one, and reads the schema
+there.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def places_of(field: str, found: OperationSet | None) -> tuple[Steps, ...]:
 
 
 def naming(operation: str, places: Iterable[Steps]) -> dict[str, JsonValue]:
-    """Build arguments that name the operation at all of the places, and hold nothing else."""
+    """Build arguments that name the operation at all of the places and hold nothing else."""
     call: dict[str, JsonValue] = {}
     for steps in places:
         call = cast("dict[str, JsonValue]", _put(call, steps, operation))
@@ -38,7 +40,7 @@ def naming(operation: str, places: Iterable[Steps]) -> dict[str, JsonValue]:
 
 
 def over(given: JsonValue, other: JsonValue) -> JsonValue:
-    """Put the values of ``other`` over ``given``; in lists, into every element."""
+    """Lay the values of ``other`` over ``given``; in lists, over every element."""
     if isinstance(given, dict) and isinstance(other, dict):
         return {**given, **{name: over(given.get(name), value) for name, value in other.items()}}
     if isinstance(given, list) and isinstance(other, list) and given and other:
@@ -48,9 +50,10 @@ def over(given: JsonValue, other: JsonValue) -> JsonValue:
 
 @frozen
 class Selector:
-    """The operations that arguments can name, and their places; ``places`` empty: the operation is the only key.
+    """The operations that arguments can name, and the places to name them; without places the operation is the only
+    key.
 
-    ``repeats``: a call may name it further inside as well, at places that nobody lists.
+    ``repeats``: a call may also name operations deeper inside, at places that have no list.
     """
 
     names: tuple[str, ...]
@@ -60,7 +63,7 @@ class Selector:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The top-level fields that carry the operation."""
+        """The top-level fields that contain the operation."""
         return frozenset(steps[0] for steps in self.places) if self.places else frozenset(self.names)
 
     def declared(self, field: str) -> JsonValue:
@@ -68,14 +71,14 @@ class Selector:
         return properties_of(inline_references(self.schema)).get(field, True)
 
     def defaults(self, field: str) -> list[JsonValue]:
-        """Return the values of the field in a call without it, by the schema or one of its branches."""
+        """Return the values of the field in a call without it, as the schema or one of its branches declares them."""
         held = [properties_of(part).get(field) for part in in_place(inline_references(self.schema), tests=False)]
         return [own["default"] for one in held if (own := as_object(one)) is not None and "default" in own]
 
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
-        """Return the operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema.
+        """Return the operations that no call can name if ``field`` satisfies ``constraint``, a JSON Schema.
 
-        All of them for an unreadable schema.
+        An unreadable schema refuses all of them.
         """
         if field not in self.fields:
             return frozenset()
@@ -87,7 +90,7 @@ class Selector:
     def rewritten(self, field: str, constraint: Schema, shown: frozenset[str]) -> Schema:
         """Rewrite ``constraint`` (inlined) on ``field`` so that it names only ``shown`` operations.
 
-        It says the same of every call that names no other.
+        It means the same for every call that names no other.
         """
         result = constraint
         for steps in self.places:
@@ -97,9 +100,7 @@ class Selector:
 
 
 def selector_of(field: str, names: Iterable[str], found: OperationSet | None, schema: Schema) -> Selector:
-    """Return the selector of ``names`` in calls that fit ``schema``: in ``found``, or else in the declared
-    ``field``.
-    """
+    """Return the selector of ``names`` in calls that fit ``schema``: by ``found``, else by the declared ``field``."""
     repeats = found is not None and found.repeats is not None
     return Selector(tuple(names), places_of(field, found), repeats, schema)
 
@@ -159,7 +160,7 @@ def _below(value: object, steps: Steps, shown: frozenset[str]) -> object:
 
 
 def _choice(node: Schema, shown: frozenset[str]) -> Schema:
-    """Reduce a schema for the operation itself to the shown ones and null."""
+    """Reduce a schema of the operation itself to the shown ones and null."""
     if not node:
         return node
     checker = SchemaChecker(node)
@@ -184,7 +185,7 @@ def _with_shown_values(node: Schema, steps: Steps, shown: frozenset[str]) -> Sch
 
 
 class FieldRules:
-    """The schema's rules for the operation field. Raises SchemaError for one that cannot be compiled."""
+    """The schema's rules for the operation field. Raises SchemaError if one cannot be compiled."""
 
     def __init__(self, schema: Schema, places: tuple[Steps, ...]) -> None:
         inlined = inline_references(schema)
@@ -193,7 +194,7 @@ class FieldRules:
         self._checker = SchemaChecker({**cast("Schema", kept), **whole})
 
     def accept(self, call: dict[str, JsonValue]) -> bool:
-        """Tell whether the rules allow the operation that the call names there."""
+        """Tell whether the rules allow the operation that ``call`` names."""
         return self._checker.is_valid(call)
 
 
@@ -209,9 +210,7 @@ def _put(value: JsonValue, steps: Steps, operation: str) -> JsonValue:
 
 
 def _project(schema: object, places: tuple[Steps, ...]) -> object:
-    """Reduce the schema to the parts about these places; other variants of a union stay as far as they have such
-    parts.
-    """
+    """Reduce the schema to the parts about these places; other variants of a union keep their parts about them."""
     if not isinstance(schema, dict):
         return schema
     table = cast("Schema", schema)
@@ -234,7 +233,7 @@ def _project(schema: object, places: tuple[Steps, ...]) -> object:
         below = tuple(steps[1:] for steps in places if steps[0] == step)
         if step == EACH:
             kept["items"] = _project(table.get("items", True), below)
-        elif step == EACH_MEMBER:  # the member may have any key that is there
+        elif step == EACH_MEMBER:  # any of these may be the schema of the member
             named = [*properties.values(), *cast("Schema", table.get("patternProperties", {})).values()]
             held = [*named, table.get("additionalProperties", True)]
             kept["additionalProperties"] = {"anyOf": [_project(one, below) for one in held]}
@@ -246,7 +245,7 @@ def _project(schema: object, places: tuple[Steps, ...]) -> object:
 
 
 def _shape(value: object, places: tuple[Steps, ...]) -> object:
-    """Return the shape of a listed whole value at these places."""
+    """Return a listed whole value as a schema of these places."""
     if () in places:
         return {"const": value}
     table, array = as_object(value), as_list(value)
@@ -263,7 +262,7 @@ def _shape(value: object, places: tuple[Steps, ...]) -> object:
 
 
 def _keys(schema: object) -> object:
-    """Reduce the schema to its rules on names."""
+    """Reduce the schema to its rules for names."""
     if not isinstance(schema, dict):
         return schema
     table = cast("Schema", schema)

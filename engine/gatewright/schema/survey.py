@@ -1,4 +1,4 @@
-"""The survey of a schema for the operator who declares operations: readings, suggestions, fields that take anything.
+"""Surveys a schema for the operator who declares operations: readings, suggestions, fields that take anything.
 
 Suggestions are names that a text lists (`a, b, or c`, `a | b`, bulleted lists, quoted names), for a field that takes
 any text; nothing enforces them.
@@ -35,7 +35,7 @@ _SLASHES = late_regex(rf"(?<![\w/:])({_NAME}(?:\s+/\s+{_NAME})+)")
 
 
 def suggest_names(*texts: str) -> tuple[str, ...]:
-    """Return the names that the first telling one of ``texts`` lists as possible values; empty when none lists any."""
+    """Return the possible values that the first of ``texts`` with a list names; empty if none lists any."""
     for text in texts:
         for reading in (_bullets, _from_pipes, _from_brackets, _from_sentence, _from_slashes, _from_quotes):
             names = tuple(dict.fromkeys(reading(text)))
@@ -67,7 +67,7 @@ def _from_sentence(text: str) -> list[str]:
     for lead in _LED.finditer(text):
         start = re.search(rf"{_ITEM}$", lead.group())
         match = _COMMAS.match(text, lead.start() + start.start()) if start else None
-        # an enumeration ends where a sentence or a clause does
+        # an enumeration ends with its sentence or clause
         if match and re.match(r"\s*(?:[.;)\n(—–]|$|-\s)", text[match.end() :]) is not None:
             return _from_list(match.group())
     return []
@@ -108,7 +108,7 @@ _PROGRAM = late_regex(r"\b(?:code|script|javascript|python|typescript|snippet|ex
 
 @frozen
 class OpenEnd:
-    """A field that takes a whole command, program or query: no list of operations can gate it."""
+    """A field that takes a whole command, program or query, so that no list of operations can gate it."""
 
     field: str
     kind: OpenKind
@@ -134,7 +134,7 @@ class Survey:
 
 
 def survey(schema: Schema, description: str = "") -> Survey:
-    """Look through ``schema``; ``description`` is the tool's own. Raises SchemaError as discovery does."""
+    """Survey ``schema``; ``description`` is the tool's own. Raises SchemaError as discovery does."""
     readings = tuple(candidate.found for candidate in readings_of(schema, field=None, operations=None))
     found = readings[0] if readings and readings[0].confidence != "low" else None
     inlined = inline_references(schema)
@@ -158,7 +158,7 @@ def _free_texts(schema: Schema, description: str) -> Iterator[OperationSet]:
 
 
 def _conditions(schema: Schema, name: str) -> tuple[str, ...]:
-    """Return the values that `if` demands of the field, in a schema that leaves the field itself open."""
+    """Return the values that an `if` tests the field for, in a schema that leaves the field itself open."""
     asked = [as_object(node.get("if")) for node in [schema, *objects(schema.get("allOf"))]]
     choices = [choice_of(properties_of(condition).get(name)) for condition in asked if condition]
     return tuple(dict.fromkeys(text for choice in choices if choice for text in choice.names))

@@ -1,12 +1,12 @@
-"""A JSON Schema as a tree: where it holds others, which draft it is in; the engine that checks values against it.
+"""A JSON Schema as a tree: its inner schemas, its draft, and the validator that checks values against it.
 
 The tables are those of drafts 7 and 2020-12 together: https://json-schema.org/draft/2020-12/json-schema-core section 10
 and https://json-schema.org/draft-07/json-schema-validation. The walk never enters data (`enum`, `const`, `default`,
 `examples`).
 
-All of Gatewright uses its one set of options, which bounds how large a pattern may grow when it is compiled. A long
-repetition of one sort of character, such as `^[a-z ]{1,4000}$`, becomes `^[a-z ]*$` and a length of the text, which
-takes exactly the same texts.
+All of Gatewright compiles schemas here, with one set of options, which bounds the size of a compiled pattern. A long
+repetition of one class of characters, such as `^[a-z ]{1,4000}$`, becomes `^[a-z ]*$` with limits for the length, which
+accepts exactly the same texts.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _HOLDERS = MAPS | LISTS | SINGLES
 
 
 def as_object(value: object) -> Schema | None:
-    """Return ``value`` when it is a JSON object, else None."""
+    """Return ``value`` if it is a JSON object, else None."""
     return cast("Schema", value) if isinstance(value, dict) else None
 
 
 def as_list(value: object) -> list[Any] | None:
-    """Return ``value`` when it is a JSON array, else None."""
+    """Return ``value`` if it is a JSON array, else None."""
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
@@ -71,7 +71,7 @@ def names_required(schema: Schema) -> tuple[str, ...]:
 
 
 def children(schema: Schema) -> Iterator[tuple[Pointer, Schema]]:
-    """Yield each schema directly inside ``schema`` with its pointer relative to it."""
+    """Yield each schema directly inside ``schema``, with its pointer from there."""
     for keyword, value in schema.items():
         if keyword in _HOLDERS:
             yield from _inner(keyword, value)
@@ -101,7 +101,7 @@ def walk(schema: Schema, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Schem
 
 
 def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
-    """Copy ``schema`` with its direct sub-schemas sent through ``change``; the rest is shared."""
+    """Copy ``schema`` with each direct sub-schema changed by ``change``; the rest is shared."""
 
     def change_item(item: Any) -> Any:
         child = as_object(item)
@@ -139,7 +139,7 @@ NEW_ONLY = frozenset(
     {"prefixItems", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}
     | {"minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
 )
-"""Keywords that say nothing in draft 7."""
+"""Keywords without a meaning in draft 7."""
 
 
 def is_draft_7(schema: Schema) -> bool:
@@ -148,9 +148,9 @@ def is_draft_7(schema: Schema) -> bool:
 
 
 def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
-    """Bring both to one draft, that of ``schema`` if it can stay, without the name of the draft in ``added``.
+    """Bring two schemas to one draft, if possible that of ``schema``; ``added`` comes back without a draft.
 
-    Raises SchemaError where each uses words unknown to the other's draft.
+    Raises SchemaError if each uses words unknown to the other's draft.
     """
     bare = {key: value for key, value in added.items() if key != "$schema"}
     if is_draft_7(schema) == is_draft_7(added) or _means_the_same(bare):
@@ -162,7 +162,7 @@ def at_one_draft(schema: Schema, added: Schema) -> tuple[Schema, Schema]:
 
 
 def _means_the_same(schema: Schema) -> bool:
-    """Tell whether ``schema`` means the same in either draft."""
+    """Tell whether ``schema`` means the same in both drafts."""
     for _, node in walk(schema):
         if (NEW_ONLY | _OLD_ONLY) & node.keys() or isinstance(node.get("items"), list):
             return False
@@ -180,7 +180,7 @@ _HOLDING_ITEMS = frozenset({"items", "prefixItems", "additionalItems"})
 
 
 def finder(root: Schema) -> Find:
-    """Return the function that reads references in an inlined schema: `#` and its definitions."""
+    """Return the function that finds the targets of references in an inlined schema: `#` and its definitions."""
 
     def find(reference: str) -> Schema | None:
         if reference == "#":
@@ -192,13 +192,13 @@ def finder(root: Schema) -> Find:
 
 
 def target_of(node: Schema, find: Find | None) -> Schema | None:
-    """Return the target of the reference of ``node``, when it has one."""
+    """Return the target of the reference in ``node``, if it has one."""
     reference = node.get("$ref")
     return find(reference) if find and isinstance(reference, str) else None
 
 
 def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) -> list[Schema]:
-    """Return ``schema``, then every schema that applies to the same value, references followed once each.
+    """Return ``schema``, then every schema that applies to the same value, each reference followed once.
 
     ``tests``: also the schema of an `if`, which the value need not fit.
     """
@@ -237,16 +237,17 @@ _PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_00
 
 
 CHECKED_FORMATS = frozenset({"date-time", "date", "email", "uri", "uuid", "ipv4", "ipv6"})
-"""The kinds of `format` that can be checked; every other is a note."""
+"""The kinds of `format` that can be checked; any other is a note."""
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
 _IS_UUID = jsonschema_rs.validator_for({"$schema": _NEWEST, "format": "uuid"}, validate_formats=True).is_valid
-_IS_UUID("")  # the first check of all looks up types behind a lock: here nobody else does, and no fork comes meanwhile
+# the very first check looks up types behind a lock: at import time nobody else runs, and no fork can happen
+_IS_UUID("")
 
 
 def compile_schema(schema: Schema, *, check_formats: bool = False) -> jsonschema_rs.Validator:
     """Compile the validator of ``schema``; it fetches nothing and runs patterns in linear time. Raises ValueError.
 
-    ``check_formats``: check each `format` that the engine knows; else all are notes.
+    ``check_formats``: check each `format` that the validator knows; else all are notes.
     """
     return jsonschema_rs.validator_for(
         schema,
@@ -254,7 +255,7 @@ def compile_schema(schema: Schema, *, check_formats: bool = False) -> jsonschema
         offline=True,
         mask="value",
         validate_formats=check_formats,
-        formats={"uuid": _IS_UUID} if check_formats else None,  # draft 7 does not know it
+        formats={"uuid": _IS_UUID} if check_formats else None,  # draft 7 does not know this keyword
     )
 
 
@@ -262,13 +263,13 @@ _ATOM = r"(?:\.|\[\^?(?:\\.|[^\[\]\\])+\]|\\[dDwWsS]|\\[pP]\{\w+(?:=\w+)?\}|[A-Z
 _TOKEN = re.compile(rf"({_ATOM}|\((?:\?:)?{_ATOM}\))(\{{\d{{1,6}}(?:,\d{{0,6}})?\}}|[*+?])?")
 _ESCAPED_OR_CLASS = re.compile(r"\\[^1-9k]|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|$)", re.DOTALL)
 _FEW = 65
-"""An atom that stands exactly that often, or oftener, is worth a length of its own."""
+"""The number of repetitions from which an atom is worth a length of its own."""
 _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 @frozen
 class PatternProblem:
-    """A pattern that cannot run: its place (``at_key``: as a key), and the code and words for the reason."""
+    """A pattern that cannot run: its place (``at_key``: it is a key), and code and words for the reason."""
 
     pointer: Pointer
     pattern: str
@@ -307,7 +308,7 @@ def pattern_fault(pattern: str, *, as_key: bool = False) -> tuple[str, str] | No
 
 
 def with_lengths(schema: Schema) -> Schema:
-    """Replace long repetitions by lengths where the engine needs it; the same object where it does not."""
+    """Replace long repetitions by lengths if the validator needs that; else return the same object."""
     needy = any(
         isinstance(pattern := node.get("pattern"), str) and not _compiles(pattern) and _with_length(pattern) is not None
         for _, node in walk(schema)
@@ -325,9 +326,9 @@ def _use_lengths(schema: Schema) -> Schema:
 
 
 def linear_part(schema: Schema) -> Schema:
-    """Drop the parts of ``schema`` that cannot be checked in linear time; it takes at least the same values.
+    """Drop the parts of ``schema`` that cannot be checked in linear time, so that it accepts at least the same values.
 
-    The same object when it has no such part.
+    A schema without such parts comes back as the same object.
     """
     found = list(pattern_problems(schema))
     if not found:
@@ -336,9 +337,9 @@ def linear_part(schema: Schema) -> Schema:
 
 
 def _loosen(schema: Schema, *, names_go: bool) -> Schema:
-    """Drop or widen a keyword that would turn narrower when a pattern inside it goes.
+    """Drop or widen a keyword that would become narrower if a pattern inside it is dropped.
 
-    ``names_go``: the rest may name fewer properties, so that nothing asks for those that nothing names.
+    ``names_go``: the rest may name fewer properties, so nothing may demand those that it no longer names.
     """
     result = map_children(schema, lambda child: _loosen(child, names_go=names_go))
     touched = {word for word in ("not", "if", "oneOf", "contains") if word in schema and _has_problem(schema, word)}
@@ -364,7 +365,7 @@ def _has_problem(schema: Schema, keyword: str) -> bool:
 
 
 def _with_length(pattern: str) -> Schema | None:
-    """Return the same texts by an unbounded pattern and a length; None where that cannot say it."""
+    """Return an unbounded pattern and a length that accept the same texts; None if that is impossible."""
     if not (pattern.startswith("^") and pattern.endswith("$")):
         return None
     at, fixed = 1, 0
@@ -392,7 +393,7 @@ def _with_length(pattern: str) -> Schema | None:
 
 
 def _counts(quantifier: str | None) -> tuple[int, int | None]:
-    """Return the repetitions of the atom before it: at least, and at most (None: without bound)."""
+    """Return how often the atom before the quantifier may repeat: at least, and at most (None: without bound)."""
     match quantifier:
         case None:
             return 1, 1

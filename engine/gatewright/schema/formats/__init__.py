@@ -1,9 +1,9 @@
-"""Formats in which providers take tools, by name, loaded when first asked for; how many tokens tools cost in one.
+"""The providers' formats for tools, by name and loaded on demand, and the number of tokens that tools cost.
 
-The rule: a tool costs the tokens of its JSON as sent, without blanks between values; a list costs the sum of its tools.
-For OpenAI that is exact in its encoding `o200k_base` (the service does not publish how it rewrites the JSON before the
-model reads it, so a bill may differ). Other providers do not publish a tokenizer: the same count is an estimate, marked
-as one. Without the tokenizer's package every four bytes of UTF-8 count as one token, an estimate too.
+A tool costs the tokens of its JSON as sent, without blanks between values; a list costs the sum of its tools. For
+OpenAI the count is exact in its encoding `o200k_base` (the service does not publish how it rewrites the JSON before the
+model reads it, so a bill may differ). Other providers publish no tokenizer: for them the same count is an estimate, and
+says so. Without the tokenizer's package every four bytes of UTF-8 count as one token, an estimate too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HOMES = {
 
 
 class _Formats(Mapping[str, "Format"]):
-    """The formats by name, in the order of the offer."""
+    """The formats by name, in the order in which users see them."""
 
     def __getitem__(self, name: str) -> Format:
         module, constant = _HOMES[name]
@@ -82,7 +82,7 @@ _MAX_KEPT = 65_536
 class TokenCount:
     """Tokens by tool and in all; ``exact`` in ``encoding``, else an estimate made with it.
 
-    ``unrestricted`` is the cost of the list without any limits; None when nobody asked.
+    ``unrestricted``: the cost of the list without any limits; None if the caller did not ask.
     """
 
     total: int
@@ -93,12 +93,12 @@ class TokenCount:
 
     @property
     def saved(self) -> int | None:
-        """Tokens less than the unrestricted list."""
+        """The tokens that the unrestricted list would cost more."""
         return None if self.unrestricted is None else self.unrestricted - self.total
 
     @property
     def saving(self) -> float | None:
-        """The share of the unrestricted list that filtering saves, 0 to 1."""
+        """The share of the unrestricted list's tokens that filtering saves, 0 to 1."""
         if self.unrestricted is None:
             return None
         return (self.unrestricted - self.total) / self.unrestricted if self.unrestricted else 0.0
@@ -107,7 +107,7 @@ class TokenCount:
 class TokenCounter:
     """Counts with one tokenizer, or by bytes without one, and remembers the counts.
 
-    It remembers by listing, for the same agent, and by text, for other agents with the same view.
+    The memory goes by listing, for the same agent, and by text, for other agents with the same view.
     """
 
     def __init__(self, tokenize: Tokenize | None) -> None:
@@ -118,7 +118,7 @@ class TokenCounter:
     def count(
         self, listings: Sequence[ToolListing], form: Format, unrestricted: Sequence[ToolListing] | None = None
     ) -> TokenCount:
-        """Count the tokens of ``listings`` in a format, and of ``unrestricted`` to compare with."""
+        """Count the tokens of ``listings`` in a format, and of ``unrestricted`` for comparison."""
         counts = self._counts(listings, form)
         per_tool = {listing.name: count for listing, count in zip(listings, counts, strict=True)}
         before = None if unrestricted is None else sum(self._counts(unrestricted, form))
@@ -149,9 +149,9 @@ class TokenCounter:
 def count_tokens(
     listings: Sequence[ToolListing], form: Format | str, unrestricted: Sequence[ToolListing] | None = None
 ) -> TokenCount:
-    """Count the tokens of ``listings`` in a format, and of ``unrestricted`` to compare with. Raises NotSupported.
+    """Count the tokens of ``listings`` in a format, and of ``unrestricted`` for comparison. Raises NotSupported.
 
-    The first count in a process loads the encoding, about a second; later ones remember.
+    The first count in a process loads the encoding, which takes about a second.
     """
     return _common_counter().count(listings, format_named(form) if isinstance(form, str) else form, unrestricted)
 
@@ -162,7 +162,7 @@ def count_text(text: str) -> int:
 
 
 def _text(form: Format, listing: ToolListing, name: str) -> str:
-    """Return the JSON to send; half of a surrogate pair, which nothing can send, becomes a question mark."""
+    """Return the JSON to send; half of a surrogate pair, which cannot be sent, becomes a question mark."""
     text = json.dumps(form.fit(listing).body(name), ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode("utf-8")
 

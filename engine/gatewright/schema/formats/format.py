@@ -1,11 +1,11 @@
-"""A provider's format: its spelling of tools and their names, and the way back of a call.
+"""A provider's format: the spelling of tools and their names, and the translation of calls back.
 
-A format spells each tool (`fit`), reports the losses of the spelling (`ProviderLint`), and reads calls back (`reader`):
-arguments that are valid in the provider's schema are, once restored step by step, valid in the schema that the agent
-saw. A name that fits a provider's limits stays. Any other gets its unfit characters replaced and a digest of the whole
-name behind it, so that the result depends on that name alone: a new tool renames no other, and an answer to an older
-list cannot reach another tool. Only where two come out alike, or a tool bears such a made name itself, is the digest
-longer, for each of those that are alike: the short one then stands for nobody.
+A format spells each tool (`fit`), reports the losses of the spelling (`ProviderLint`), and translates calls back
+(`reader`): arguments that are valid in the provider's schema become, step by step, arguments that are valid in the
+schema that the agent saw. A name that fits a provider's limits stays. In any other name the unfit characters are
+replaced, and a digest of the whole name follows. The result depends on that name alone: a new tool renames no other,
+and an answer to an older list cannot reach another tool. If two results are equal, or a tool has such a name from the
+start, each of them gets a longer digest, and nobody has the short one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ _SHORT = 8
 
 @frozen
 class NameRule:
-    """The names that a provider takes: the pattern of whole names, the characters for it, its length, and in words."""
+    """The names that a provider takes: the pattern of whole names, their characters and length, and the rule in
+    words.
+    """
 
     pattern: str
     unfit: str
     max_length: int
     words: str
     first: str = ""
-    """The prefix for a name that starts with a character the rule does not take there."""
+    """The prefix for a name whose first character the rule does not allow at the start."""
 
     def fits(self, name: str) -> bool:
         """Tell whether the provider takes ``name`` as it is."""
@@ -61,7 +63,7 @@ def fit_name(name: str, rule: NameRule, digits: int = _SHORT) -> str:
 
 
 def fit_names(names: Iterable[str], rule: NameRule) -> dict[str, str]:
-    """Return a different name for each of ``names``; the same whatever their order."""
+    """Return a different name for each of ``names``, which does not depend on their order."""
     made = {name: fit_name(name, rule) for name in names}
     fitted = {name: name for name, given in made.items() if name == given}
     taken, digits = set(fitted), _SHORT
@@ -76,14 +78,17 @@ def fit_names(names: Iterable[str], rule: NameRule) -> dict[str, str]:
 
 
 class Step(Protocol):
-    """One rewriting: ``back`` from the provider's spelling, ``forth`` into it. Neither raises for a JSON value."""
+    """One rewriting of a value:
+
+    ``back`` from the provider's spelling, ``forth`` into it. Neither raises for a JSON value.
+    """
 
     def back(self, value: Any) -> Any:
-        """Return a provider's value in the shown schema's spelling."""
+        """Return a provider's value as the tool's schema spells it."""
         ...
 
     def forth(self, value: Any) -> Any:
-        """Return a value of the shown schema in the provider's spelling."""
+        """Return a value of the tool's schema as the provider spells it."""
         ...
 
 
@@ -105,14 +110,14 @@ KEEP: Step = Keep()
 
 @frozen
 class Fields:
-    """An object: renamed keys, values with steps of their own, and keys whose null means an omission."""
+    """The step of an object: renamed keys, steps for its values, and keys whose null stands for an omission."""
 
     sent: Mapping[str, str]
     steps: Mapping[str, Step]
     nulls: frozenset[str] = frozenset()
 
     def back(self, value: Any) -> Any:
-        """Return the object under its own keys, without the nulls; unchanged when two keys would become one."""
+        """Return the object under its own keys, without such nulls; unchanged if two keys would become one."""
         table = as_object(value)
         if table is None:
             return value
@@ -127,7 +132,7 @@ class Fields:
         return result
 
     def forth(self, value: Any) -> Any:
-        """Return the object under the provider's keys, with a null for an omission."""
+        """Return the object under the provider's keys, with a null for each omission."""
         table = as_object(value)
         if table is None:
             return value
@@ -137,7 +142,7 @@ class Fields:
 
 @frozen
 class Items:
-    """An array whose elements share a step."""
+    """The step of an array: one step for all elements."""
 
     step: Step
 
@@ -154,7 +159,7 @@ class Items:
 
 @frozen
 class Wrapped:
-    """The arguments as the only parameter of an object; unwrapped arguments stay as they are."""
+    """The step that wraps arguments into the only parameter of an object; unwrapped arguments stay as they are."""
 
     key: str
 
@@ -170,7 +175,7 @@ class Wrapped:
 
 @frozen
 class Chain:
-    """Two rewritings, ``outer`` after ``inner`` on the way back."""
+    """Two steps in a row; on the way back ``outer`` comes first."""
 
     inner: Step
     outer: Step
@@ -186,7 +191,7 @@ class Chain:
 
 @frozen
 class Text:
-    """A value that the provider can only take as JSON text; a text outside JSON stays a text."""
+    """The step of a value that the provider takes only as JSON text; a text outside JSON stays a text."""
 
     def back(self, value: Any) -> Any:
         """Read the value from the text."""
@@ -205,7 +210,7 @@ class Text:
 
 @frozen
 class Labels:
-    """Values that the provider takes only as texts: each label stands for one value."""
+    """The step of values that the provider takes only as texts: each label stands for one value."""
 
     values: tuple[tuple[str, Any], ...]
 
@@ -220,7 +225,7 @@ class Labels:
 
 @frozen
 class Branch:
-    """One alternative: its schema as sent, its schema as shown, and its step."""
+    """One alternative of a union: its schema as sent, its schema as the agent saw it, and its step."""
 
     sent: Schema
     own: Schema
@@ -228,7 +233,7 @@ class Branch:
 
 
 class Either:
-    """A union: the first alternative that a value fits decides its spelling."""
+    """The step of a union: the first alternative that a value fits decides its spelling."""
 
     __slots__ = ("_branches", "_checkers")
 
@@ -237,11 +242,11 @@ class Either:
         self._checkers: dict[tuple[int, bool], SchemaChecker | None] = {}
 
     def back(self, value: Any) -> Any:
-        """Go back by the alternative whose sent schema takes the value."""
+        """Translate back by the first alternative whose sent schema accepts the value."""
         return self._step(value, sent=True).back(value)
 
     def forth(self, value: Any) -> Any:
-        """Go forth by the alternative whose shown schema takes the value."""
+        """Translate forth by the first alternative whose own schema accepts the value."""
         return self._step(value, sent=False).forth(value)
 
     def _step(self, value: Any, *, sent: bool) -> Step:
@@ -270,16 +275,16 @@ class Named:
     table: Mapping[str, Step]
 
     def back(self, value: Any) -> Any:
-        """Go back by the definition."""
+        """Translate back by the definition's step."""
         return self.table.get(self.name, KEEP).back(value)
 
     def forth(self, value: Any) -> Any:
-        """Go forth by the definition."""
+        """Translate forth by the definition's step."""
         return self.table.get(self.name, KEEP).forth(value)
 
 
 def fields(sent: Mapping[str, str], steps: Mapping[str, Step], nulls: frozenset[str] = frozenset()) -> Step:
-    """Return the step of an object; `KEEP` when it changes nothing."""
+    """Return the step of an object; `KEEP` if it changes nothing."""
     changed = {name: step for name, step in steps.items() if step is not KEEP}
     renamed = {name: given for name, given in sent.items() if name != given}
     return Fields(renamed, changed, nulls) if changed or renamed or nulls else KEEP
@@ -298,7 +303,7 @@ def either(branches: Sequence[Branch]) -> Step:
 
 
 def chain(inner: Step, outer: Step) -> Step:
-    """Join both steps into one."""
+    """Join two steps into one."""
     return outer if inner is KEEP else inner if outer is KEEP else Chain(inner, outer)
 
 
@@ -308,7 +313,7 @@ def _same(first: Any, second: Any) -> bool:
 
 @frozen
 class ProviderLint:
-    """A loss of the spelling at ``pointer`` in the shown schema, and the remedy. ``code`` is kebab-case.
+    """A loss of the spelling at ``pointer`` in the agent's schema, and its remedy. ``code`` is kebab-case.
 
     Levels: ``refused`` (the provider would not take the tool), ``looser`` (its schema accepts more than the gate will),
     ``narrower`` (it accepts less), ``note`` (nothing changes for calls).
@@ -338,7 +343,7 @@ class Fitted:
 
 @frozen
 class Spelling:
-    """One provider's spelling of a tool, its rule for names, and the most tools that it takes at once."""
+    """A provider's spelling of tools, its rule for names, and the most tools that it takes at once."""
 
     fit: Callable[[ToolListing], Fitted]
     names: NameRule
@@ -346,7 +351,7 @@ class Spelling:
 
 
 class Format:
-    """One provider's spelling."""
+    """A format: the spelling of tools for one provider, with lints and the translation of calls."""
 
     def __init__(self, name: str, provider: str, spelling: Spelling) -> None:
         self.name = name
@@ -357,18 +362,18 @@ class Format:
         return f"Format({self.name})"
 
     def fit(self, listing: ToolListing) -> Fitted:
-        """Spell one tool, once for each listing."""
+        """Spell a tool; each listing is spelled once."""
         made: Fitted | None = listing.made.get(self)
         if made is None:
             made = listing.made[self] = self._spelling.fit(listing)
         return made
 
     def render(self, listing: ToolListing) -> dict[str, Any]:
-        """Return one tool as JSON, its name fitted without regard to other tools."""
+        """Return one tool as JSON; its name is fitted without regard to other tools."""
         return self.fit(listing).body(fit_name(listing.name, self._spelling.names))
 
     def render_all(self, listings: Iterable[ToolListing]) -> list[dict[str, Any]]:
-        """Return the tools of one agent as JSON, each under a name of its own."""
+        """Return the tools of one agent as JSON, each under a different name."""
         known = tuple(listings)
         names = self.names(known)
         return [self.fit(listing).body(names[listing.name]) for listing in known]
@@ -378,7 +383,7 @@ class Format:
         return fit_names((listing.name for listing in listings), self._spelling.names)
 
     def lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
-        """Return the changes and losses in the spelling of one tool."""
+        """Return the losses and other changes in the spelling of one tool."""
         rule, found = self._spelling.names, list[ProviderLint]()
         given = fit_name(listing.name, rule)
         if given != listing.name:
@@ -393,7 +398,7 @@ class Format:
         return tuple(dict.fromkeys((*found, *self.fit(listing).lints)))  # equal lints of two branches count once
 
     def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
-        """Return the lints by tool name; those of all tools together have the empty name."""
+        """Return the lints by tool name; the empty name has those of all tools together."""
         found = {listing.name: self.lints(listing) for listing in listings}
         most = self._spelling.max_tools
         if most is not None and len(listings) > most:
@@ -411,13 +416,13 @@ class Format:
 
 @frozen
 class CallReader:
-    """Reads calls that came in a provider's spelling back into the tools' own."""
+    """Translates calls in a provider's spelling back into the tools' own."""
 
     _names: Mapping[str, str]
     _fitted: Mapping[str, Fitted]
 
     def restore(self, name: str, arguments: Any) -> tuple[str, Any]:
-        """Return the tool's own name and arguments; unknown or unreadable ones go through for the gate to refuse.
+        """Return the tool's own name and arguments; the gate refuses unknown tools and unreadable arguments later.
 
         ``arguments`` is an object or its JSON text, as providers differ. Never raises.
         """

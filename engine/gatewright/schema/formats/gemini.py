@@ -1,12 +1,12 @@
 """Tools as Gemini's function declarations take them, in a subset of OpenAPI 3.0.
 
 Source: the Gemini API reference, "Schema" and "FunctionDeclaration" (v1beta): names of letters, digits, `_`, `.` and
-`-`, starting with a letter or `_`, 64 at most; no `parameters` for a tool without any. The service is also known to
-refuse anything but: one `type` for each schema, `enum` of non-empty texts only, `anyOf` with nothing beside it (the
-words of the union stand in its first alternative), elements and parameters always declared, the formats `enum` and
-`date-time` only. Parameter names as the Vertex AI reference has them. So the form lacks `additionalProperties`,
-`const`, `oneOf`, `allOf`, `not` and `$ref`. A value without description goes as JSON text, and so does the target of a
-reference whose expansion would never end or grow too large.
+`-`, starting with a letter or `_`, 64 at most; no `parameters` for a tool without any. By reports, the service accepts
+one `type` for each schema, `enum` of non-empty texts only, `anyOf` with nothing beside it (so the description of a
+union goes to its first alternative), only arrays and objects that declare their elements and parameters, and only the
+formats `enum` and `date-time`. The Vertex AI reference gives the rule for parameter names. So the format lacks
+`additionalProperties`, `const`, `oneOf`, `allOf`, `not` and `$ref`. A value that the subset cannot describe is sent as
+JSON text, and so is the target of a reference whose expansion would never end or grow too large.
 
 The service refuses schemas beyond "the maximum allowed nesting depth" and names no number; reports of refused tools
 (gemini-cli 5923 and 6031, Portkey's gateway 1616) begin at five levels of objects and arrays.
@@ -52,7 +52,7 @@ from gatewright.schema.walk import (
 
 KEYS = NameRule(r"[a-zA-Z_][a-zA-Z0-9_]*", "[^a-zA-Z0-9_]", 64, "letters, digits and `_`, 64 at most", first="p_")
 MAX_UNROLLED, MAX_REFERENCES, MAX_NODES = 1, 3, 1_000
-"""How often a definition is written out in itself, how deep definitions stand in each other, how large it all gets."""
+"""Limits: how often a definition appears inside itself, how deep definitions nest, and how large the whole becomes."""
 _NUMBERS = ("number", "integer")
 _KEPT = {
     "string": frozenset({"minLength", "maxLength", "pattern"}),
@@ -63,14 +63,16 @@ _KEPT = {
 }
 _ANY = "Any JSON value, as JSON text."
 _LISTING = ANNOTATIONS | {"type", "enum", "const"}
-"""The keywords of null and of listed values, and those that say nothing of them."""
+"""The keywords of null and of listed values, and keywords that say nothing about them."""
 TEXT: Step = Text()
 Tell = Callable[[str, Pointer, str], None]
-"""Takes a code, the place in the shown schema, and the keyword or reason."""
+"""Takes a code, the place in the agent's schema, and the keyword or reason."""
 
 
 def openapi_form(plain: Plain, root: Schema, tell: Tell) -> tuple[Schema, Step]:
-    """Rewrite ``root`` in the subset, in JSON Schema's spelling (`spell` gives the provider's), and return its step."""
+    """Rewrite ``root`` in the subset, still as JSON Schema, and return its step; `spell` gives the provider's
+    spelling.
+    """
     return _Writer(plain, tell).node(root, (), ())
 
 
@@ -98,7 +100,7 @@ def spell(schema: Schema) -> Schema:
 
 
 class _Writer:
-    """One run over one schema."""
+    """One rewriting of one schema."""
 
     def __init__(self, plain: Plain, tell: Tell) -> None:
         self._plain = plain
@@ -167,7 +169,7 @@ class _Writer:
         return self._branches(flat, schema, nullable, (*place, keyword), inside)
 
     def _without_null(self, parts: list[Schema], place: Pointer) -> tuple[bool, list[Schema]]:
-        """Tell whether null is among the alternatives, and return the rest; other words on null cannot be sent."""
+        """Tell whether null is among the alternatives, and return the others; a description of null cannot be sent."""
         nulls = [part for part in parts if part.get("type") == "null"]
         others = [part for part in parts if part.get("type") != "null"]
         told = _LISTING.union(*others)
@@ -176,7 +178,7 @@ class _Writer:
         return bool(nulls), others
 
     def _look_up(self, branch: Schema, inside: tuple[str, ...]) -> Schema:
-        """Look up an alternative that is a bare reference, so that its type shows."""
+        """Resolve an alternative that is nothing but a reference, so that its type is visible."""
         name = str(branch.get("$ref", "")).removeprefix("#/$defs/")
         target = as_object(self._plain.definitions.get(name))
         return (
@@ -293,7 +295,7 @@ def _bare(part: Schema) -> Schema:
 
 
 def _by_type(schema: Schema) -> list[Schema]:
-    """Split an alternative by type where it only names types."""
+    """Split an alternative by type, if it only names types."""
     if "type" not in schema or {"anyOf", "oneOf", "$ref"} & set(schema):
         return [schema]
     return by_type(schema)
@@ -325,7 +327,7 @@ def _texts(schema: Schema) -> Schema:
 
 
 def _explain(result: Schema, schema: Schema) -> Schema:
-    """Add the texts of ``schema``, and its default and examples in words: they are not values of the rewritten
+    """Add the texts of ``schema``, and its default and examples as words, since they may not fit the rewritten
     schema.
     """
     result = {**result, **{key: text for key, text in _texts(schema).items() if key not in result}}
@@ -342,7 +344,7 @@ NAMES = NameRule(
 )
 _PROVIDER = "Gemini"
 SAFE_LEVELS = 4
-"""Levels of objects and arrays that no report names as refused."""
+"""Levels of objects and arrays that were never reported as refused."""
 _SAID: dict[str, tuple[str, str, Level]] = {
     "dropped": ("Gemini cannot say `{what}`", "it is left out, and the gate still checks it", "looser"),
     "other-keys": ("Gemini cannot forbid undeclared keys", "the gate still refuses them", "looser"),

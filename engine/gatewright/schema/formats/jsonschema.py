@@ -1,16 +1,17 @@
 """Formats that take JSON Schema: MCP as it is, genai and Anthropic with a plain object at the root.
 
-Source for MCP: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12 unless
-it says otherwise, and so has `outputSchema`, where results have one; names of 1 to 128 letters, digits, `_`, `-`, `.`.
+Source for MCP: the specification's revision 2025-11-25, "Tools": `inputSchema` and, if there are structured results,
+`outputSchema` have `type: object` and are 2020-12 unless they say otherwise; names of 1 to 128 letters, digits, `_`,
+`-`, `.`.
 
-The Rust crate `genai` (`chat::Tool`: `name`, `description`, `schema`) hands the schema on to whichever provider a model
-belongs to, so its form is the one that all of them take.
+The Rust crate `genai` (`chat::Tool`: `name`, `description`, `schema`) passes the schema to the provider of the model,
+so its format is one that all providers take.
 
-Sources for Anthropic: its guide "Tool use" (`name` within `^[a-zA-Z0-9_-]{1,64}$`, `description`, `input_schema`); the
-service's answers to the rest: "input_schema does not support oneOf, allOf, or anyOf at the top level", "Property keys
-should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "JSON schema is invalid. It must match JSON Schema draft 2020-12". The
-format renames parameters that it refuses wherever a step can name them back; inside `not`, `if`, `allOf` and the like,
-and where a pattern describes keys, a name stays and gets a lint.
+Sources for Anthropic: its guide "Tool use" (`name` within `^[a-zA-Z0-9_-]{1,64}$`, `description`, `input_schema`);
+other rules from answers of the service: "input_schema does not support oneOf, allOf, or anyOf at the top level",
+"Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "JSON schema is invalid. It must match JSON Schema draft
+2020-12". The format renames parameters that it refuses if a step can restore the name; inside `not`, `if`, `allOf` and
+the like, and under patterns for keys, the name stays and gets a lint.
 """
 
 from __future__ import annotations
@@ -85,16 +86,16 @@ _BESIDE = frozenset(
     "const",
 }
 Tell = Callable[[str, str, bool], None]
-"""Takes the pointer of a parameter, its name, and True if a new name was possible."""
+"""Takes the pointer of a parameter, its name, and True if it could be renamed."""
 
 
 def all_fit(schema: Schema, rule: NameRule) -> bool:
-    """Tell whether every name fits."""
+    """Tell whether every property name in the schema fits."""
     return all(rule.fits(name) for _, node in walk(schema) for name in properties_of(node))
 
 
 def with_fit_keys(schema: Schema, rule: NameRule, tell: Tell, place: Pointer = ()) -> tuple[Schema, Step]:
-    """Rename what does not fit ``rule`` in ``schema``, and return the step that undoes it."""
+    """Rename the keys in ``schema`` that break ``rule``, and return the step that undoes it."""
     if all_fit(schema, rule):
         return schema, KEEP
     unions = [keyword for keyword in ("anyOf", "oneOf") if keyword in schema]

@@ -1,16 +1,16 @@
-"""Tools as OpenAI's chat completions and responses take them, in strict mode where that says exactly the same.
+"""Tools for OpenAI's chat completions and responses, in strict mode if that says exactly the same.
 
-Sources: OpenAI's guides "Function calling" and "Structured Outputs"; the service's answers to the rest: "schema must
-have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level", "array schema missing items", at
-most 1,024 characters of description and 128 tools. The responses interface tries strict mode by itself unless told
-otherwise, so the format always says which mode it means.
+Sources: OpenAI's guides "Function calling" and "Structured Outputs"; other rules from answers of the service: "schema
+must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level", "array schema missing
+items", at most 1,024 characters of description and 128 tools. The responses interface tries strict mode unless the
+request decides, so the format always says which mode it means.
 
-Strict mode, "Supported schemas": every object closed and all its properties required, an optional one as a union with
-null; string `pattern` and nine formats (which the format sends in words, since strict mode would hold a model to them
-and no call is refused for one), number bounds, `multipleOf`, `minItems`, `maxItems`, `anyOf`, `$defs`; no other
-keywords; 5,000 properties, 10 levels, 120,000 characters of names and values, 1,000 enum values, 15,000 characters in
-an enum of more than 250. Alternatives of a union must not share their first key ("Objects provided via 'anyOf' must not
-share identical first keys"), unless a tag separates them.
+Strict mode, by "Supported schemas": every object is closed and requires all its properties; an optional one becomes a
+union with null. It knows number bounds, `multipleOf`, `minItems`, `maxItems`, `anyOf`, `$defs`, and string `pattern`
+and nine formats; the format sends these last two as words, since strict mode would force a model to obey them although
+no call is refused for one. It knows no other keywords. Limits: 5,000 properties, 10 levels, 120,000 characters of names
+and values, 1,000 enum values, 15,000 characters in an enum of more than 250. Alternatives of a union must not share
+their first key ("Objects provided via 'anyOf' must not share identical first keys"), unless a tag separates them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _KEPT = frozenset({"type", "enum", "description", "title", "pattern", "multipleO
 
 
 class Inexact(Exception):
-    """Strict mode cannot say this; ``pointer`` is in the shown schema."""
+    """Strict mode cannot express this; ``pointer`` is in the agent's schema."""
 
     def __init__(self, pointer: Pointer, reason: str, advice: str) -> None:
         super().__init__(reason)
@@ -70,7 +70,7 @@ class Inexact(Exception):
 
 
 def open_object(place: Pointer) -> Inexact:
-    """Return the obstacle of an object that takes undeclared keys."""
+    """Return the reason why an object with undeclared keys does not fit strict mode."""
     reason = "strict mode has closed objects only, and other keys are allowed here"
     return Inexact(place, reason, "declare `additionalProperties: false`")
 
@@ -87,7 +87,7 @@ def strict_form(plain: Plain, root: Schema) -> tuple[Schema, Step]:
 
 
 class _Writer:
-    """One run over one schema."""
+    """One rewriting of one schema."""
 
     def __init__(self, plain: Plain) -> None:
         self._plain = plain
@@ -96,7 +96,7 @@ class _Writer:
         self._asked: list[str] = []
 
     def definitions_in_use(self) -> Iterator[str]:
-        """Yield the definitions in use; their number grows while the writer writes them."""
+        """Yield the definitions in use; writing one may add others."""
         yield from self._asked
 
     def define(self, name: str) -> None:
@@ -117,7 +117,7 @@ class _Writer:
                 raise Inexact((*place, keyword), f"strict mode has no `{keyword}`", "say it in the description")
         if is_anything(schema):
             raise Inexact(place, "strict mode needs a type here and any value is allowed", "declare the type")
-        # several scalar types can share one schema where they are one and null
+        # several scalar types can share one schema if they are null and one other
         if all(part["type"] in _SCALARS for part in parts) and (
             len(parts) == 1 or sum(part["type"] != "null" for part in parts) == 1
         ):
@@ -174,7 +174,7 @@ class _Writer:
         union: Schema = {**said, "anyOf": written}
         if all(branch.step is KEEP for branch in known):
             return union, KEEP
-        sent, own = self.definitions, self._plain.definitions  # which are filled in before the first check
+        sent, own = self.definitions, self._plain.definitions  # filled in before the first check
         return union, either([Branch(_whole(one.sent, sent), _whole(one.own, own), one.step) for one in known])
 
     def _scalars(self, schema: Schema, parts: list[Schema], place: Pointer) -> Schema:
@@ -184,7 +184,7 @@ class _Writer:
         if values is not None:
             result["enum"] = values
         said = {key: value for part in parts for key, value in part.items() if key not in ("type", "enum", "const")}
-        for keyword, value in sorted(said.items(), key=lambda pair: pair[0] == "format"):  # behind the description
+        for keyword, value in sorted(said.items(), key=lambda pair: pair[0] == "format"):  # after the description
             if keyword == "format":
                 result = with_text(result, f"Format: {value}.")
             elif keyword in _KEPT:
@@ -242,7 +242,7 @@ class _Writer:
 
 
 def _whole(schema: Schema, definitions: Schema) -> Schema:
-    """Return an alternative that can be checked by itself."""
+    """Return an alternative together with its definitions, so that it can be checked alone."""
     return {**schema, "$defs": definitions} if any("$ref" in node for _, node in walk(schema)) else schema
 
 
@@ -251,7 +251,7 @@ def _texts_of(schema: Schema) -> Schema:
 
 
 def _explain(result: Schema, schema: Schema) -> Schema:
-    """Put keywords that strict mode lacks, and that change no answer, into words."""
+    """Put keywords that strict mode lacks, and that refuse no call, into words."""
     if schema.get("default") is not None:
         result = with_text(result, f"Default: {_short(schema['default'])}.")
     if examples := as_list(schema.get("examples")):
@@ -276,7 +276,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _tag_first(schema: Schema) -> Schema:
-    """Put an object's constant parameters first, so that alternatives differ from the start."""
+    """Put an object's constant parameters first, so that alternatives differ in their first key."""
     properties = properties_of(schema)
     tags = [name for name, value in properties.items() if len(values_of(as_object(value) or {}) or ()) == 1]
     if not tags or list(properties)[: len(tags)] == tags:
@@ -332,7 +332,7 @@ def _text(values: list[Any]) -> int:
 MAX_DESCRIPTION, MAX_TOOLS = 1024, 128
 _PROVIDER = "OpenAI"
 _CLOSING = ("additionalProperties", "unevaluatedProperties", "allOf")
-"""Without any of these a root takes undeclared keys."""
+"""A root without any of these keywords takes undeclared keys."""
 
 
 def _fit_chat(listing: ToolListing) -> Fitted:
@@ -378,7 +378,7 @@ def _strict(loose: Loose) -> tuple[Schema, Step]:
 
 
 def _cut_description(text: str, schema: Schema) -> tuple[str, Schema, tuple[ProviderLint, ...]]:
-    """Cut a description to the limit; the rest goes before the parameters."""
+    """Cut a description to the limit; the rest moves to the description of the parameters."""
     if len(text) <= MAX_DESCRIPTION:
         return text, schema, ()
     cut = max(text.rfind("\n", 0, MAX_DESCRIPTION), text.rfind(" ", 0, MAX_DESCRIPTION)) + 1 or MAX_DESCRIPTION

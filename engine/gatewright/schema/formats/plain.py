@@ -1,7 +1,7 @@
-"""A schema in a plain form that accepts the same, the start of every provider's spelling.
+"""Writes a schema in a plain form that accepts the same values; every provider's spelling starts from it.
 
-The form is 2020-12 with references inlined, unions of constants as enums, conjunctions merged, and without keywords
-that say nothing; at the root stands a plain object. A schema that a provider takes as it is stays as it is. Drafts:
+The form is draft 2020-12 with inlined references, unions of constants as enums, merged conjunctions, and without
+keywords that change nothing; its root is a plain object. A schema that a provider takes unchanged stays unchanged.
 https://json-schema.org/draft/2020-12/release-notes lists the changes since draft 7. `format` stays, as the note that it
 is in every draft.
 """
@@ -35,14 +35,14 @@ _DROPPED = frozenset({"$schema", "$id", "$anchor", "$comment", "definitions"})
 OBJECT_MAPS = frozenset({"properties", "patternProperties"})
 OBJECT_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 OBJECTS = frozenset({"items", "contains", "propertyNames", "not", "if", "then", "else"})
-"""Keywords under which providers take no `true` or `false` for a schema."""
+"""Keywords under which providers take only objects as schemas, not `true` or `false`."""
 _LISTING = frozenset({"const", "enum", "type"})
 _UNION_KEYS = _LISTING | {"title", "description", "deprecated"}
 
 
 @frozen
 class Plain:
-    """The plain form; ``definitions`` are those that refer to themselves, as `#/$defs/...` in it."""
+    """The plain form; ``definitions`` are the recursive ones, which it names `#/$defs/...`."""
 
     schema: Schema
     definitions: Schema = field(default_factory=dict[str, Any])
@@ -88,12 +88,12 @@ def _redirect(value: Any, name: str) -> Any:
 
 
 class _Tidier:
-    """One run over one document."""
+    """One rewriting of one document."""
 
     def __init__(self, *, old: bool, counts: bool) -> None:
         self._old = old
         self._counts = counts
-        """True if some schema asks which properties others describe: then a permission to have any matters."""
+        """True if a schema depends on which properties others describe: a permission for any property then stays."""
 
     def schema(self, schema: Schema) -> Schema:
         current = self._modern(schema) if self._old else schema
@@ -105,7 +105,7 @@ class _Tidier:
         return self._fit_values(_merge_all(_enumerate(_unwrap_single(current))))
 
     def _fit_values(self, schema: Schema) -> Schema:
-        """Drop listed values that misfit the neighbouring keywords, which then say nothing more."""
+        """Drop listed values that break neighbouring keywords, then drop these keywords."""
         values, kinds = values_of(schema), types_of(schema)
         if values is None or any("$ref" in node for _, node in walk(schema)):
             return schema
@@ -122,7 +122,7 @@ class _Tidier:
 
     @staticmethod
     def _modern(schema: Schema) -> Schema:
-        """Write draft 7 as 2020-12: tuples and dependencies; words unknown to draft 7 say nothing there."""
+        """Write draft 7 as 2020-12: change tuples and dependencies, drop words that draft 7 does not know."""
         current = {key: value for key, value in schema.items() if key not in NEW_ONLY}
         tuple_items = as_list(current.get("items"))
         rest = current.pop("additionalItems", None)
@@ -147,7 +147,7 @@ def _as_schema(value: Any) -> Any:
 
 
 def _with_objects(schema: Schema) -> Schema:
-    """Replace `true` and `false` by objects wherever providers take nothing else."""
+    """Replace `true` and `false` by objects where providers take only objects."""
     result = dict(schema)
     for keyword in OBJECT_MAPS & schema.keys():
         if (table := as_object(schema[keyword])) is not None:
@@ -203,7 +203,7 @@ def _unwrap_single(schema: Schema) -> Schema:
 
 
 def _enumerate(schema: Schema) -> Schema:
-    """Write a union of constants as an enum, their descriptions as text, and narrow an `enum` beside it."""
+    """Write a union of constants as an enum with their descriptions as text, and narrow an `enum` beside it."""
     for keyword in ("oneOf", "anyOf"):
         branches = objects(schema.get(keyword))
         if not branches or len(branches) != len(schema[keyword]):
@@ -251,7 +251,7 @@ def _describe(schema: Schema, branches: list[Schema], values: list[list[Any] | N
 
 
 def with_text(schema: Schema, text: str) -> Schema:
-    """Put ``text`` behind the description of ``schema``."""
+    """Put ``text`` after the description of ``schema``."""
     said = schema.get("description")
     if not isinstance(said, str):
         said = ""
@@ -261,7 +261,7 @@ def with_text(schema: Schema, text: str) -> Schema:
 
 
 def _merge_all(schema: Schema) -> Schema:
-    """Merge a conjunction into one schema where one can say it."""
+    """Merge a conjunction into one schema, if one schema can express it."""
     branches = objects(schema.get("allOf"))
     if not branches or len(branches) != len(schema["allOf"]):
         return schema
@@ -291,7 +291,7 @@ def is_of_type(value: Any, kind: str) -> bool:
 
 
 def is_of_one(value: Any, kinds: list[str] | None) -> bool:
-    """Tell whether a JSON value is of one of some types; of any where None are named."""
+    """Tell whether a JSON value is of one of the types, or of any type if none are named."""
     return kinds is None or any(is_of_type(value, kind) for kind in kinds)
 
 
@@ -309,7 +309,7 @@ _TYPED = frozenset(keyword for keywords in _OF_TYPE.values() for keyword in keyw
 
 
 def by_type(schema: Schema) -> list[Schema]:
-    """Split ``schema`` into one for each type it allows, each with the keywords that matter for its type."""
+    """Split ``schema`` into one schema for each type that it allows, with the keywords for that type."""
     if schema.get("not") == {}:
         return []
     kinds, values = types_of(schema), values_of(schema)
@@ -335,7 +335,7 @@ def by_type(schema: Schema) -> list[Schema]:
 
 
 def is_anything(schema: Schema) -> bool:
-    """Tell whether every value fits, as far as keywords say."""
+    """Tell whether every value fits, judged by keywords alone."""
     return not set(schema) - ANNOTATIONS
 
 
@@ -345,7 +345,7 @@ _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", 
 
 @frozen
 class Loose:
-    """A schema without refused keywords at its root, the step that undoes the rewriting, and its origin."""
+    """A schema whose root has no refused keywords, the step that undoes the rewriting, and the original."""
 
     schema: Schema
     step: Step
@@ -354,19 +354,19 @@ class Loose:
     made_from: tuple[Plain, Schema] | None = None
 
     def parts(self) -> tuple[Plain, Schema] | None:
-        """Return the plain form, and its root as sent: wrapped if it is refused. None without a plain form."""
+        """Return the plain form, and its root as sent: wrapped if providers refuse it. None without a plain form."""
         if self.made_from is not None or any(lint.level == "refused" for lint in self.lints):
             return self.made_from
         plain = plain_form(self.shown)
         return plain, plain.schema
 
     def pointer_in_shown(self, pointer: str) -> str:
-        """Translate a pointer into the sent root to one into the shown schema."""
+        """Translate a pointer in the sent root to one in the agent's schema."""
         return pointer.removeprefix(f"/properties/{self.step.key}") if isinstance(self.step, Wrapped) else pointer
 
 
 def loose_form(shown: Schema, provider: str) -> Loose:
-    """Return ``shown`` as providers without a subset of their own take it."""
+    """Write ``shown`` for providers that have no subset of their own."""
     if _is_taken_as_it_is(shown):
         return Loose(_with_root(shown), KEEP, (), shown)
     try:
@@ -401,7 +401,7 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
 
 
 def _holds_boolean(node: Schema) -> bool:
-    """Tell whether `true` or `false` stands for a schema where providers take only objects."""
+    """Tell whether `true` or `false` is used as a schema where providers take only objects."""
     held = [node[keyword] for keyword in OBJECTS & node.keys()]
     for keyword in OBJECT_MAPS & node.keys():
         held += (as_object(node[keyword]) or {}).values()
@@ -416,7 +416,7 @@ def _with_root(schema: Schema) -> Schema:
 
 
 def _with_items(value: Any) -> Any:
-    """Give every possible array its elements, if only any."""
+    """Give every schema that allows arrays a schema for the elements, even an empty one."""
     table = as_object(value)
     if table is None:
         return value
@@ -435,7 +435,7 @@ _KEYS = ("input", "arguments", "call", "input_object")
 
 
 def obstacles_at(root: Schema) -> tuple[str, ...]:
-    """Return the keywords of ``root`` that function calling does not take there."""
+    """Return the keywords of ``root`` that function calling does not allow at the root."""
     return tuple(keyword for keyword in REFUSED_AT_ROOT if keyword in root)
 
 
