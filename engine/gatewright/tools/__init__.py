@@ -1,11 +1,12 @@
-"""Defines tools: what they declare, how they are written, which are registered, and what a model reads of them.
+"""Defines tools: their declarations, their registry, and what a model reads of them.
 
-A tool is a Python function (`tools/registry.py`), a class, or a definition of JSON (`tools/definition.py`, made a tool
-by `tools/schemashape.py`). A tool of an MCP server is made of its pin (`tools/pin.py`), which holds what the server
-listed last and what of it the operator accepted, by digest; the difference is the drift. `tools/server_tool.py`
-proposes tiers and side effects from hints and names. `tools/defined.py` runs a composition: it only fills in values,
-and each step goes through the gate. What built-ins reach are the `Ports` of `tools/context.py`; `memory`, `sources` and
-`adapters` satisfy them by their shape, so none of them imports this room for it.
+A tool is a Python function (`tools/registry.py`), a class, or a definition in JSON (`tools/definition.py`;
+`tools/schemashape.py` makes a tool of it). A tool of an MCP server comes from the server's pin (`tools/pin.py`): the
+last listing of the server, and the definitions that the operator accepted, by digest. The difference between the two is
+the drift. `tools/server_tool.py` proposes tiers and side effects from hints and names. `tools/defined.py` runs a
+composition: it only fills in values, and each step goes through the gate. Built-ins reach everything outside through
+the `Ports` of `tools/context.py`; `memory`, `sources` and `adapters` satisfy these by their shape, without importing
+this room.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class WebPort(Protocol):
 
     @property
     def engines(self) -> tuple[UrlTarget, ...]:
-        """The addresses that searches go to."""
+        """The addresses of the search engines."""
         ...
 
     async def fetch(
@@ -46,16 +46,16 @@ class WebPort(Protocol):
         raw: bool = False,
         bounds: ResourceBounds,
     ) -> WebPage:
-        """Fetch a canonical ``url``; the ``headers`` go to its own origin alone.
+        """Fetch a canonical ``url``; only its own origin gets the ``headers``.
 
-        HTML comes as Markdown unless ``raw``. ``follow`` returns the canonical form of each redirect, or raises. The
-        number of requests stays within ``bounds``.
+        HTML comes back as Markdown unless ``raw``. ``follow`` returns the canonical form of each redirect, or raises.
+        The number of requests stays within ``bounds``.
         """
         ...
 
     async def search(self, query: str, *, count: int, freshness: str | None, bounds: ResourceBounds) -> JsonValue:
-        """Return ``engine``, ``results`` (title, url, snippet), and ``failed``: the engines without results, and
-        why.
+        """Return ``engine``, ``results`` (title, url, snippet), and ``failed``: the engines without results, each with
+        the reason.
         """
         ...
 
@@ -68,19 +68,20 @@ class WebPort(Protocol):
         follow: Callable[[UrlTarget], None],
         bounds: ResourceBounds,
     ) -> JsonValue | bytes:
-        """Return the answer to a request: JSON, text or bytes; one without a body is an object with its status.
+        """Send a request and return the answer: JSON, text or bytes; an answer without a body becomes an object with
+        its status.
 
-        The headers of the request, those of ``headers_env`` and the fields of the query in ``query_env`` (each from the
-        environment variable of that name) go to its own origin alone; the answer holds none of their values. ``follow``
-        raises for a redirect that the call may not follow. Requests and network bytes stay within ``bounds``. An answer
-        without success is a failure.
+        The headers of the request, and those in ``headers_env`` and the query fields in ``query_env`` (values from the
+        environment variables of these names), go to its own origin only; the answer contains none of their values.
+        ``follow`` raises for a redirect that the call may not follow. Requests and network bytes stay within
+        ``bounds``. Any answer but a success is a failure.
         """
         ...
 
 
 @frozen
 class WebRequest:
-    """A request to send. ``content_type``: of the body. ``raw``: the answer as bytes."""
+    """A request to send. ``content_type``: the type of the body. ``raw``: return the answer as bytes."""
 
     method: str
     url: UrlTarget
@@ -111,27 +112,30 @@ class WebPage:
 _USUAL = ResourceBounds()
 
 Progress = Callable[[float, float | None, str | None], None]
-"""Receives the progress of a call: the amount done, the whole if it is known, and words if it has any."""
+"""Receives the progress of a call: the amount done, the total if known, and a text if the tool has one."""
 
 OnPiece = Callable[[str], None]
-"""Receives each piece of a stream as text. The whole is checked later: only secrets within one piece are out."""
+"""Receives each piece of a stream as text.
+
+Only secrets within one piece are scrubbed here; the whole result is checked later.
+"""
 
 
 class Again(Protocol):
-    """Decides the running call again, with other arguments or for other addresses that it comes upon (``reaching``)."""
+    """Decides the running call again, for other arguments or for further addresses (``reaching``)."""
 
     def __call__(
         self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
     ) -> Mapping[str, JsonValue]:
-        """Return the canonical form of the arguments. Raises ToolFailure if the call would be denied, or asked
-        about.
-        """
+        """Return the canonical arguments. Raises ToolFailure if the call would be denied or would ask."""
         ...
 
 
 @frozen
 class StepFailure:
-    """The reason why a step ended a composition, for the model and for the operator; ``began``: the step ran."""
+    """The reason why a step ended a composition, for the model and for the operator; ``began``: the step had
+    started.
+    """
 
     said: str
     detail: str
@@ -148,14 +152,14 @@ class StepDone:
 
 
 RunStep = Callable[[int, str, "Mapping[str, JsonValue] | None"], Awaitable[StepDone]]
-"""Calls another tool for the same agent, through all stages: the step's number, tool, arguments.
+"""Calls another tool for the same agent, through all stages; takes the step's number, tool and arguments.
 
 Without arguments it only reports that the step does not apply.
 """
 
 
 class StopSignal:
-    """The request to stop a call; any thread may look at it."""
+    """A request to stop a call; any thread may read it."""
 
     _stopped = False
 
@@ -170,10 +174,10 @@ class StopSignal:
 
 @frozen
 class Ports:
-    """The services that calls can reach; None: missing, and tools that need it fail.
+    """The services that calls can reach; None for a missing one, whose tools then fail.
 
-    ``folder``: the start of relative paths in arguments and in prefixes of capabilities (the policy's folder); None: no
-    such path is accepted.
+    ``folder``: the start of relative paths in arguments and in prefixes of capabilities (the policy's folder); None:
+    such paths are refused.
     """
 
     sources: SourceManager | None = None
@@ -185,7 +189,7 @@ class Ports:
     folder: str | None = None
 
     def real(self, path: str) -> str:
-        """Resolve links and ``..`` in an absolute path, in the names of the files on disk. Raises OSError."""
+        """Resolve links and ``..`` in an absolute path, and spell it as the disk does. Raises OSError."""
         return os.path.realpath(path) if self.sources is None else self.sources.real(path)
 
 
@@ -196,14 +200,15 @@ _NOTHING = Ports()
 class ToolExecutionContext:
     """One call: its agent, its session, its grants and its ports. ``granted``: the allowed action.
 
-    ``operation``: the decided one, empty for a tool without operations. ``bounds``: the smaller of those that the tool
-    declares and those that the grants allow. ``capabilities``: all that the agent holds. ``deadline_s``: its end, by
-    `time.monotonic`; None: no end. ``agreed``: the tool itself asked (`Assessment.ask`), and somebody agreed.
-    ``approved``: somebody agreed to the call, just now or by a standing approval. ``approved_change``: returns the
-    change that this person saw. ``client``: name and version of the calling program, in its own words. ``progress``:
-    the tool reports its progress there, in its own loop; ``on_piece``: the pieces of a stream. ``again``: decides the
-    call anew for another place on its way (a redirect); None: it may go nowhere else. ``step``: runs the steps of a
-    composition. ``note``: the tool reports there, for the trace, what confined its process.
+    ``operation``: the operation that the gate decided; empty for a tool without operations. ``bounds``: the smaller of
+    those that the tool declares and those that the grants allow. ``capabilities``: all that the agent holds.
+    ``deadline_s``: when it must end, by `time.monotonic`; None: never. ``agreed``: the tool itself asked
+    (`Assessment.ask`), and somebody agreed. ``approved``: somebody agreed to the call, just now or by a standing
+    approval. ``approved_change``: returns the change that this person saw. ``client``: name and version of the calling
+    program, in its own words. ``progress`` receives the tool's reports, in the tool's own loop; ``on_piece`` receives
+    the pieces of a stream. ``again``: decides the call anew for another address on its way (a redirect); None: no other
+    address is permitted. ``step``: runs the steps of a composition. ``note``: receives words about the process's
+    confinement, for the trace.
     """
 
     agent_id: str
@@ -231,12 +236,12 @@ class ToolExecutionContext:
 
     @property
     def all_source_ids(self) -> tuple[str, ...]:
-        """The agent's sources of files, and those of the program."""
+        """All sources of files that the agent has, including the program's."""
         return self.source_ids + self.own_source_ids
 
     @property
     def cancelled(self) -> bool:
-        """True if nobody wants the result any more; a tool that works in a thread looks here and stops."""
+        """True if nobody wants the result any more; a tool that works in a thread reads this and stops."""
         return self.stop.is_set()
 
     def remaining_s(self) -> float | None:

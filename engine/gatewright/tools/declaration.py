@@ -53,7 +53,7 @@ def major_of(version: str, tool_name: str) -> int:
 
 
 class SideEffect(StrEnum):
-    """One kind of effect outside the tool; a tool without any declares the empty set."""
+    """One kind of effect outside the tool; a tool without effects declares the empty set."""
 
     NET_READ = "NetRead"
     NET_WRITE = "NetWrite"
@@ -67,7 +67,7 @@ class SideEffect(StrEnum):
 class Determinism(StrEnum):
     """The sources of a result besides the arguments.
 
-    Pure: none. Deterministic: the workspace (files, blocks, notes). Maybe: the world outside, too. NonDeterministic:
+    Pure: none. Deterministic: the workspace (files, blocks, notes). Maybe: also the world outside. NonDeterministic:
     time or chance, such as a new id.
     """
 
@@ -78,7 +78,9 @@ class Determinism(StrEnum):
 
 
 class ResultType(StrEnum):
-    """The kind of value that a tool returns; ``any``: any JSON value, as of tools known by their definition."""
+    """The kind of value that a tool returns; ``any`` is any JSON value, as for tools that only a definition
+    describes.
+    """
 
     ANY = "any"
     OBJECT = "object"
@@ -89,7 +91,9 @@ class ResultType(StrEnum):
 
 
 class Normalization(StrEnum):
-    """The way from a result to the bytes to hash: canonical JSON, the bytes themselves, or the tool's own way."""
+    """The way from a result to the bytes that are hashed: canonical JSON, the bytes themselves, or the tool's own
+    way.
+    """
 
     JSON = "json"
     BINARY = "binary"
@@ -100,7 +104,7 @@ class Normalization(StrEnum):
 class ResourceBounds:
     """The limits of one call; None is unbounded. Raises RegistrationError for a bound that is not positive.
 
-    ``network_bytes``: sent and received; ``max_requests``: to servers, those of redirects included.
+    ``network_bytes`` counts bytes sent and received, ``max_requests`` requests to servers, redirects included.
     """
 
     timeout_s: float = 30.0
@@ -117,7 +121,7 @@ class ResourceBounds:
 
     @property
     def is_timed_only(self) -> bool:
-        """True if it bounds nothing but time."""
+        """True if only the time is bounded."""
         others = (self.memory_bytes, self.cpu_s, self.network_bytes, self.max_requests)
         return all(bound is None for bound in others)
 
@@ -125,18 +129,19 @@ class ResourceBounds:
 class Declaration:
     """The attributes that every tool class declares.
 
-    ``safety_tier`` holds for operations without their own; undeclared it is the strictest. ``required_capabilities``:
-    the kinds that an agent must hold; None: those of the side effects. ``examples``: arguments of calls to try, for
-    operators, never for models. ``needs_user``: a call for nobody is denied. ``enforces_bounds``: the tool's runner (a
-    process of its own) enforces all its bounds; this process enforces time only, and refuses to register others.
-    ``is_executable``: this program can run it; a call of any other fails at execution. ``held``: the reason why nobody
-    may see it before the operator accepts it. ``leaves_copy``: its effects happen elsewhere, even in a disposable copy
-    of a workspace. ``instructions``: its server's words about all its tools, as the operator accepted them.
-    ``listed_name``: its name in the program that runs it. ``outmoded``: only agents that list it have it. ``texts``:
-    the arguments that hold texts only and no paths, with everything in them, so that no level of a source applies.
-    ``actions``: what a tool without operations may do to a file, block or note. ``source``: the program's source that
-    it belongs to (`Tool.of_source`). ``destroys``: True if it removes something for good; None: its name tells.
-    ``recipe``: the part of its definition for its executor.
+    ``safety_tier`` applies to operations without a tier of their own; its default is the strictest.
+    ``required_capabilities``: the kinds that an agent must hold; None means those of the side effects. ``examples``:
+    arguments of calls to try, for operators, never for models. ``needs_user``: a call for nobody is denied.
+    ``enforces_bounds``: the tool's runner (a process of its own) enforces all its bounds; a tool that runs inside this
+    process can bound time only, and is not registered with other bounds. ``is_executable``: this program can run it;
+    else each call fails at execution. ``held``: the reason why nobody may see it before the operator accepts it.
+    ``leaves_copy``: its effects happen elsewhere, even in a disposable copy of a workspace. ``instructions``: its
+    server's words about all its tools, as the operator accepted them. ``listed_name``: its name in the program that
+    runs it. ``outmoded``: only agents whose policy lists it get it. ``texts``: arguments that hold plain texts and
+    never paths, so that no level of a source applies to them. ``actions``: what a tool without operations may do to a
+    file, block or note. ``source``: the id of the program's source that brings it (`Tool.of_source`). ``destroys``:
+    True if it removes something for good; None means that its name decides. ``recipe``: the part of its definition that
+    its executor reads.
     """
 
     name: str = ""
@@ -210,7 +215,7 @@ _KINDS = {str(kind): kind for kind in CapabilityKind}
 
 
 def kinds_of(declared: Collection[str], where: str) -> frozenset[CapabilityKind]:
-    """Return the declared kinds. Raises RegistrationError for an unknown one."""
+    """Return the declared kinds of capability. Raises RegistrationError for an unknown one."""
     if isinstance(declared, str):
         raise RegistrationError(f"{where}: capabilities are a collection of kinds, not one text")
     return frozenset(_kind(name, where) for name in declared)

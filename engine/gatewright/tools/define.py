@@ -1,4 +1,4 @@
-"""The definition of a tool class: every check on it, made when Python creates the class."""
+"""Checks and reads the definition of a tool class, when Python creates the class."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MARK = "__gatewright_operation__"
 
 @frozen
 class OperationMark:
-    """The arguments of ``@operation`` on a method; None: taken from the method or the tool."""
+    """The arguments of ``@operation`` on a method; None means that the method or the tool gives the value."""
 
     name: str | None = None
     description: str | None = None
@@ -49,7 +49,7 @@ class OperationMark:
 
 
 def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
-    """Return the result schema that its operations, or its method ``run``, declare; None without one."""
+    """Return the result schema that the operations, or the method ``run``, declare; None without one."""
     if (joined := any_output(shape.operations)) is not None:
         return joined
     own = declared.__dict__.get("run")
@@ -95,7 +95,7 @@ def check_declaration(declared: Declaration | type[Declaration], base: type[Any]
 
 
 def check_texts(declared: Declaration | type[Declaration], shape: InputShape) -> None:
-    """Raise RegistrationError if a declared text is not an argument of the tool, or bears a marker."""
+    """Raise RegistrationError if a declared text is not an argument of the tool, or has a marker."""
     if not declared.texts:
         return
     where = f"tool `{declared.name}`"
@@ -109,7 +109,7 @@ def check_texts(declared: Declaration | type[Declaration], shape: InputShape) ->
 
 
 def check_examples(declared: Declaration | type[Declaration], shape: InputShape) -> None:
-    """Raise RegistrationError, with its place, for the first of the tool's examples that is not a valid call."""
+    """Raise RegistrationError for the first example that is not a valid call of the tool."""
     if not declared.examples:
         return
     names = frozenset(spec.name for spec in shape.operations) or frozenset({PLAIN})
@@ -126,7 +126,10 @@ def check_examples(declared: Declaration | type[Declaration], shape: InputShape)
 
 
 def listing_of(given: Any, where: str) -> Any:
-    """Return a function ``operations`` as a class holds it: of the tool, or of nothing. Raises RegistrationError."""
+    """Return the function ``operations`` as a class keeps it: a function of the tool, or of nothing.
+
+    Raises RegistrationError.
+    """
     function = cast("Any", given.__func__ if isinstance(given, staticmethod) else given)
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise RegistrationError(

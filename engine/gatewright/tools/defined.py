@@ -1,6 +1,6 @@
-"""Tools made of data: of a definition, whose schema says what it takes, or of calls of other tools.
+"""Tools made of data: of a definition, whose schema describes the arguments, or of calls of other tools.
 
-Each step is decided when its turn comes, so that a composition can do nothing that its agent cannot.
+The gate decides each step of a composition when its turn comes, so a composition can do nothing that its agent cannot.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ class Given(TypedDict, total=False):
 
 
 class DefinedTool(Tool, abstract=True):
-    """A stranger's tool. Without a ``runner`` it is shown and gated, and a call of it fails at execution.
+    """A tool that only its definition describes. Without a ``runner`` agents see it and the gate decides its calls,
+    which then fail at execution.
 
-    ``trusted``: the tiers of the definition count; otherwise everything is privileged. ``listed_name``: its name at the
-    server, if another. Raises RegistrationError for a definition that cannot be shown or checked.
+    ``trusted``: the tiers of the definition count; otherwise every operation is privileged. ``listed_name``: its name
+    at the server, if another. Raises RegistrationError for a definition that no model could be shown or no gate could
+    check.
     """
 
     result_type = ResultType.ANY
@@ -124,8 +126,8 @@ class DefinedTool(Tool, abstract=True):
         return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))
 
     def output_checker_of(self, operation: str) -> SchemaChecker | None:
-        """Return the checker of an operation without the parts that need more than linear time; each compiles on first
-        use.
+        """Return the checker of an operation's results, without the parts that take more than linear time; it compiles
+        on first use.
         """
         said = self.definition.operation_outputs.get(operation)
         if said is None:
@@ -140,7 +142,7 @@ class DefinedTool(Tool, abstract=True):
 
     @property
     def unchecked_output(self) -> str:
-        """The reason why results are not checked against all of the given output schema; empty if they are."""
+        """The reason why results are not checked against the whole output schema; empty if they are."""
         if self.definition.output_fault:
             return f"cannot be used ({self.definition.output_fault}); results are not checked"
         for pointer, why in _patterns(self.output_schema) if self.output_schema is not None else ():
@@ -149,7 +151,7 @@ class DefinedTool(Tool, abstract=True):
 
 
 class RunTool(DefinedTool, abstract=True):
-    """A tool that this program runs by its definition, which describes its results and limits."""
+    """A tool that this program runs as its definition describes; the definition declares its results and limits."""
 
     enforces_bounds = True
 
@@ -167,14 +169,14 @@ def _patterns(schema: Schema) -> tuple[tuple[str, str], ...]:
 
 
 QUESTION_S = 60.0
-"""The time that a composition has for the question of each step, besides the times of the steps themselves."""
+"""The time that a composition waits for the questions of each step, besides the time of the step itself."""
 
 _TIERS = tuple(SafetyTier)
 
 
 @frozen
 class Reach:
-    """The sum of the steps of a composition: the highest tier, all side effects, the time that they may take."""
+    """The sum over the steps of a composition: the highest tier, all side effects, and the time that they may take."""
 
     tier: SafetyTier = SafetyTier.READ_ONLY
     destroys: bool = False
@@ -182,7 +184,7 @@ class Reach:
     timeout_s: float = 0.0
 
     def plus(self, other: Reach) -> Reach:
-        """Add another reach, one after the other."""
+        """Add the reach of a step that runs afterwards."""
         return Reach(
             max(self.tier, other.tier, key=_TIERS.index),
             self.destroys or other.destroys,
@@ -192,13 +194,17 @@ class Reach:
 
 
 class ComposedTool(DefinedTool, abstract=True):
-    """The tool of a composition; ``reach``: the sum of its steps. In a copy each step is judged by itself."""
+    """The tool of a composition; ``reach``: the sum over its steps.
+
+    In a disposable copy each step is decided by itself.
+    """
 
     leaves_copy = False
 
     def __init__(self, composition: Composition, reach: Reach) -> None:
         self.composition, self.reach = composition, reach
-        self.texts = frozenset(as_object(composition.input.get("properties")) or ())  # its steps' own calls judge them
+        # each step's own call decides about them
+        self.texts = frozenset(as_object(composition.input.get("properties")) or ())
         self.resource_bounds = ResourceBounds(timeout_s=reach.timeout_s)
         definition = ToolDefinition(
             composition.name,
@@ -215,7 +221,7 @@ class ComposedTool(DefinedTool, abstract=True):
         ]
 
     def facts(self) -> ToolFacts:
-        """Return the facts of every tool; none of its own arguments is a path."""
+        """Return the facts of every tool, but with no argument as a path."""
         return self._own_facts
 
     @once
@@ -226,7 +232,7 @@ class ComposedTool(DefinedTool, abstract=True):
 
     @once
     def digest(self) -> str:
-        """Return SHA-256 of its face to policies and models, its steps included."""
+        """Return the SHA-256 of what policies and models see of it, including its steps."""
         steps: list[JsonValue] = [
             {"tool": step.tool, "arguments": dict(step.arguments), "when": _plain(step.when)}
             for step in self.composition.steps
@@ -242,7 +248,7 @@ class ComposedTool(DefinedTool, abstract=True):
         )
 
     def with_defaults(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the input of the steps: with the defaults of the schema."""
+        """Return the arguments with the defaults of the schema, as input of the steps."""
         properties = as_object(self.composition.input.get("properties")) or {}
         defaults = {
             name: table["default"]
@@ -252,16 +258,14 @@ class ComposedTool(DefinedTool, abstract=True):
         return {**defaults, **arguments}  # pyright: ignore[reportReturnType]
 
     def applies(self, number: int, given: JsonValue, results: Sequence[JsonValue]) -> bool:
-        """Tell whether a step fits its condition. Raises SchemaError if nobody can tell."""
+        """Tell whether a step's condition is met. Raises SchemaError if nobody can tell."""
         condition = self._conditions[number]
         if isinstance(condition, SchemaChecker):
             return condition.holds({"input": given, "steps": list(results)})
         return condition is not False
 
     async def _carry_out(self, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> JsonValue:
-        """Return the result of the last step that applied. Raises ToolFailure with the reason of the one that ended
-        it.
-        """
+        """Return the result of the last step that applied. Raises ToolFailure if a step ended the composition."""
         if context.step is None:
             raise ToolFailure("a composition cannot be executed here", code="not-supported")
         given, steps = self.with_defaults(arguments), self.composition.steps
@@ -293,7 +297,9 @@ class ComposedTool(DefinedTool, abstract=True):
 
 
 def _failure_of(number: int, count: int, ran: Sequence[bool], failure: StepFailure) -> ToolFailure:
-    """Return the failure of a composition that ended at a step, without the tool's name: its agent may not see it."""
+    """Return the failure of a composition that ended at a step; it leaves out the step's tool, which the agent may not
+    see.
+    """
     which = f"the {ordinal(number)} of {count} steps"
     done = [ordinal(index) for index, has_run in enumerate(ran) if has_run]
     before = f"done before that, and not undone: the {', the '.join(done)} step" if done else "nothing was done before"
@@ -316,8 +322,8 @@ def _plain(when: Mapping[str, JsonValue] | bool | None) -> JsonValue:
 def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = ()) -> tuple[ComposedTool, ...]:
     """Make the tools of the policy's compositions, as far as the present tools allow.
 
-    Raises RegistrationError for one that cannot be shown or checked. ``facts`` describe the present tools to policies;
-    ``tools``, if given, add side effects and times.
+    Raises RegistrationError for an unusable one. ``facts`` describe the present tools to policies; ``tools``, if given,
+    add side effects and times.
     """
     made: dict[str, ComposedTool | None] = {}
     known: dict[str, list[ToolFacts]] = {}
@@ -349,7 +355,7 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
 
     def tool_of(composition: Composition, depth: int) -> ComposedTool | None:
         if composition.name not in made:
-            made[composition.name] = None  # while it is made: what comes to itself is not
+            made[composition.name] = None  # C while it is being made, it cannot be its own step
             reach = Reach()
             for step in composition.steps if depth <= MAX_DEPTH else ():
                 found = reach_of(step, depth)

@@ -25,7 +25,7 @@ from gatewright.tools.declaration import (
 )
 
 EXTRAS = "gatewright"
-"""Our own part of a definition's ``_meta``."""
+"""The key of our own part in a definition's ``_meta``."""
 
 MAX_TOOLS = 5_000
 MAX_DEPTH = 128
@@ -46,7 +46,9 @@ _T = TypeVar("_T", bound=StrEnum)
 
 @frozen
 class Conduct:
-    """The part of a definition about results and calls of a tool that this program runs; a stranger's has none."""
+    """The part of a definition about results and calls of a tool that this program runs; other definitions have
+    none.
+    """
 
     result_type: ResultType = ResultType.ANY
     normalization: Normalization | None = None
@@ -59,11 +61,11 @@ class Conduct:
 class ToolDefinition:
     """Name, words and schemas of a tool.
 
-    ``safety_tier`` None, and operations missing from ``operation_tiers``: undeclared, which counts as privileged.
-    ``operation_field`` and ``operations`` as a policy may declare them: an empty field means that no field selects
-    operations. ``output_fault``: the reason why the given output schema is unusable, and left out. ``destroys``: by its
-    hints, None without any. ``run``: the words for its executor, None without any. ``conduct`` counts if this program
-    runs the tool. ``operation_outputs``: the result schemas of single operations.
+    An undeclared tier counts as privileged: ``safety_tier`` None, or an operation that ``operation_tiers`` lacks.
+    ``operation_field`` and ``operations`` are as in a policy: an empty field means that no field selects operations.
+    ``output_fault``: the reason why the given output schema is unusable and was dropped. ``destroys``: what its hints
+    say, None without hints. ``run``: instructions for its executor, None without any. ``conduct`` counts if this
+    program runs the tool. ``operation_outputs``: the result schemas of single operations.
     """
 
     name: str
@@ -84,7 +86,10 @@ class ToolDefinition:
 
 @frozen
 class DefinitionProblem:
-    """The reason for leaving a tool out. ``pointer`` (RFC 6901) is into the manifest; ``name`` is empty without one."""
+    """The reason why a tool was left out.
+
+    ``pointer`` (RFC 6901) leads into the manifest; ``name`` is empty if unknown.
+    """
 
     pointer: str
     name: str
@@ -92,7 +97,7 @@ class DefinitionProblem:
 
 
 class _SetAside(Exception):
-    """A definition that is unusable; the pointer is relative to it."""
+    """An unusable definition; the pointer is relative to it."""
 
     def __init__(self, pointer: str, message: str) -> None:
         super().__init__(message)
@@ -101,7 +106,7 @@ class _SetAside(Exception):
 
 
 def read_definitions(value: object) -> tuple[tuple[ToolDefinition, ...], tuple[DefinitionProblem, ...]]:
-    """Read the tools of a parsed manifest, in its order, and the problems; never raises for a JSON value.
+    """Read the tools of a parsed manifest, in its order, and its problems; never raises for a JSON value.
 
     ``value``: a list of tools as MCP, OpenAI or Anthropic spell them, or an object with such a list under ``tools``.
     """
@@ -138,7 +143,7 @@ def _read(value: object) -> ToolDefinition:
         raise _SetAside("", "a tool must be a JSON object")
     _check_size(row)
     base = ""
-    if "function" in row:  # OpenAI has all of it in an object of its own
+    if "function" in row:  # OpenAI puts everything into an inner object
         inner = as_object(row["function"])
         if row.get("type", "function") != "function" or inner is None:
             raise _SetAside("/function", 'a function must be a JSON object beside `"type": "function"`')
@@ -236,7 +241,10 @@ def _one_of(key: str, value: object, known: Iterable[_T]) -> _T:
 
 
 def _destroys(said: Schema, hints: Schema) -> bool | None:
-    """Read a manifest of ours, else the annotations of an MCP tool: what changes things destroys unless denied."""
+    """Tell from our own manifest's word, else from an MCP tool's annotations, whether it destroys.
+
+    A tool that changes things destroys unless it denies that.
+    """
     for told in (said.get("destroys"), hints.get("destructiveHint")):
         if isinstance(told, bool):
             return told
@@ -268,7 +276,7 @@ def _input_schema(row: Schema) -> tuple[str, Schema]:
 
 
 def _output_schema(row: Schema) -> tuple[Schema | None, str]:
-    """Return the output schema, and the reason if a given one is left out."""
+    """Return the output schema; if it is unusable, None and the reason."""
     key = next((key for key in _OUTPUT_KEYS if row.get(key) is not None), None)
     if key is None:
         return None, ""
@@ -337,7 +345,7 @@ def _operation_outputs(said: Schema) -> dict[str, Schema]:
 
 
 def result_schema_fault(schema: Schema) -> str:
-    """Return the reason why a schema of any result, not of an object alone, is unusable; empty if it is fine."""
+    """Return the reason why a schema of results of any type is unusable; empty if it is fine."""
     problems = check_schema({"type": "object", "properties": {"result": linear_part(schema)}})
     return problems[0].message if problems else ""
 
@@ -357,7 +365,7 @@ def _extra(place: str, message: str) -> _SetAside:
 
 
 def _check_size(root: Schema) -> None:
-    """Check depth, number of values, characters, and texts and numbers that nobody could write again."""
+    """Check depth, number of values, characters, and for texts and numbers that could not be written again."""
     characters = 0
     for seen, (value, depth) in enumerate(_values(root)):
         if depth > MAX_DEPTH:

@@ -1,8 +1,8 @@
 """The address of a request as a template: components of its path, fields of its query, form and cookies.
 
 Slots follow RFC 6570: `{id}`, a list or an object with commas; `{.id}` and `{;id}`, a label and a matrix; `{id*}`,
-exploded. A value stays within its component, whatever it is; `{+id}` fills one or more of them, with slashes between.
-None is ever empty, `.` or `..`.
+exploded. A value stays within its component, whatever it is; `{+id}` fills one or more components, with slashes
+between. A component is never empty, `.` or `..`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FREE, _SPANNING = 2, 3
 
 @frozen
 class Slot:
-    """The place of an argument within a component; ``operator``: of RFC 6570, or none."""
+    """The place of an argument within a component; ``operator`` is that of RFC 6570, or empty."""
 
     argument: str
     operator: str = ""
@@ -52,7 +52,7 @@ class PathTemplate:
     text: str = ""
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """Yield the arguments that cannot stand in the path."""
+        """Yield the arguments that do not fit their slots."""
         for parts in self.components:
             slots = [part for part in parts if isinstance(part, Slot)]
             bad = [slot for slot in slots if not _fits(arguments.get(slot.argument), slot)]
@@ -63,7 +63,7 @@ class PathTemplate:
             )
 
     def confusions(self, arguments: Mapping[str, object], others: Sequence[PathTemplate]) -> Iterator[ArgumentIssue]:
-        """Yield the arguments that make it the path of another, more exact request."""
+        """Yield the arguments that would turn the path into that of another request with a more exact template."""
         filled = [_text_of(parts, arguments).split("/") for parts in self.components]
         texts = [text.casefold() for parts in filled for text in parts]
         own = [
@@ -78,7 +78,9 @@ class PathTemplate:
         return "/".join(_text_of(parts, arguments) for parts in self.components)
 
     def takes(self, texts: Sequence[str], ranks: Sequence[int]) -> bool:
-        """Tell whether the path ``texts`` of a request with ``ranks`` fits this template, which is more exact."""
+        """Tell whether the path ``texts`` of a request with ``ranks`` fits this template and the template is more
+        exact.
+        """
         own = self.spread(len(texts))
         return (
             own is not None
@@ -87,13 +89,13 @@ class PathTemplate:
         )
 
     def may_become(self, other: PathTemplate) -> bool:
-        """Tell whether arguments could make it a path of ``other``, which is more exact about it."""
+        """Tell whether arguments could turn this into a path of ``other``, which is more exact about it."""
         spans = self.is_spanning, other.is_spanning
         least = max(len(self.components), len(other.components))
         return any(self._meets(other, count) for count in range(least, least + 1 + all(spans)))
 
     def spread(self, count: int) -> tuple[Component, ...] | None:
-        """Return its components if it can have ``count``; one that spans several is repeated."""
+        """Return the components if the path can have ``count`` of them; one that spans several is repeated."""
         more = count - len(self.components)
         if more == 0:
             return self.components
@@ -104,12 +106,12 @@ class PathTemplate:
 
     @property
     def has_slots(self) -> bool:
-        """True if an argument fills a part of it."""
+        """True if an argument fills a part of the path."""
         return any(map(_rank, self.components))
 
     @property
     def first(self) -> str | None:
-        """Its first component, if that is fixed."""
+        """The first component, if it is fixed."""
         return _ends(self.components[0])[0] if _rank(self.components[0]) == 0 else None
 
     @property
@@ -148,12 +150,12 @@ def read_path(value: object, place: str) -> PathTemplate:
 
 
 def wrong(place: str, why: str) -> RegistrationError:
-    """Return the fault of a definition, with its place."""
+    """Return the error for a fault in a definition, with its place."""
     return RegistrationError(f"`{place}` {why}")
 
 
 def plain_text(value: object) -> str:
-    """Write a text, number or boolean as in an address; nothing for anything else."""
+    """Write a text, number or boolean as in an address; None for any other value."""
     if isinstance(value, str):
         return value
     return json.dumps(value) if isinstance(value, bool | int | float) else ""
@@ -162,7 +164,7 @@ def plain_text(value: object) -> str:
 def flat_texts(value: object) -> list[str] | None:
     """Return the values of a list, or the keys and values of an object in turn, as in an address.
 
-    None for anything else, and for nested ones.
+    None for any other value, and for nested ones.
     """
     rows, table = as_list(value), as_object(value)
     if table is not None:
@@ -180,7 +182,7 @@ def _slot(text: str, place: str) -> Slot:
 
 
 def _fits(value: object, slot: Slot) -> bool:
-    """Tell whether a value can stand in its slot: no text of it is empty, or breaks out."""
+    """Tell whether a value can stand in its slot: each text of it fills something and stays inside."""
     texts = flat_texts(value) or [plain_text(value)]
     if slot.operator != "+":
         return all(texts) and not any(map(_BREAKS.search, texts))
@@ -208,7 +210,7 @@ def _value(value: object, slot: Slot) -> str:
 
 
 def _rank(parts: Component) -> int:
-    """Rank how open it is: 0 fixed, 1 a part, 2 all of a component except punctuation, 3 several."""
+    """Rank how open a component is: 0 fixed, 1 a part, 2 all of it except punctuation, 3 several components."""
     slots = [part for part in parts if isinstance(part, Slot)]
     if not slots:
         return 0
@@ -223,7 +225,7 @@ def _ranks_of(parts: Component, count: int) -> list[int]:
 
 
 def _ends(parts: Component) -> tuple[str, str]:
-    """Return the texts at its beginning and end."""
+    """Return the fixed texts at the component's beginning and end."""
     first, last = (parts[0], parts[-1]) if parts else ("", "")
     texts = (first if isinstance(first, str) else "", last if isinstance(last, str) else "")
     return texts[0].casefold(), texts[1].casefold()
@@ -246,7 +248,7 @@ def _are_alike(one: Component, other: Component) -> bool:
 MAX_FIELDS = 500
 Escape = Callable[[str, str], str]
 _RESERVED = "/:?@!$'()*,;"
-"""Characters that RFC 3986 reserves and a value may hold as they are: they end neither it nor the query."""
+"""Characters that RFC 3986 reserves and a value may still contain: they end neither the value nor the query."""
 _SPREAD = "its keys stand beside the other arguments: none may be called like one of those, or be empty"
 
 
@@ -273,8 +275,8 @@ _SEPARATORS = {Style.COMMA: ",", Style.SPACE: " ", Style.PIPE: "|"}
 class Field:
     """The name of a value at the server, and the argument that holds it.
 
-    ``reserved``: reserved characters of an address stay as they are. ``file``: in a form of parts, the value is a file;
-    ``media_type``: that of its part.
+    ``reserved``: reserved characters of an address stay as they are. ``file``: the value is a file, in a form of parts;
+    ``media_type``: the type of its part.
     """
 
     name: str
@@ -286,9 +288,9 @@ class Field:
 
 
 def read_fields(value: object, place: str, *, parts: bool = False) -> tuple[Field, ...]:
-    """Read a list of names, which are the arguments' too, or an object from names to arguments.
+    """Read a list of names, which are also those of the arguments, or an object from names to arguments.
 
-    ``parts``: of a form of parts, which may be files. Raises RegistrationError.
+    ``parts``: the fields belong to a form of parts and may be files. Raises RegistrationError.
     """
     rows = as_list(value)
     table = dict.fromkeys(map(str, rows)) if rows is not None else as_object(value)
@@ -322,7 +324,7 @@ def pairs(fields: Sequence[Field], arguments: Mapping[str, JsonValue], escape: E
 
 
 def spread_issues(fields: Sequence[Field], arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-    """Yield the objects whose keys would fill other fields than their own."""
+    """Yield the objects with keys that would fill fields of other arguments."""
     if not any(field.style is Style.SPREAD for field in fields):
         return
     taken = {field.name for field in fields if field.style is not Style.SPREAD} | {""}
@@ -363,14 +365,14 @@ def _field(name: str, given: object, place: str, *, parts: bool) -> Field:
 
 
 def is_media_type(text: str) -> bool:
-    """Tell whether a text can be the type of a body, with parameters."""
+    """Tell whether a text can be the media type of a body, with parameters."""
     kind, slash, sub = text.partition(";")[0].strip().partition("/")
     words = kind and sub and "*" not in text and all(char.isalnum() or char in "!#$&^_.+-" for char in kind + sub)
     return bool(slash and words) and len(text) <= 200 and text.isascii() and text.isprintable()
 
 
 def _brackets(name: str, value: JsonValue, escape: Escape) -> Iterator[str]:
-    """Yield `name[key]=value`, and so on inside; without recursion, since a model chooses the depth of a value."""
+    """Yield `name[key]=value` for each value, at any depth; without recursion, since a model chooses the depth."""
     stack: list[tuple[str, JsonValue]] = [(name, value)]
     while stack:
         name, value = stack.pop()

@@ -1,10 +1,10 @@
 """HTTP requests of a tool, read from the `run` of its definition: address, body, and the arguments that fill them.
 
-A file is an object with `text` or `base64`, and perhaps its `name`; a plain text is one, too.
+A file is an object with `text` or `base64`, and perhaps its `name`; a plain text counts as a file too.
 
-A request goes to the server of its catalog, below its path, whatever the arguments are: a value fills a template as
-text within the path, in the query, a header, a cookie or the body, and decides nothing else. Nor can it turn the
-request into another one of the same server.
+Whatever the arguments are, a request goes to the server of its catalog, below the catalog's path. Values fill templates
+in the path, the query, a header, a cookie or the body, and decide nothing else; they cannot turn the request into
+another one of the same server.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ _TYPES = {
 
 @frozen
 class Body:
-    """A body. ``held``: the argument that is all of it, or the fields of an object.
+    """A body.
 
-    ``optional``: without any of its arguments the request has no body.
+    ``held``: the argument that is the whole body, or the fields of an object. ``optional``: a request without any of
+    the arguments has no body.
     """
 
     kind: Kind
@@ -85,7 +86,7 @@ class Body:
     optional: bool = False
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """Yield the arguments that cannot make the body."""
+        """Yield the arguments that do not fit the body."""
         if isinstance(self.held, tuple):
             files = [field.argument for field in self.held if field.file]
             yield from spread_issues(self.held, arguments)
@@ -102,7 +103,7 @@ class Body:
                 yield ArgumentIssue(f"/{name}", _NO_FILE)
 
     def content(self, arguments: Mapping[str, JsonValue]) -> tuple[bytes, str] | None:
-        """Return the bytes and their type; None: no body."""
+        """Return the bytes and their type; None without a body."""
         if isinstance(self.held, str):
             if self.held not in arguments:
                 return None
@@ -148,7 +149,7 @@ def read_body(value: object, place: str) -> Body | None:
 
 
 def _file(value: object) -> tuple[bytes, str] | None:
-    """Return the content and the name of a file; None for anything else."""
+    """Return the content and the name of a file; None for any other value."""
     if isinstance(value, str):
         return value.encode(), ""
     table = as_object(value)
@@ -188,7 +189,7 @@ def _parts(fields: Iterable[Field], arguments: Mapping[str, JsonValue]) -> Itera
 
 
 def _multipart(parts: Iterable[_Part]) -> tuple[bytes, str]:
-    """Return the parts between a boundary that stands in none of them (RFC 7578)."""
+    """Return the parts, separated by a boundary that occurs in none of them (RFC 7578)."""
     rows = list(parts)
     content = b"".join(row[3] for row in rows)
     boundary = sha256(content).hexdigest()
@@ -222,16 +223,17 @@ _OURS = frozenset(
 )
 _OUR_PREFIXES = ("proxy-", "sec-", "x-forwarded-", "x-real-", "x-original-", "x-http-method", "x-method-override")
 _NO_ARGUMENT = frozenset({"authorization", "content-type", "cookie"})
-"""Headers that no argument fills: they name the caller, or describe the body."""
+"""Headers that no argument may fill: they identify the caller, or describe the body."""
 HEADER_FORM = "a header is written `Name: value`, in ASCII and on one line"
 _IN_HEADER = "this is the value of a header: one line of ASCII"
 
 
 @frozen
 class RequestTemplate:
-    """One request. ``headers``: each with its text, or with the slot of an argument.
+    """One request.
 
-    ``others``: the paths of other requests, which this one may not become.
+    ``headers``: each with a fixed text, or with the slot of an argument. ``others``: the paths of other requests, which
+    arguments may not turn it into.
     """
 
     method: str
@@ -244,11 +246,11 @@ class RequestTemplate:
 
     @property
     def writes(self) -> bool:
-        """True if it may change something on the server."""
+        """True if the request may change something on the server."""
         return self.method not in READING
 
     def issues(self, arguments: Mapping[str, object]) -> Iterator[ArgumentIssue]:
-        """Yield the arguments that cannot stand in the request."""
+        """Yield the arguments that do not fit the request."""
         found = list(self.path.issues(arguments))
         yield from found or self.path.confusions(arguments, self.others)
         yield from spread_issues((*self.query, *self.cookies), arguments)
@@ -260,7 +262,10 @@ class RequestTemplate:
         yield from self.body.issues(arguments) if self.body is not None else ()
 
     def fill(self, base: UrlTarget, arguments: Mapping[str, JsonValue], *, allow_private: bool) -> WebRequest:
-        """Fill the request with ``arguments``, below ``base``. Raises ToolFailure for arguments that do not fit."""
+        """Fill the request with ``arguments``, below the address ``base``.
+
+        Raises ToolFailure for arguments that do not fit.
+        """
         for issue in self.issues(arguments):
             raise ToolFailure(f"{issue.pointer}: {issue.message}", code="bad-argument")
         query = "&".join(pairs(self.query, arguments, quote))
@@ -287,7 +292,7 @@ class RequestTemplate:
 
 @frozen
 class RequestTemplates:
-    """The requests of one tool, by operation; the request of a tool with a single one has the empty name."""
+    """The requests of one tool, by operation; a single request has the empty name."""
 
     by_operation: Mapping[str, RequestTemplate]
 
@@ -297,7 +302,7 @@ class RequestTemplates:
         return "" in self.by_operation
 
     def of(self, operation: str) -> tuple[RequestTemplate, ...]:
-        """Return the request of an operation; all of them for an unknown one."""
+        """Return the request of an operation; all requests for an unknown operation."""
         found = self.by_operation.get(operation, self.by_operation.get(""))
         return tuple(self.by_operation.values()) if found is None else (found,)
 
@@ -327,7 +332,7 @@ def base_address(url: str) -> UrlTarget:
 
 
 def header_fault(name: str) -> str | None:
-    """Say why neither a definition nor a model may send a header; None: they may."""
+    """Say why neither a definition nor a model may send this header; None if they may."""
     if not _HEADER.fullmatch(name):
         return HEADER_FORM
     lowered = name.lower()
@@ -362,13 +367,13 @@ def _template(value: object, place: str) -> RequestTemplate:
 
 
 def _others(one: RequestTemplate, rows: Iterable[RequestTemplate]) -> tuple[PathTemplate, ...]:
-    """Return the paths that the request may not become: those it names, and those of the requests beside it."""
+    """Return the paths that the request must not turn into: those it names, and those of the requests beside it."""
     beside = (row.path for row in rows if row is not one and method_class(row.method) == method_class(one.method))
     return tuple(dict.fromkeys((*one.others, *(path for path in beside if one.path.may_become(path)))))
 
 
 def method_class(method: str) -> str:
-    """Return the method whose requests a server answers alike."""
+    """Return a method whose requests a server answers in the same way."""
     return "GET" if method in READING else method
 
 
@@ -394,7 +399,7 @@ def _read_headers(value: object, place: str) -> tuple[tuple[str, str | Slot], ..
 
 
 def _in_header(value: object, slot: Slot) -> str:
-    """Write a value as in a header: a list or an object with commas."""
+    """Write a value for a header: a list or an object with commas."""
     texts = flat_texts(value)
     if texts is None:
         return "\n" if isinstance(value, list | dict) else plain_text(value)

@@ -1,7 +1,7 @@
-"""The operations of a tool: each as a value, the readings of a schema that find them, faults of arguments.
+"""The operations of a tool: the values, the readings of a schema that find them, the faults of arguments.
 
 `discover_operations` finds operations; a policy declares them by naming the field or the operations. A declaration
-narrows a closed list, and turns a free text into one.
+narrows a closed list; it also closes a field that takes any text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatewright.tools.parameter import CommandParameter, FileParameter, Mark, Pa
 
 @frozen
 class ArgumentIssue:
-    """One argument to mend: its RFC 6901 pointer, and words that a model can act on."""
+    """One argument to correct: its RFC 6901 pointer, and words that a model can act on."""
 
     pointer: str
     message: str
@@ -32,11 +32,11 @@ class ArgumentIssue:
 
 @frozen
 class OperationSpec:
-    """One operation. ``actions``: the possible actions on a file or block.
+    """One operation. ``actions``: the possible actions on a file or block. ``one_of``: groups of parameters; a call
+    gives exactly one of each group.
 
-    ``one_of``: groups of parameters of which a call gives exactly one. ``capabilities`` None: those of the tool.
-    ``output_schema``: of its results, if it has its own. ``taken``: the names of its parameters, ``required``: of those
-    that every call must give.
+    ``capabilities``: the kinds that it needs; None means those of the tool. ``output_schema``: the schema of its own
+    results. ``taken``: the names of its parameters; ``required``: of those that every call must give.
     """
 
     name: str
@@ -64,7 +64,7 @@ class OperationSpec:
         takes_others: bool = False,
         deletes: bool = False,
     ) -> OperationFacts:
-        """Return the facts for policies; ``capabilities`` are the tool's, for an operation without its own."""
+        """Return the facts for policies; ``capabilities`` are the tool's, for an operation that declares none."""
         markers = [mark.marker for parameter in self.parameters for mark in parameter.marks]
         files = [marker for marker in markers if isinstance(marker, FileParameter)]
         commands = any(isinstance(marker, CommandParameter) for marker in markers)
@@ -97,7 +97,7 @@ class OperationSpec:
 
 
 def any_output(specs: Iterable[OperationSpec]) -> Schema | None:
-    """Return the schema of any operation's results; None if one of them has none."""
+    """Return the schema of any operation's results; None if one of the operations has none."""
     said = [spec.output_schema for spec in specs]
     known = [one for one in said if one is not None]
     return any_of_outputs(known) if known and len(known) == len(said) else None
@@ -105,7 +105,7 @@ def any_output(specs: Iterable[OperationSpec]) -> Schema | None:
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
 _Held = frozenset[str] | None
-"""The operations for which a branch holds; None: all."""
+"""The operations for which a branch applies; None means all."""
 
 
 def parameters_in(schema: Schema) -> tuple[Parameter, ...]:
@@ -130,7 +130,7 @@ def parameter_of(name: str, value: object, required: bool, marks: tuple[Mark, ..
 
 
 class Branches:
-    """An inlined schema and its branches, told apart by the operations that ``field`` may name in them."""
+    """An inlined schema and its branches, each with the operations that ``field`` may name in it."""
 
     def __init__(self, schema: Schema, field: str) -> None:
         self._common: list[Schema] = []
@@ -142,7 +142,7 @@ class Branches:
                 self._own.setdefault(name, []).append(node)
 
     def parameter(self, name: str, operation: str, *, required: bool) -> Parameter:
-        """Return the parameter from the first branch of ``operation`` that declares it, else from any."""
+        """Return the parameter from the first branch of ``operation`` that declares it, else from any branch."""
         for node in (*self._own.get(operation, ()), *self._common):
             if name in properties_of(node):
                 return parameter_of(name, properties_of(node)[name], required)
@@ -160,7 +160,7 @@ def _applying(schema: Schema, field: str) -> Iterator[tuple[Schema, _Held]]:
 
 
 def _conditional(node: Schema, field: str, held: _Held) -> list[tuple[Schema, _Held]]:
-    """Return the part that an `if` decides; the opposite case stays unknown."""
+    """Return the part that an `if` decides; for the opposite case nothing is known."""
     condition = as_object(node.get("if"))
     names = None if condition is None else _names(condition, field)
     rows = (("then", _both(held, names)), ("else", held))
@@ -179,9 +179,9 @@ def _names(node: Schema, field: str) -> _Held:
 
 
 MAX_OPERATIONS = 1_000
-"""The most operations that a list may have: nobody could gate by more."""
+"""The most operations that a list may have; a longer list is too long to choose from."""
 MAX_NAME = 1_000
-"""The longest name of an operation: no saved session, rule or approval holds a longer one."""
+"""The longest name of an operation; saved sessions, rules and approvals hold no longer one."""
 _OFF = "low"
 
 
@@ -189,7 +189,7 @@ _OFF = "low"
 class Reading:
     """One reading of ``schema``. ``asked``: the field that discovery needs to find it again.
 
-    ``names``: the operations that count, in their order; ``is_free``: they stand in a text that takes anything.
+    ``names``: the operations that count, in their order. ``is_free``: the schema takes any text for them.
     """
 
     schema: Schema = field(hash=False)
@@ -209,7 +209,7 @@ class Reading:
 
 
 def discover_reading(schema: Schema, inlined: Schema) -> Reading | None:
-    """Return the reading that discovery is sure enough of. Raises SchemaError."""
+    """Return the reading that discovery is sure enough about. Raises SchemaError."""
     found = discover_operations(inlined)
     if found is None or found.confidence == _OFF or len(found.names) > MAX_OPERATIONS:
         return None
@@ -218,7 +218,10 @@ def discover_reading(schema: Schema, inlined: Schema) -> Reading | None:
 
 
 def read_declaration(schema: Schema, inlined: Schema, asked: str | None, operations: tuple[str, ...] | None) -> Reading:
-    """Return the reading by the field ``asked`` for, or the declared ``operations``, or both. Raises SchemaError."""
+    """Return the reading that a policy declares by the field ``asked``, by ``operations``, or by both.
+
+    Raises SchemaError.
+    """
     wanted = None if operations is None else tuple(dict.fromkeys(operations))
     closed = _read_closed_list(schema, inlined, asked)
     if wanted is None:
@@ -244,7 +247,7 @@ def _check_bounds(reading: Reading) -> Reading:
 
 
 def _read_closed_list(schema: Schema, inlined: Schema, asked: str | None) -> Reading | None:
-    """Read the closed list at ``asked``, in all places that hold it."""
+    """Read the closed list of the field ``asked``, in all places that hold it."""
     found = discover_operations(inlined)
     if asked is not None and (found is None or not found.also or asked not in map(path_text, found.places)):
         found = discover_operations(inlined, field=asked)
@@ -253,7 +256,7 @@ def _read_closed_list(schema: Schema, inlined: Schema, asked: str | None) -> Rea
 
 
 def _reading(schema: Schema, inlined: Schema, found: OperationSet, asked: str | None = None) -> Reading | None:
-    """Build a reading; it leaves out the empty text, which no policy could name."""
+    """Build a reading; it drops the empty text, which no policy can name."""
     names = tuple(name for name in found.names if name)
     return Reading(schema, inlined, found, names, asked) if names else None
 

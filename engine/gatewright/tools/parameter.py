@@ -1,10 +1,8 @@
-"""One parameter of a tool, its markers (path, address, table, ...), and the values that they mark in arguments.
+"""One parameter of a tool; its markers (path, address, table, ...), and the marked values in arguments.
 
-It has more than 450 lines because a marker is declared and found by the same rules.
-
-A marker stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` holds the places.
-
-A marker that the check could miss is an error when the tool is declared: every marked text is checked.
+It has more than 450 lines because the declaration of markers and the search for them follow the same rules. A marker
+stands on a text, on a list of texts, or on a field inside a pydantic model; ``marks`` holds the places. Every marked
+text is checked: a marker that the check could miss is an error at declaration.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from gatewright.schema.walk import Schema
 
 
 class Role(StrEnum):
-    """The meaning of a parameter's text to the gate."""
+    """The meaning that a parameter's text has for the gate."""
 
     PLAIN = "plain"
     PATH = "path"
@@ -54,7 +52,7 @@ class PathParameter:
 
 @frozen
 class LabelParameter:
-    """Marks the label of a block: ``Annotated[str, LabelParameter()]``; ``makes``: the call creates the block."""
+    """Marks the label of a block: ``Annotated[str, LabelParameter()]``; ``makes``: calls create the block."""
 
     makes: bool = False
 
@@ -66,9 +64,9 @@ class SourceParameter:
 
 @frozen
 class UrlParameter:
-    """Marks a URL; ``effect`` tells whether the tool sends data there. The tool receives its canonical form.
+    """Marks a URL, which the tool receives in canonical form; ``effect`` tells whether the tool sends data there.
 
-    Raises RegistrationError for a scheme whose URLs have no host to judge.
+    Raises RegistrationError for a scheme whose URLs have no host that the gate could judge.
     """
 
     schemes: tuple[str, ...] = WEB_SCHEMES
@@ -97,10 +95,10 @@ class HostParameter:
 
 @frozen
 class FileParameter:
-    """Marks a path on disk, relative to the workspace's folder or absolute; the tool receives the absolute one.
+    """Marks a path on disk, absolute or relative to the workspace's folder; the tool receives the absolute path.
 
-    A path below a source's base has that source's level as well. ``roots``: the path begins with the name of one of
-    these roots of ``[workspace]`` and lies there (without a name: in the first), nowhere else.
+    Below a source's base the level of that source applies as well. ``roots``: the path begins with the name of one of
+    these roots of ``[workspace]`` and must lie inside (without a name: inside the first).
     """
 
     writes: bool = False
@@ -169,7 +167,7 @@ _OF_ROLE: dict[Role, type[Marker]] = {
 
 
 class Step(Enum):
-    """A step into a value that has no name: to every item of a list, to every value of an object."""
+    """A step without a name into a value: to every item of a list, or to every value of an object."""
 
     ITEMS = "items"
     VALUES = "values"
@@ -184,17 +182,17 @@ class Mark:
 
     @property
     def role(self) -> Role:
-        """The meaning of the text there."""
+        """The meaning of the marked text."""
         return _ROLES[type(self.marker)]
 
 
 @frozen
 class Parameter:
-    """A parameter as the model may give it. ``schema`` holds no description of its own.
+    """A parameter that a model may fill. ``schema`` has no description of its own.
 
-    ``default``: the value if a call leaves it out, perhaps null; ``has_default``: it has one. ``definitions`` are the
-    `$defs` that a recursive ``schema`` refers to. ``role`` and ``marks`` follow from each other: the role is the first
-    mark's, and plain exactly without marks.
+    ``default``: the value if a call leaves it out; it may be null, so ``has_default`` tells whether one exists.
+    ``definitions`` are the `$defs` that a recursive ``schema`` refers to. The role is that of the first mark; without
+    marks it is plain.
     """
 
     name: str
@@ -222,16 +220,16 @@ class Parameter:
 
 
 def unavoidable_kinds(parameters: Iterable[Parameter]) -> frozenset[CapabilityKind]:
-    """Return the kinds that every call needs, since a required parameter is marked.
+    """Return the kinds of capability that every call needs, since a required parameter is marked.
 
-    Paths in sources need none.
+    Paths in sources need no capability.
     """
     found = (kind_needed(mark.marker) for one in parameters if one.required for mark in one.marks if not mark.at)
     return frozenset(kind for kind in found if kind is not None)
 
 
 def kind_needed(marker: Marker) -> CapabilityKind | None:
-    """Return the kind of capability that must cover a text with ``marker``; None: no kind holds such texts."""
+    """Return the kind of capability that must cover a text with ``marker``; None if the text needs none."""
     match marker:
         case UrlParameter(effect=effect) | HostParameter(effect=effect):
             return CapabilityKind.NET_WRITE if effect == "write" else CapabilityKind.NET_READ
@@ -273,8 +271,9 @@ _NO_TEXT = (int, float, complex, bytes, dict, BaseModel)
 
 
 def marks_in(hint: Any, what: str) -> tuple[Mark, ...]:
-    """Return the marks of a parameter with the annotation ``hint``; ``what`` names it in errors. Raises
-    RegistrationError.
+    """Return the marks of a parameter with the annotation ``hint``.
+
+    Raises RegistrationError; ``what`` names it there.
     """
     walk = _Walk(what)
     return walk.unique(list(walk.of(hint, ())))
@@ -302,7 +301,7 @@ class _Walk:
         self._again: set[type[BaseModel]] = set()
 
     def unique(self, marks: list[Mark]) -> tuple[Mark, ...]:
-        """Return each mark once. Raises RegistrationError for two different ones at one place."""
+        """Return each mark once. Raises RegistrationError for two different marks at one place."""
         by_place: dict[At, Mark] = {}
         for mark in marks:
             if by_place.setdefault(mark.at, mark) != mark:
@@ -376,14 +375,14 @@ def _json_name(model: type[BaseModel], name: str, info: FieldInfo, what: str) ->
 
 
 def _meaning(hint: Any) -> Any:
-    """Return the type behind a ``NewType`` or a type alias; None for everything else."""
+    """Return the type behind a ``NewType`` or a type alias; None for anything else."""
     if isinstance(hint, type):
         return None
     return getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
 
 
 def _may_be_text(base: Any) -> bool:
-    """Tell whether a value of that type may be a text or a list of texts."""
+    """Tell whether a value of the type may be a text or a list of texts."""
     origin = get_origin(base)
     if origin in (Union, types.UnionType) or origin in _LISTS or origin is tuple or origin is Annotated:
         return any(_may_be_text(argument) for argument in get_args(base)[: 1 if origin is Annotated else None])
@@ -424,7 +423,7 @@ def _field_hints(hint: Any) -> list[Any]:
 
 
 def values_at(value: JsonValue, at: At, pointer: Pointer = ()) -> Iterator[tuple[Pointer, JsonValue]]:
-    """Yield every value at ``at``, with its pointer: the items of a list one by one, null never."""
+    """Yield every value at ``at`` with its pointer, the items of a list one by one; null is skipped."""
     if not at:
         if isinstance(value, list):
             for index, item in enumerate(value):
@@ -443,7 +442,7 @@ def values_at(value: JsonValue, at: At, pointer: Pointer = ()) -> Iterator[tuple
 
 
 def replace_texts(value: JsonValue, texts: Mapping[Pointer, str]) -> JsonValue:
-    """Put texts at those pointers of ``value``, and leave the rest as it is."""
+    """Replace the texts at these pointers of ``value``."""
     if not texts:
         return value
     if () in texts:

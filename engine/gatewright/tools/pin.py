@@ -1,7 +1,7 @@
 """The tools that an MCP server or a manifest lists, and those that the operator has accepted.
 
-A tool is held, so that no agent sees or calls it, until the operator accepts it, and again when its definition changes.
-Everything here is data: no code asks a server or runs a tool.
+A held tool waits for the operator, and no agent sees or calls it: every tool is held at first, and again when its
+definition changes. Everything here is data: no code asks a server or runs a tool.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ MAX_TEXT = 64 * 1024
 MAX_NAME, MAX_SAID = 128, 400
 MAX_BYTES = 8 * 1024 * 1024
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "run")
-"""Parts of a definition whose changes count, besides our part of its ``_meta``. ``run``: the words for its executor."""
+"""The parts of a definition whose changes count, besides our part of its ``_meta``.
+
+``run``: instructions for its executor.
+"""
 KEPT = frozenset({*PINNED, "execution", "_meta"})
 _HEAD = "gatewright_pin"
 _OF_PACKAGE = ("package", "package_version")
@@ -43,10 +46,10 @@ _TIERS = {str(tier): tier for tier in SafetyTier}
 
 @dataclass(frozen=True)
 class Listing:
-    """The words of a server: its name, version and instructions, and the definitions of its tools as MCP lists them.
+    """A server's answer: its name, version and instructions, and the definitions of its tools as MCP lists them.
 
-    ``package``: the package that starts it, as its catalog asks for it, and ``package_version``: the installed one.
-    ``left_out``: the unusable tools, and why. Make one with ``Listing.of``.
+    ``package``: the package that starts it, as its catalog requires it; ``package_version``: the installed version.
+    ``left_out``: the unusable tools, each with the reason. Make one with ``Listing.of``.
     """
 
     name: str = ""
@@ -71,7 +74,7 @@ class Listing:
     ) -> Listing:
         """Build a listing within bounds: ``tools`` is the server's JSON list. Never raises for JSON values.
 
-        The first of equal names counts; it keeps as many tools as a pin can hold.
+        Of equal names the first counts, and at most as many tools as a pin can hold stay.
         """
         kept, read, left_out, size = dict[str, Schema](), dict[str, ToolDefinition](), list[DefinitionProblem](), 0
         for index, row in enumerate(as_list(tools) or ()):
@@ -111,15 +114,15 @@ class Listing:
 
     @once
     def definitions(self) -> Mapping[str, Schema]:
-        """The definitions by the names at the server."""
+        """The definitions by the names that the server uses."""
         return dict(zip(self.read, self.tools, strict=True))
 
 
 @frozen
 class Acceptance:
-    """The operator's acceptance of one tool: its definition by digest, its tier and effects.
+    """The operator's acceptance of one tool: the digest of its definition, its tier and effects.
 
-    ``definition``: as accepted; None if nobody kept it.
+    ``definition``: the accepted one; None if it was not stored.
     """
 
     digest: str
@@ -132,7 +135,7 @@ class Acceptance:
 
 @frozen
 class Drift:
-    """The differences between a listing and the accepted tools, by the names at the server."""
+    """The differences between a listing and the accepted tools, by the names that the server uses."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -152,7 +155,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class Pin:
-    """One server: its last listing, and the accepted tools, by the names at the server.
+    """One server: its last listing, and the accepted tools by the names that the server uses.
 
     ``instructions``: the accepted ones.
     """
@@ -177,12 +180,12 @@ class Pin:
         }
 
     def definition(self, name: str) -> Schema | None:
-        """Return the definition that counts: the accepted one, else the listed one."""
+        """Return the definition that applies: the accepted one, else the listed one."""
         accepted, listed = self.accepted.get(name), self.listing.definitions.get(name)
         return listed if accepted is None or accepted.definition is None else accepted.definition
 
     def is_accepted(self, definition: Schema) -> bool:
-        """Tell whether the operator accepted exactly this definition: the server's words right before a call."""
+        """Tell whether the operator accepted exactly this definition, which the server sent right before a call."""
         accepted = self.accepted.get(str(definition.get("name")))
         return accepted is not None and accepted.digest == digest_of(definition)
 
@@ -212,7 +215,7 @@ def drift(pin: Pin, listing: Listing) -> Drift:
 
 
 def relist(pin: Pin, listing: Listing) -> Pin:
-    """Replace the listing of a pin: nothing of the new one is accepted, and earlier acceptances stay."""
+    """Replace the listing of a pin; earlier acceptances stay, and nothing new is accepted."""
     kept = dict(pin.accepted)
     for name, row in pin.accepted.items():
         listed = pin.listing.definitions.get(name)
@@ -232,9 +235,9 @@ def accept(
 ) -> Pin:
     """Accept the listed definitions of ``names`` (None: all that wait), and forget vanished ones.
 
-    Each keeps its tiers, a new one gets those of ``propose``. ``tiers``: the operator's own, by name and operation (""
-    for the tool). ``needs_capabilities``: agents need the grants for the side effects. ``instructions``: accept the
-    server's, too. Raises EditRefused for an unknown name.
+    Accepted tools keep their tiers, new ones get those of ``propose``. ``tiers``: the operator's own choice, by name
+    and operation ("" for the tool). ``needs_capabilities``: agents need the grants for the side effects.
+    ``instructions``: also accept the server's instructions. Raises EditRefused for an unknown name.
     """
     wanted = pin.drift.names if names is None else tuple(dict.fromkeys(names))
     listed, accepted = pin.listing.definitions, dict(pin.accepted)
@@ -307,7 +310,7 @@ def _problem(row: Schema) -> DefinitionProblem:
 def acceptance(
     definition: Schema, before: Acceptance | None, proposed: Proposal, *, needs_capabilities: bool = True
 ) -> Acceptance:
-    """Return the acceptance of a listed definition: as ``before``, or as proposed for a new one."""
+    """Return the acceptance of a listed definition: the values of ``before``, or those proposed for a new tool."""
     tiers = proposed.operation_tiers
     capabilities = proposed.capabilities if needs_capabilities else frozenset[CapabilityKind]()
     if before is None:
@@ -319,7 +322,7 @@ def acceptance(
 
 
 def _plain(row: Acceptance, listed: Schema | None) -> Schema:
-    """Write ``definition`` only if the listing has another one."""
+    """Return the row of an acceptance; it contains ``definition`` only if the listing has another one."""
     said: Schema = {"digest": row.digest, "tier": str(row.tier)}
     if row.operation_tiers:
         said["operation_tiers"] = {name: str(tier) for name, tier in row.operation_tiers.items()}
@@ -355,7 +358,7 @@ def _read(name: str, value: object, listing: Listing) -> Acceptance:
 
 
 def _find_accepted(name: str, expected: str, value: object, listing: Listing) -> Schema | None:
-    """Return the accepted definition from its place; None if no place has the one of the digest."""
+    """Return the accepted definition, from the place that its row names; None if none there has the digest."""
     for one in (as_object(value), listing.definitions.get(name)):
         with suppress(ValueError, RecursionError):
             if one is not None and digest_of(one) == expected:

@@ -1,4 +1,5 @@
-"""The tools of a program: made of functions by ``@tool`` and ``@operation``, held by name and major version.
+"""The tools of a program: ``@tool`` and ``@operation`` make them of functions, the registry holds them by name and
+major version.
 
 Writers take turns; readers look at a snapshot that never changes.
 """
@@ -33,12 +34,12 @@ from gatewright.tools.signature import Binding, Function, bind, return_schema
 from gatewright.tools.tool import Tool
 
 Normalizer = Callable[[JsonValue | bytes], bytes]
-"""Returns the bytes to hash and keep for a result."""
+"""Returns the bytes of a result to hash and store."""
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable[object] | AsyncIterator[object]])
 
 
 class FunctionTool(Tool, abstract=True):
-    """A tool without operations that is one function; ``function`` stays callable as it was written."""
+    """A tool without operations that is one function; ``function`` stays callable as before."""
 
     def __init__(
         self, function: Function, binding: Binding, operations: Callable[[], Iterable[str]] | None, **declared: Any
@@ -92,11 +93,12 @@ def tool(
 def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
-    ``result_type``, ``normalization`` and ``output_schema`` come from the return annotation where it says them; a
-    function that yields is a stream. A function as ``normalization`` gives the bytes that stand for a result.
-    Undeclared, the tier is the strictest; ``required_capabilities`` undeclared are the kinds of its side effects.
+    The return annotation gives ``result_type``, ``normalization`` and ``output_schema`` unless they are declared; a
+    function that yields is a stream. If ``normalization`` is a function, it returns the bytes that stand for a result.
+    By default the tier is the strictest, and ``required_capabilities`` are the kinds of the side effects.
     ``operations``: a function that lists what the parameter ``operation_field`` may be (see
-    `Tool.with_listed_operations`). Raises RegistrationError for a function that cannot be one, naming the parameter.
+    `Tool.with_listed_operations`). Raises RegistrationError, with the parameter's name, for a function that cannot be a
+    tool.
     """
     if function is not None:
         return _tool(function, declared)
@@ -130,7 +132,7 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
 
 
 def _result_type(returns: Any, where: str) -> ResultType:
-    """Return the kind of result that a return annotation promises."""
+    """Return the kind of result that a return annotation implies."""
     if returns is inspect.Signature.empty:
         raise RegistrationError(f"{where}: `return` has no annotation; give one, or a `result_type`")
     if returns is bytes:
@@ -161,9 +163,9 @@ def operation(
 def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callable[[_Method], _Method]:
     """Mark an async method of a Tool as one of its operations, named like the method unless ``name`` says otherwise.
 
-    ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities``: the kinds that it needs,
-    where they are not the tool's. ``output_schema``: of its results, where the return annotation does not say it.
-    Raises RegistrationError if it is not async.
+    ``one_of``: groups of parameters; a call gives exactly one of each group. ``capabilities``: the kinds that it needs,
+    by default the tool's. ``output_schema``: the schema of its results, by default from the return annotation. Raises
+    RegistrationError if it is not async.
     """
     if method is not None:
         return _mark(method, OperationMark())
@@ -184,7 +186,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """The tools of one revision; sorted on the first listing, since many may come one by one."""
+    """The tools of one revision; the first listing sorts them, since tools often arrive one by one."""
 
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
 
@@ -205,23 +207,24 @@ class _Snapshot:
 
 
 class _Once:
-    """An action that is done the first time only, also when two threads ask for it."""
+    """An action that runs only the first time, even if two threads call it."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._left = [action]
 
     def __call__(self) -> None:
         try:
-            action = self._left.pop()  # atomic: only one thread gets it
+            action = self._left.pop()  # atomic: only one thread gets the action
         except IndexError:
             return
         action()
 
 
 class ToolRegistry:
-    """Tools in the order of name and major; ``revision`` grows with every change.
+    """Tools in the order of name and major.
 
-    It grows after the change: a reader of the revision, and then of the tools, has at least those.
+    ``revision`` grows after every change: whoever reads the revision and then the tools has at least the tools of that
+    revision.
     """
 
     def __init__(self) -> None:
@@ -230,9 +233,9 @@ class ToolRegistry:
         self.revision = 0
 
     def register(self, tool: Tool) -> Callable[[], None]:
-        """Add ``tool``, and return the function that withdraws it; it may run more than once.
+        """Add ``tool``, and return the function that withdraws it, which may run more than once.
 
-        Raises AlreadyRegistered for the same name and major, RegistrationError for a declaration with gaps.
+        Raises AlreadyRegistered for the same name and major, RegistrationError for an incomplete declaration.
         """
         if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(f"`{type(tool).__name__}` is no tool")
@@ -246,7 +249,7 @@ class ToolRegistry:
         return _Once(lambda: self._withdraw(key))
 
     def list_operations(self) -> None:
-        """Ask every tool with listed operations again; one with another list counts as registered anew."""
+        """Ask every tool with listed operations again; a tool whose list changed counts as registered anew."""
         if not self._snapshot.lists_operations:
             return
         before = self._snapshot.tools
@@ -258,7 +261,7 @@ class ToolRegistry:
             self._replace({key: asked[key] if tool is before.get(key) else tool for key, tool in now.items()})
 
     def get(self, name: str, major: int | None = None) -> Tool | None:
-        """Return the tool of that name: of that major, or of the highest; None without one."""
+        """Return the tool with that name and major, by default the highest major; None without one."""
         tools = self._snapshot.tools
         if major is not None:
             return tools.get((name, major))
@@ -274,7 +277,7 @@ class ToolRegistry:
         return frozenset(self._snapshot.tools)
 
     def facts(self) -> tuple[ToolFacts, ...]:
-        """Return the facts of all tools for policies, in the same order; worked out once per revision."""
+        """Return the facts of all tools for policies, in the same order; computed once per revision."""
         return self._snapshot.facts
 
     def manifest(self) -> dict[str, object]:
@@ -332,7 +335,7 @@ def _extras(tool: Tool) -> Schema:
 
 
 def _is_discovered(tool: Tool) -> bool:
-    """Tell whether discovery alone reads the schema in the same way."""
+    """Tell whether discovery alone reads the schema the same way."""
     try:
         shape = definition_shape(tool.input_schema(), tool.safety_tier, {}, None)
     except SchemaError:

@@ -1,4 +1,4 @@
-"""Results of a tool: a JSON value, bytes, or pieces of a stream that become one."""
+"""The results of a tool: a JSON value, bytes, or the pieces of a stream, which are joined into one."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ MAX_RESULT_VALUES = 100_000
 
 
 class ForeignResult(Exception):
-    """A result with code of its own: reading it may take for ever."""
+    """A result that has code of its own, so that reading it may never end."""
 
 
 def check_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
     """Return ``value`` as JSON (a pydantic model becomes an object, a tuple an array) or as bytes.
 
-    Raises ToolFailure for anything else, for a kind that ``normalization`` excludes, and for a result that is too
-    large.
+    Raises ToolFailure for other values, for those that ``normalization`` excludes, and for too large ones.
     """
     return ResultReader().result(value, normalization)
 
 
 def plain_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
-    """Return a value without code of its own in the same way; raise ForeignResult for another, before its code runs."""
+    """Return a value without code of its own in the same way.
+
+    Raises ForeignResult for any other value, before its code runs.
+    """
     return ResultReader(plain_only=True).result(value, normalization)
 
 
 def kind_problem(result: object, kind: ResultType | None) -> str | None:
-    """Say what is wrong if a checked result is not of its tool's declared kind; None if it is."""
+    """Say why a checked result is not of its tool's declared kind; None if it is."""
     wanted = _TYPES.get(kind) if kind is not None else None
     if wanted is None or isinstance(result, wanted):
         return None
@@ -56,15 +58,15 @@ def kind_problem(result: object, kind: ResultType | None) -> str | None:
 
 
 def normal_bytes(result: JsonValue | bytes) -> bytes:
-    """Return the bytes that stand for a checked result: itself, or canonical JSON."""
+    """Return the bytes that stand for a checked result: the bytes themselves, or its canonical JSON."""
     return result if isinstance(result, bytes) else canonical_json(result)
 
 
 class ResultReader:
-    """Reads one result, or the pieces of one; it counts values and characters, so that an endless one stops.
+    """Reads one result, or the pieces of one; it counts values and characters, so that an endless result stops it.
 
-    ``plain_only``: it raises ForeignResult where code of the value would have to run. Python's own methods read texts
-    and numbers of other classes, so the result has no code of its own.
+    ``plain_only``: raise ForeignResult before code of the value would run. Python's own methods read texts and numbers
+    of subclasses, so the result has no code of its own.
     """
 
     def __init__(self, *, plain_only: bool = False) -> None:
@@ -165,7 +167,7 @@ def _number(value: float) -> int | float:
 
 
 def unread() -> ToolFailure:
-    """Return the failure of a result that nobody could read in time."""
+    """Return the failure of a result that could not be read in time."""
     text = "the tool ran, but its result could not be read in time and was not taken; do not make this call again"
     return ToolFailure(text, code="result-timed-out")
 
@@ -181,7 +183,7 @@ def _bad_result(what: str) -> ToolFailure:
 
 
 def yields(function: Callable[..., Any]) -> bool:
-    """Tell whether ``function`` yields its result piece by piece."""
+    """Tell whether ``function`` yields its result in pieces."""
     return inspect.isasyncgenfunction(inspect.unwrap(function))
 
 
@@ -198,7 +200,7 @@ def awaitable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_yields(function: Callable[..., Any], kind: ResultType | None, where: str) -> None:
-    """Raise RegistrationError for a stream that yields nothing, and for pieces without a stream."""
+    """Raise RegistrationError for a stream that yields nothing, and for a function that yields but is no stream."""
     if yields(function) and kind is not ResultType.STREAM:
         raise RegistrationError(f"{where} yields, and the `result_type` of the tool is not stream")
     if kind is ResultType.STREAM and not yields(function):
@@ -208,10 +210,10 @@ def check_yields(function: Callable[..., Any], kind: ResultType | None, where: s
 async def collect(
     pieces: AsyncGenerator[object], normalization: Normalization | None, tell: OnPiece | None
 ) -> JsonValue | bytes:
-    """Join all pieces into one result: texts become one text, bytes one, anything else a list. ``tell`` gets each
+    """Join all pieces into one result: texts become one text, bytes one, anything else a list. ``tell`` receives each
     piece.
 
-    They are bounded together like one result, and closed if the call gives up. Raises ToolFailure.
+    Together they have the bounds of one result; the stream is closed if the call gives up. Raises ToolFailure.
     """
     kept: list[JsonValue | bytes] = []
     reader = ResultReader(plain_only=True)

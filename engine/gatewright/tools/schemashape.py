@@ -1,4 +1,4 @@
-"""Input in the form of a JSON Schema: a stranger's definition, or a function with declared operations.
+"""Input in the form of a JSON Schema: a foreign definition, or a function with declared operations.
 
 The schema stays as it came; ``reading`` holds the selection of operations.
 """
@@ -33,12 +33,12 @@ from gatewright.tools.parameter import Parameter
 from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
-"""Does the work of a tool known by its definition; without one the tool can be decided, never executed."""
+"""Does the work of a tool that its definition describes; without one the gate decides calls, but none runs."""
 
 
 @frozen
 class DefinitionShape:
-    """A definition without operations: the schema as it came, and its runner."""
+    """A definition without operations: the schema as received, and its runner."""
 
     schema: Schema = field(hash=False)
     own_parameters: tuple[Parameter, ...]
@@ -52,7 +52,7 @@ class DefinitionShape:
         return self.own_parameters if operation == PLAIN else ()
 
     def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """Return the schema as it came."""
+        """Return the schema as received."""
         return self.schema if PLAIN in shown else None
 
     def clean(self, text: str, shown: frozenset[str]) -> str:  # noqa: ARG002
@@ -64,7 +64,7 @@ class DefinitionShape:
         return (PLAIN,)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:  # noqa: ARG002
-        """Return nothing: the schema says it all."""
+        """Return nothing: the schema covers everything."""
         return ()
 
     async def run(
@@ -74,7 +74,7 @@ class DefinitionShape:
         arguments: Mapping[str, object],
         context: ToolExecutionContext,
     ) -> object:
-        """Hand the arguments on. Raises ToolFailure if the tool has no runner."""
+        """Pass the arguments to the runner. Raises ToolFailure if the tool has none."""
         if self.runner is None:
             raise ToolFailure(f"`{owner.name}` cannot be executed here", code="not-supported")
         return await self.runner(arguments, context)  # pyright: ignore[reportArgumentType]
@@ -82,7 +82,7 @@ class DefinitionShape:
 
 @frozen
 class SelectedShape:
-    """A schema with a field that selects operations, over an input without any (``inner``)."""
+    """A schema with a field that selects operations, around an input without one (``inner``)."""
 
     reading: Reading = field(hash=False)
     specs: tuple[OperationSpec, ...]
@@ -115,7 +115,7 @@ class SelectedShape:
         return self.filter_to(shown).schema
 
     def filter_to(self, shown: frozenset[str]) -> FilterResult:
-        """Return the same with lints, and the cleaner of the tool's own texts; the last answer is kept."""
+        """Return the same schema with lints, and the cleaner of the tool's own texts; the last answer is cached."""
         for held, result in self._last[:1]:
             if held == shown:
                 return result
@@ -128,11 +128,11 @@ class SelectedShape:
         return self.filter_to(shown).clean(text)
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """Read the operations from the found field, its further places and its default."""
+        """Read the operations from the field, its further places and its default."""
         return self.reading.found.of(arguments)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:  # noqa: ARG002
-        """Return what the input itself requires, whatever the operation."""
+        """Return the faults that the input itself finds, whatever the operation."""
         return self.inner.missing(PLAIN, arguments)
 
     async def run(
@@ -147,21 +147,21 @@ class SelectedShape:
 
 
 InputShape: TypeAlias = PlainShape | MethodShape | ModelShape | DefinitionShape | SelectedShape
-"""The ways in which a tool takes its input. All of them answer the same questions.
+"""The forms of a tool's input, all with the same attributes.
 
 ``operation_field``: the field that selects the operation, ``operations``: in their declared order (None and empty for a
 tool without operations); ``found``: the place of the operation in the schema, None for declared ones. ``parameters``:
-those of an operation. ``schema_for``: the schema for the shown operations, None without any. ``clean``: a text of the
-tool's own without the names of hidden operations. ``operations_of``: every operation that arguments call, known or not,
-None if nobody can tell. ``missing``: missing and superfluous arguments of an operation. ``run`` does the work for its
-``owner``, the tool; it raises ToolFailure for arguments that do not fit.
+the parameters of an operation. ``schema_for``: the schema for the shown operations, None without any. ``clean``:
+removes the names of hidden operations from a text of the tool. ``operations_of``: every operation that arguments call,
+known or not, None if nobody can tell. ``missing``: missing and superfluous arguments of an operation. ``run`` does the
+work for its ``owner``, the tool; it raises ToolFailure for arguments that do not fit.
 """
 
 
 def definition_shape(
     schema: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier], runner: Runner | None
 ) -> InputShape:
-    """Return the shape of a definition, with the operations that discovery is sure enough of. Raises SchemaError."""
+    """Return the shape of a definition, with the operations that discovery is sure enough about. Raises SchemaError."""
     inlined = inline_references(schema)
     plain = DefinitionShape(schema, parameters_in(inlined), runner)
     reading = discover_reading(schema, inlined)
@@ -177,8 +177,8 @@ def select(
 ) -> InputShape:
     """Read ``shape`` by the operation field, or the operations, that somebody names. Raises SchemaError.
 
-    An empty ``field_name`` means that no field selects operations. Operations without a field are those of the field
-    that was read before, if any.
+    An empty ``field_name`` means that no field selects operations. Without a field, the operations belong to the field
+    that was found before, if any.
     """
     inner = shape.inner if isinstance(shape, SelectedShape) else shape
     if field_name == "":
@@ -218,7 +218,7 @@ def check_listed_names(given: object, tool_name: str) -> tuple[str, ...]:
 
 
 def limit_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tier: SafetyTier) -> InputShape:
-    """Limit ``shape`` to the operations ``names``: some of its own, or any for a function. Raises SchemaError."""
+    """Limit ``shape`` to the operations ``names``: some of its own, or any names for a function. Raises SchemaError."""
     if not isinstance(shape, (MethodShape, ModelShape)):
         return select(shape, field_name, names, tier, {})
     unknown = next((name for name in names if name not in {spec.name for spec in shape.operations}), None)
@@ -229,7 +229,7 @@ def limit_shape(shape: InputShape, field_name: str, names: tuple[str, ...], tier
 
 
 def _refuse_marked(reading: Reading, inner: InputShape) -> None:
-    """Refuse an operation field that the gate judges as a path, an address or the like."""
+    """Refuse an operation field that the gate treats as a path, an address or the like."""
     fields = {steps[0] for steps in reading.found.places}
     for parameter in inner.parameters(PLAIN):
         if parameter.marks and parameter.name in fields:
@@ -255,7 +255,7 @@ class _Taken:
         self._branches: Branches | None = None
 
     def of(self, name: str) -> tuple[Parameter, ...]:
-        """Return the parameters of the operation ``name``; if it is a key, that key."""
+        """Return the parameters of the operation ``name``; that key itself if operations are keys."""
         if self._is_keyed:
             return (self._parameter(name, name, required=True),)
         operation = self._operations[name]

@@ -1,7 +1,7 @@
-"""Tools of servers: of an MCP server, or with HTTP requests for calls; and what a stranger's tool should count as.
+"""Tools of MCP servers and of HTTP servers, and proposals of tiers and side effects for foreign tools.
 
 Annotations of MCP tools are hints (modelcontextprotocol.io, schema 2025-11-25, ToolAnnotations): a liar wants the lower
-tier. If they and a name differ, the higher tier is proposed.
+tier. If hints and name disagree, the higher tier is proposed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BASE64 = late_regex(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class ServerTool(DefinedTool, abstract=True):
-    """A tool whose runner returns the whole `CallToolResult` (see `check_answer`), unchanged for the host.
+    """A tool whose runner returns the whole `CallToolResult` (see `check_answer`), which the host gets unchanged.
 
     The model reads the texts of its content; the output schema describes its structured part.
     """
@@ -52,7 +52,9 @@ class ServerTool(DefinedTool, abstract=True):
         return result.get("structuredContent") if isinstance(result, dict) else None
 
     def scrub_result(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
-        """Remove secrets; the bytes of images, sounds and files stay, since secrets in them are chance."""
+        """Remove secrets from texts; the bytes of images, sounds and files stay, since a match in them would be
+        chance.
+        """
         if not isinstance(result, dict) or not isinstance(content := result.get("content"), list):
             return scrub(result)
         rest, count = _scrub_object({**result, "content": []}, scrub)
@@ -64,12 +66,15 @@ class ServerTool(DefinedTool, abstract=True):
         return {**rest, "content": blocks}, count
 
     def text_for_model(self, result: JsonValue) -> str | None:
-        """Return the texts of the content, one below the other, with a word for anything else."""
+        """Return the texts of the content, one per line, with a word in place of other content."""
         return _text_of(result) if isinstance(result, dict) else None
 
 
 def check_answer(answer: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return a server's answer if it is a result. Raises ToolFailure with the server's words for a failed call."""
+    """Return a server's answer if it is a successful result.
+
+    Raises ToolFailure with the server's words for a failed call.
+    """
     content = answer.get("content", [])
     is_result = isinstance(content, list) and all(isinstance(block, dict) and "type" in block for block in content)
     if not is_result or not isinstance(answer.get("structuredContent", {}), dict):
@@ -100,7 +105,7 @@ def _block_words(block: dict[str, JsonValue]) -> str:
 
 def _scrub_object(value: dict[str, JsonValue], scrub: Scrub) -> tuple[dict[str, JsonValue], int]:
     kept, count = scrub(value)
-    return cast("dict[str, JsonValue]", kept), count  # an object stays one
+    return cast("dict[str, JsonValue]", kept), count  # an object stays an object
 
 
 def _scrub_block(block: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
@@ -115,7 +120,7 @@ def _scrub_block(block: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
 
 
 def _scrub_beside(name: str, value: dict[str, JsonValue], scrub: Scrub) -> tuple[JsonValue, int]:
-    """Remove the object's secrets, except from the base64 bytes under that name."""
+    """Remove the object's secrets, except from the base64 bytes under ``name``."""
     data = value.get(name)
     if not isinstance(data, str) or len(data) % 4 or _BASE64.fullmatch(data) is None:
         return scrub(value)
@@ -127,7 +132,7 @@ _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 
 
 BOUNDS = ResourceBounds(timeout_s=30.0, network_bytes=10 * 1024 * 1024, max_requests=6)
-"""The limits of a call whose definition sets none."""
+"""The limits of a call if its definition sets none."""
 _RESULTS = frozenset({ResultType.ANY, ResultType.OBJECT, ResultType.ARRAY, ResultType.STRING, ResultType.BINARY})
 _OF_WORLD = frozenset({Determinism.MAYBE, Determinism.NON_DETERMINISTIC})
 
@@ -153,7 +158,7 @@ class HttpTool(DefinedTool, abstract=True):
         self._take(definition.conduct)
 
     def _take(self, conduct: Conduct) -> None:
-        """Take over the definition's conduct. Raises RegistrationError for a conduct that no request has."""
+        """Apply the definition's conduct. Raises RegistrationError for conduct that a request cannot have."""
         said = conduct.bounds
         if said.memory_bytes is not None or said.cpu_s is not None:
             raise RegistrationError(f"tool `{self.name}`: a request has no bounds of memory and processor time")
@@ -172,7 +177,7 @@ class HttpTool(DefinedTool, abstract=True):
         )
 
     def facts(self) -> ToolFacts:
-        """Return the facts of every tool; each operation needs the network, and is judged by its address."""
+        """Return the facts of every tool, except that each operation needs the network and its address is judged."""
         return self._web_facts
 
     @once
@@ -181,23 +186,23 @@ class HttpTool(DefinedTool, abstract=True):
         return replace(facts, operations=tuple(self._with_needs(row) for row in facts.operations))
 
     def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:
-        """Return the server of the catalog, read or written to."""
+        """Return the catalog's server as a target, to read from or to write to."""
         kinds = {request.writes for request in self._requests.of(operation)}
         base = parse_url(self._base.text, allow_private=web is not None and web.allow_private)
         return (base,) if isinstance(base, UrlRefused) else tuple(replace(base, writes=one) for one in sorted(kinds))
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """Return missing arguments, and those that cannot stand in an address."""
+        """Return missing arguments, and those that do not fit into the request."""
         requests = self._requests.of(operation)
         issues = tuple(requests[0].issues(arguments)) if len(requests) == 1 else ()
         return (*super().missing_arguments(operation, arguments), *issues)
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
-        """Return a text and bytes as they are, anything else as canonical JSON."""
+        """Return a text and bytes as they are, any other value as canonical JSON."""
         return result.encode() if isinstance(result, str) else normal_bytes(result)
 
     def text_for_model(self, result: JsonValue) -> str | None:
-        """Return a text as it is, anything else as canonical JSON."""
+        """Return a text as it is, any other value as canonical JSON."""
         return self.normalize(result).decode()
 
     def _with_needs(self, row: OperationFacts) -> OperationFacts:
@@ -210,7 +215,7 @@ _ADDS = frozenset(
     {"add", "append", "attach", "book", "clone", "comment", "copy", "create", "duplicate", "fork", "insert"}
     | {"make", "mkdir", "post", "publish", "reply", "save", "schedule", "send", "submit", "subscribe", "tag", "upload"}
 )
-"""What destroys nothing, if a hint says so too."""
+"""Verbs that destroy nothing, if a hint says so too."""
 _UNDOUBTED = frozenset(
     re.findall(
         r"\w+",
@@ -220,7 +225,7 @@ _UNDOUBTED = frozenset(
     """,
     )
 )
-"""What makes a name that begins with reading say nothing: `get_or_create`."""
+"""Words after which a reading verb at the start of a name proves nothing: `get_or_create`."""
 _SPAWNS = frozenset({"bash", "cmd", "command", "exec", "powershell", "script", "shell", "terminal"})
 _PATHS = frozenset({"path", "paths", "source", "destination"})
 _FILES = frozenset({"dir", "directories", "directory", "file", "files", "folder", "folders"})
@@ -230,7 +235,10 @@ _TIERS = tuple(SafetyTier)
 
 @frozen
 class Proposal:
-    """The proposed tier of a tool. ``operation_tiers``: of every operation found; ``why``: for the operator."""
+    """The proposed tier of a tool.
+
+    ``operation_tiers``: the tier of each operation that was found; ``why``: the reason, for the operator.
+    """
 
     tier: SafetyTier
     operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
@@ -239,12 +247,12 @@ class Proposal:
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:
-        """The kinds that an agent must hold; those on files are left to the sources' levels."""
+        """The kinds that an agent must hold; for files the sources' levels decide instead."""
         return kinds_of_effects(self.side_effects - _ON_FILES)
 
 
 def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) -> Proposal:
-    """Propose tiers and side effects for a definition as an MCP server lists it, and as this program read it.
+    """Propose tiers and side effects for a definition, which ``read`` is as this program understood it.
 
     ``trusted``: believe its hints.
     """
@@ -262,11 +270,11 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
     tiers: dict[str, SafetyTier] = {}
     for one in _operations(read):
         own, listed = _tier_by_name(one), read.operation_tiers.get(one) if read.run is not None else None
-        if listed is not None:  # whoever imported a document knows it by method
+        if listed is not None:  # an imported document declares it by method
             tiers[one] = max(listed, own or listed, key=_TIERS.index)
         elif own is None:
             tiers[one] = tier
-        elif hints.get("readOnlyHint") is True:  # if it is believed, it only reads with all of its operations
+        elif hints.get("readOnlyHint") is True:  # a hint that the tool only reads holds for all its operations
             tiers[one] = tier if trusted else max(tier, own, key=_TIERS.index)
         else:
             reads = own is SafetyTier.READ_ONLY
@@ -300,7 +308,7 @@ def _tier_by_hints(hints: Schema) -> SafetyTier | None:
 
 
 def _tier_by_name(name: str) -> SafetyTier | None:
-    """Read the tier from the verbs in a name, the first above all; None without a known verb."""
+    """Read the tier from the verbs in a name, mainly the first; None without a known verb."""
     words = _name_words(name)
     verbs = [word for word in words if word in READS or word in CHANGES]
     if not verbs:
@@ -327,7 +335,7 @@ def _operations(definition: ToolDefinition) -> tuple[str, ...]:
 def _effects(
     name: str, definition: Schema, hints: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier]
 ) -> list[SideEffect]:
-    """Guess the side effects: an open world by its hint, files and processes by name and arguments."""
+    """Guess the side effects: an open world from its hint, files and processes from name and arguments."""
     words = _name_words(name)
     writes = any(one is not SafetyTier.READ_ONLY for one in (*tiers.values(), *(() if tiers else (tier,))))
     found: list[SideEffect] = []

@@ -1,7 +1,7 @@
 """The input of declared tools: one function, one method per operation, or a pydantic model.
 
-The description of the operation field tells what each operation needs. ``InputShape`` in ``schemashape`` joins all
-forms.
+The description of the operation field says what each operation needs. ``InputShape`` in ``schemashape`` is the union of
+all forms.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Clean = Callable[[str], str]
 
 
 def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
-    """Return a function that removes the names of ``hidden`` operations from a text, unless something in ``kept`` bears
-    them.
+    """Return a function that removes the names of ``hidden`` operations from a text, unless something in ``kept`` has
+    the same name.
     """
     return text_cleaner(hidden, kept) if hidden else str
 
@@ -46,7 +46,7 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
 
 
 def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozenset[str]) -> Schema:
-    """Return the input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
+    """Return the input schema for ``operations``, which ``field`` selects; its texts lose the names in ``hidden``."""
     shown = sorted(operations, key=lambda spec: spec.name)
     named = _by_name(shown)
     clean = cleaner(hidden, frozenset([*named, *[spec.name for spec in shown]]))
@@ -71,7 +71,7 @@ def check_parameters(operations: Sequence[OperationSpec], field: str, where: str
 
 
 def definitions(where: str, parameters: Iterable[Parameter]) -> Schema:
-    """Return the `$defs` of all ``parameters``. Raises RegistrationError for one name that stands for two things."""
+    """Return the `$defs` of all ``parameters``. Raises RegistrationError if one name stands for two types."""
     found: Schema = {}
     for parameter in parameters:
         for name, schema in parameter.definitions.items():
@@ -100,7 +100,7 @@ def _line(spec: OperationSpec, clean: Clean) -> str:
 
 
 def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
-    """Return the schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
+    """Return the schema of a parameter that all of ``same`` declare alike, with a default only if all share it."""
     first = same[0]
     schema = copy_value(first.schema)
     for _, node in walk(schema) if clean is not str else ():
@@ -125,7 +125,7 @@ def _close(properties: Schema, required: list[str], parameters: Sequence[Paramet
 
 
 PLAIN = ""
-"""The name in policies of the single operation of a tool without operations."""
+"""The policy's name for the only operation of a tool without operations."""
 
 _PLAIN_ONLY = (PLAIN,)
 
@@ -192,7 +192,7 @@ class MethodShape:
         return flat_schema(self.operation_field, rows, frozenset(self.bindings) - shown) if rows else None
 
     def clean(self, text: str, shown: frozenset[str]) -> str:
-        """Remove hidden names, unless a shown operation or one of its parameters bears them."""
+        """Remove hidden names, unless a shown operation or one of its parameters has the same name."""
         hidden = self.bindings.keys() - shown
         if not hidden:
             return text
@@ -226,9 +226,9 @@ class MethodShape:
 async def _call(
     binding: Binding, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object
 ) -> object:
-    """Call the function, a method of ``owner``, with ``arguments`` in its own types.
+    """Call the function, or method of ``owner``, with ``arguments`` converted to its types.
 
-    Raises ToolFailure when one does not fit.
+    Raises ToolFailure if one does not fit.
     """
     values: dict[str, object] = {}
     for name, value in arguments.items():
@@ -251,7 +251,7 @@ def _issues_of(
 ) -> tuple[ArgumentIssue, ...]:
     """Return missing and superfluous ``arguments``; ``ignored`` are names that belong to no operation.
 
-    ``closed``: names that the operation does not take are issues as well.
+    ``closed``: report names that the operation does not take as well.
     """
     taken = spec.taken
     fits = not closed or taken.issuperset(arguments.keys() - ignored)
@@ -282,7 +282,7 @@ Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
 
 @frozen
 class ModelShape:
-    """One model for all operations; its schema is the model's own, filtered like a stranger's."""
+    """One model for all operations; its schema is filtered like that of a foreign tool."""
 
     schema: Schema = field(hash=False)
     found: OperationSet | None
@@ -319,14 +319,16 @@ class ModelShape:
         return self.found.of(arguments) if self.found else (PLAIN,)
 
     def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """Return the arguments that the operation's part of the schema requires; the schema judges other names."""
+        """Return the arguments that the operation's part of the schema requires; the schema itself refuses unknown
+        names.
+        """
         spec = next((spec for spec in self.specs if spec.name == operation), None)
         return _issues_of(spec, arguments, closed=False) if spec else ()
 
     async def run(
         self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
     ) -> object:
-        """Build the model and hand it over."""
+        """Build the model and pass it to the tool."""
         called = self.operations_of(arguments)
         if called is None or (len(frozenset(called)) == 1 and operation not in called):
             raise WeMustFix(f"the arguments do not call `{operation}`")
@@ -338,9 +340,9 @@ class ModelShape:
 
 
 def model_shape(declared: type[Declaration], where: str) -> ModelShape:
-    """Read the input model of a tool, and the tool's words on its operations: their tiers, actions and the like.
+    """Read the input model of a tool, and what the tool declares for its operations: tiers, actions and the like.
 
-    Raises RegistrationError for a model without object schema, and for words on an unknown operation.
+    Raises RegistrationError for a model without an object schema, and for declarations about an unknown operation.
     """
     run, model, field = getattr(declared, "run", None), declared.input_model, declared.__dict__.get("operation_field")
     if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
@@ -381,7 +383,7 @@ def model_shape(declared: type[Declaration], where: str) -> ModelShape:
 def _parameters(
     schema: Schema, found: OperationSet | None, name: str, marks: Mapping[str, tuple[Mark, ...]]
 ) -> tuple[Parameter, ...]:
-    """Return the parameters of the operation ``name``; of a model without operations, all."""
+    """Return the parameters of the operation ``name``, or of the whole model without operations."""
     properties = _all_properties(reduce_schema(schema, found, frozenset({name})) if found else schema)
     required, names = tuple(schema.get("required", ())), tuple(properties)
     if found is not None:
@@ -400,7 +402,7 @@ def _all_properties(schema: Schema) -> dict[str, Schema]:
 
 
 def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
-    """Return the marks of each field. Raises RegistrationError for one field with different ones."""
+    """Return the marks of each field. Raises RegistrationError for a field with two different ones."""
     marks: dict[str, tuple[Mark, ...]] = {}
     for held in _models(model):
         for name, found in marks_of_fields(held, where).items():
@@ -410,7 +412,7 @@ def _marks(model: Any, where: str) -> dict[str, tuple[Mark, ...]]:
 
 
 def _models(hint: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that ``hint`` is made of: itself, the members of a union, the content of a root model."""
+    """Yield the models inside ``hint``: itself, the members of a union, the content of a root model."""
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         yield hint
         root = hint.model_fields.get("root")

@@ -1,4 +1,4 @@
-"""The signature and docstring of an async function as parameters, checked at its declaration."""
+"""Reads the signature and docstring of an async function as parameters, when the tool is declared."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ _ENTRY = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 
 @frozen
 class Docstring:
-    """The parts of a docstring: ``description``, all before the first section, and ``parameters``, sentences by
-    name.
+    """The parts of a docstring:
+
+    ``description`` is all text before the first section, ``parameters`` has a sentence by name.
     """
 
     description: str = ""
@@ -50,7 +51,7 @@ class Docstring:
 
 
 def parse_docstring(text: str | None) -> Docstring:
-    """Split ``text`` into its parts; lines of a paragraph are joined by spaces."""
+    """Split ``text`` into its parts; spaces join the lines of a paragraph."""
     lines = inspect.cleandoc(text or "").split("\n")
     sections: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
@@ -65,7 +66,7 @@ def parse_docstring(text: str | None) -> Docstring:
 
 
 def _entries(lines: list[str]) -> list[tuple[str, str]]:
-    """Return each ``name (type): sentence`` with the deeper lines below it."""
+    """Return each ``name (type): sentence`` together with the indented lines below it."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     shallow = min(indents, default=0)
     found: list[tuple[str, list[str]]] = []
@@ -80,7 +81,7 @@ def _entries(lines: list[str]) -> list[tuple[str, str]]:
 
 Function = Callable[..., Awaitable[object] | AsyncIterator[object]]
 Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
-"""The adapter of each annotation, by its identity; the entry keeps the annotation alive."""
+"""The adapter of each annotation, by the annotation's identity; the entry keeps the annotation alive."""
 _PLAIN = frozenset({str, int, float, bool})
 _NOTHING = frozenset({"type", "title", "description"})
 
@@ -104,9 +105,9 @@ def return_annotation(function: Function, where: str) -> Any:
 
 
 def return_schema(returns: Any) -> Schema | None:
-    """Return the result schema that a return annotation promises; None if it names only their type.
+    """Return the result schema that a return annotation promises; None if it names only a type.
 
-    It leaves out patterns that do not run in linear time.
+    Patterns that cannot run in linear time are left out.
     """
     if returns is inspect.Signature.empty or returns is bytes or _is_bare(returns):
         return None
@@ -145,9 +146,9 @@ def first_message(error: ValidationError) -> str:
 def bind(function: Function, where: str, *, is_method: bool, made: Made | None = None) -> Binding:
     """Read the signature of ``function``; ``where`` names it in errors.
 
-    ``made``: the adapters of earlier annotations; the methods of one tool share most of theirs. Raises
-    RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter without
-    annotation, without JSON Schema, that is ``self`` outside a class, or that cannot be given by name.
+    ``made``: the adapters of earlier annotations, since the methods of one tool share most of theirs. Raises
+    RegistrationError, with the parameter's name, for a function that is not async or is generic, and for a parameter
+    that has no annotation or no JSON Schema, is ``self`` outside a class, or cannot be given by name.
     """
     if not (inspect.iscoroutinefunction(function) or yields(function)):
         raise RegistrationError(f"{where} is not an `async def` function")
@@ -180,7 +181,7 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
 
 
 def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
-    """Return the annotation of a parameter. Raises RegistrationError for one that no call could give by its name."""
+    """Return the annotation of a parameter. Raises RegistrationError if no call could give it by name."""
     what = f"{where}: parameter `{row.name}`"
     if row.name in ("self", "cls"):
         raise RegistrationError(f"{what} belongs to a class; use `@operation` on methods")
@@ -218,7 +219,7 @@ def _is_generic(hint: object) -> bool:
 
 
 def _adapter_of(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:
-    """Return the adapter that checks and converts values of ``hint``, and its JSON Schema."""
+    """Return the adapter that checks and converts values of ``hint``, and the JSON Schema of ``hint``."""
     if id(hint) not in made:
         try:
             made[id(hint)] = (hint, _plain_typed(hint) if _is_plain(hint) else _make_adapter(hint))
@@ -228,7 +229,7 @@ def _adapter_of(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Sch
 
 
 def _is_plain(hint: Any) -> bool:
-    """Tell whether a hint is `str`, `int | None` or the like, as most are: one adapter serves all of them."""
+    """Tell whether a hint is `str`, `int | None` or the like, which can share one adapter."""
     if not isinstance(hint, UnionType):
         return isinstance(hint, type) and hint in _PLAIN
     first, *rest = get_args(hint)
@@ -256,7 +257,7 @@ def _parameter(
 ) -> Parameter:
     what = f"{where}: parameter `{row.name}`"
     optional, default = row.default is not row.empty, None
-    if optional and row.default is None:  # leaving the parameter out says it: the null that stands for that goes
+    if optional and row.default is None:  # an omitted parameter means the same, so null is dropped
         branches = objects(schema.get("anyOf"))
         kept = [branch for branch in branches if branch != {"type": "null"}]
         rest = {key: value for key, value in schema.items() if key != "anyOf"}

@@ -1,8 +1,8 @@
 """A tool: its declaration, its operations, and its execution.
 
-A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; Python raises its faults when it
-defines the class. ``abstract=True`` leaves both to its own subclasses or to ``__init__``. Over 450 lines: it is one
-class, the one face by which policy, gate and program see every tool.
+A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; its faults raise when Python
+defines the class. ``abstract=True`` leaves both to its subclasses or to ``__init__``. It has more than 450 lines
+because policy, gate and program see every tool through this one class.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TIERS, _ACTIONS = tuple(SafetyTier), tuple(Action)
 
 
 class Tool(Declaration):
-    """The face of every tool: its declaration, its texts for policy and model, and its execution."""
+    """Every tool: its declaration, its texts for policy and model, and its execution."""
 
     _shape: InputShape
     _list_operations: Any = None
@@ -68,9 +68,9 @@ class Tool(Declaration):
     _last_list: tuple[tuple[str, ...], InputShape] | None = None
     operations_problem: str = ""
     output_check: OutputCheck = OutputCheck.STRICT
-    """The treatment of a result that misfits its output schema, unless the policy sets another."""
+    """What happens to a result that misfits its output schema, unless the policy decides."""
     unchecked_arguments: tuple[tuple[str, str], ...] = ()
-    """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and the reason."""
+    """Patterns in the tool's schema that no model sees and nobody checks: a pointer to each, and the reason."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
     _output_is_read: bool = False
 
@@ -79,13 +79,13 @@ class Tool(Declaration):
         super().__init_subclass__(**rest)
         if "operations" in cls.__dict__:
             cls._list_operations = listing_of(cls.__dict__["operations"], f"tool `{cls.name or cls.__name__}`")
-            type.__delattr__(cls, "operations")  # what it lists is read in its place
+            type.__delattr__(cls, "operations")  # the names that the function lists take its place
         if abstract:
             return
         if not cls.description:
             cls.description = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
         check_declaration(cls, Tool)
-        if cls._output_is_read:  # its own methods may say another one than those of the class that it is made from
+        if cls._output_is_read:  # its own methods may differ from those of the class that it was made from
             cls.output_schema, cls._output_is_read = None, False
         cls._shape = shape_of(cls, Tool)
         if cls.output_schema is None:
@@ -108,24 +108,24 @@ class Tool(Declaration):
         return self._shape.operations
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """Return every operation that ``arguments`` call, exactly as given, known or not, one for each time it is
+        """Return every operation that ``arguments`` call, exactly as written, known or not, once for each time it is
         named.
 
-        ``("",)`` for a tool without operations; empty for an empty batch. None: nobody can tell.
+        ``("",)`` for a tool without operations; empty for an empty batch; None if nobody can tell.
         """
         return self._shape.operations_of(arguments)
 
     @property
     def declares_operations(self) -> bool:
-        """True if its author declared the operations, so that no policy may read others into its schema."""
+        """True if its author declared the operations, so that no policy may find others in its schema."""
         own = isinstance(self._shape, MethodShape) or (isinstance(self._shape, ModelShape) and self.has_operations)
         return own or self._list_operations is not None
 
     @property
     def actor(self) -> Tool:
-        """The object that holds the tool's state and does its work: usually the tool itself.
+        """The object that holds the tool's state and does its work, usually the tool itself.
 
-        If a function lists the operations, every list makes a tool of its own, while the state stays one.
+        If a function lists the operations, each list makes a new tool, and all of them share one state.
         """
         return self if self._declared_by is None or isinstance(self._shape, SelectedShape) else self._declared_by
 
@@ -135,10 +135,10 @@ class Tool(Declaration):
         return (self._declared_by or self)._list_operations is not None
 
     def with_listed_operations(self) -> Tool:
-        """Return the tool with the current list of its function ``operations``; itself if nothing changed.
+        """Return the tool with the current list of its function ``operations``; the same tool if nothing changed.
 
-        If the function raises, or lists something impossible, the operations stay and ``operations_problem`` says why:
-        a gate closes such a tool.
+        If the function raises, or its list is unusable, the operations stay and ``operations_problem`` holds the
+        reason: the gate then closes the tool.
         """
         whole = self._declared_by or self
         if whole._list_operations is None:
@@ -165,7 +165,7 @@ class Tool(Declaration):
 
     @property
     def operation_set(self) -> OperationSet | None:
-        """The place of the operation in the schema; None for operations declared as methods, and without any."""
+        """The place of the operation in the schema; None if methods declare the operations, or without operations."""
         return self._shape.found
 
     @once
@@ -181,10 +181,10 @@ class Tool(Declaration):
         return selector_of(self.operation_field, names, self.operation_set, schema)
 
     def with_operations(self, field: str | None, operations: tuple[str, ...] | None) -> Tool:
-        """Read this tool by the operation field, or the list of operations, that a policy names.
+        """Return this tool with the operation field, or the list of operations, that a policy names.
 
-        An empty ``field``: no field selects operations. Raises SchemaError if the schema lacks the field, and for a
-        tool whose author declared its operations.
+        An empty ``field`` means that no field selects operations. Raises SchemaError if the schema lacks the field, and
+        for a tool whose author declared its operations.
         """
         if field is None and operations is None:
             return self
@@ -201,9 +201,9 @@ class Tool(Declaration):
         return other
 
     def of_source(self, source_id: str, rules: tuple[ToolRule, ...] = ()) -> Tool:
-        """Return this tool as one of a program's source, with ``rules`` beside its own.
+        """Return this tool as one that a program's source brings, with ``rules`` besides its own.
 
-        Its paths are keys there, with the levels of the source.
+        Its paths become keys in that source, which have the source's levels.
         """
         other = self._read_as(self._shape)
         other.source, other.needs_source, other._declared_by = source_id, True, self.actor
@@ -215,7 +215,7 @@ class Tool(Declaration):
         return self._shape.parameters(operation)
 
     def defaults(self, operation: str, name: str) -> list[JsonValue]:
-        """Return the values that stand for an omitted argument of the operation: none, or each declared one."""
+        """Return the values that stand for an omitted argument of the operation: none, or each declared default."""
         found = [one.default for one in self.parameters(operation) if one.name == name and one.has_default]
         selects = self.selector is not None and name in self.selector.fields
         return found if found or self.selector is None or not selects else self.selector.defaults(name)
@@ -236,10 +236,10 @@ class Tool(Declaration):
         paths: list[PathCandidate] = []
         texts: tuple[str, ...] | None = None
         schema = self.input_schema()
-        with suppress(SchemaError):  # what cannot be read may let other arguments through
+        with suppress(SchemaError):  # a part that cannot be read may accept other arguments
             closed, open_why = with_closed_arguments(schema)
             extra = Verdict.ALLOW if open_why else Verdict.DENY if closed is schema else None
-            schema = inline_references(schema)  # once for all that look into it
+            schema = inline_references(schema)  # computed once for all that read it
             paths = [
                 one
                 for one in discover_paths(schema, tool=self.name, description=self.description)
@@ -282,7 +282,7 @@ class Tool(Declaration):
         )
 
     def _deletes(self, spec: OperationSpec) -> bool:
-        """Tell whether an operation deletes, by its hints, or by its name without any other sign."""
+        """Tell whether an operation deletes, by its hints, else by its name."""
         if spec.actions or self.destroys is False:
             return False
         own = deed_of(spec.name) if spec.name else None
@@ -292,16 +292,16 @@ class Tool(Declaration):
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:
-        """The kinds for every operation without its own."""
+        """The kinds of capability for every operation that declares none."""
         declared = self.required_capabilities
         return kinds_of_effects(self.side_effects) if declared is None else kinds_of(declared, f"tool `{self.name}`")
 
     @once
     def digest(self) -> str:
-        """SHA-256 of the tool's face to policies and models, 64 hexadecimal digits; worked out once.
+        """SHA-256 of what policies and models see of the tool, 64 hexadecimal digits; computed once.
 
-        It covers the canonical JSON of name, version, description, both schemas, operations with their tiers and their
-        field, and the words for its executor, if its definition has any.
+        It covers the canonical JSON of name, version, description, both schemas, the operations with their tiers and
+        field, and the instructions for its executor, if its definition has any.
         """
         rows: list[JsonValue] = [{"name": spec.name, "tier": str(spec.tier)} for spec in self.operations]
         return digest_of(
@@ -336,7 +336,7 @@ class Tool(Declaration):
         return self._shape.schema_for(shown)
 
     def description_for(self, shown: frozenset[str], text: str | None = None) -> str:
-        """Return the description, or ``text`` in its place, without the names of hidden operations."""
+        """Return the description, or ``text`` instead, without the names of hidden operations."""
         return self._shape.clean(self.description if text is None else text, shown)
 
     def usage_rule_for(self, shown: frozenset[str]) -> str | None:
@@ -351,12 +351,12 @@ class Tool(Declaration):
 
     @property
     def obstacle(self) -> str:
-        """Return the reason why this system cannot execute any call, with the remedy; empty if it can."""
+        """Return the reason why this system cannot execute any call, with the remedy; empty without an obstacle."""
         return ""
 
     @property
     def caveat(self) -> str:
-        """Return the words for the trace of a call about its place of execution; empty for nothing."""
+        """Return words about the place of execution for the trace of a call; empty if it needs none."""
         return ""
 
     def assess(
@@ -365,11 +365,14 @@ class Tool(Declaration):
         arguments: Mapping[str, JsonValue],  # noqa: ARG002
         context: ToolExecutionContext,  # noqa: ARG002
     ) -> Assessment:
-        """Return the effect of the call, without doing it. Of several possible actions, the one that needs the most."""
+        """Return the effect of the call, without doing it.
+
+        Of several possible actions it names the one that needs the highest level.
+        """
         return self._usual(operation)
 
     def assessment_of(self, operation: str) -> Assessment | None:
-        """Return what every call of the operation would do; None where `assess` decides it call by call."""
+        """Return the effect of every call of the operation; None if `assess` must decide it for each call."""
         has_own = type(self).assess is not Tool.assess
         return None if has_own and (self.assessed is None or operation in self.assessed) else self._usual(operation)
 
@@ -391,8 +394,8 @@ class Tool(Declaration):
         """Execute the call; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to
         read.
 
-        The pieces of a stream become one result. A value with code of its own (a model, a list or mapping of another
-        class) is read in a thread.
+        The pieces of a stream become one result. A thread reads a value that has code of its own (a model, a list or
+        mapping of another class).
         """
         result = await self._shape.run(self, operation, arguments, context)
         if self.result_type is ResultType.STREAM and isinstance(result, AsyncGenerator):
@@ -407,26 +410,26 @@ class Tool(Declaration):
             raise unread() from None
 
     def output_part(self, result: JsonValue) -> JsonValue:
-        """Return the part of a result that the output schema describes: usually all of it."""
+        """Return the part of a result that the output schema describes, usually all of it."""
         return result
 
     def scrub_result(self, result: JsonValue, scrub: Scrub) -> tuple[JsonValue, int]:
-        """Remove the secrets from the result, and count them: usually from all of it."""
+        """Remove the secrets from the result, usually from all of it, and count them."""
         return scrub(result)
 
     def text_for_model(self, result: JsonValue) -> str | None:  # noqa: ARG002
-        """Return the model's text of a result; None: the text itself, or its canonical JSON."""
+        """Return the text of a result for the model; None means the text itself, or its canonical JSON."""
         return None
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
-        """Return the bytes that stand for ``result``; a tool with custom normalisation has its own."""
+        """Return the bytes that stand for ``result``; a tool with custom normalisation overrides this."""
 
         if self.normalization is Normalization.CUSTOM:
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
         return normal_bytes(result)
 
     def model_output(self, shown: frozenset[str]) -> Schema | None:
-        """Return the schema of the result object of the ``shown`` operations, without a word of others; or None."""
+        """Return the schema of the results of the ``shown`` operations, without a word of the others; or None."""
         if self.normalization is not Normalization.JSON:
             return None
         whole = any_output(spec for spec in self.operations if spec.name in shown) or self.output_schema
@@ -446,7 +449,7 @@ class Tool(Declaration):
 
     @once
     def output_checker(self) -> SchemaChecker | None:
-        """The output schema, compiled once; None when the tool declares none. Raises SchemaError."""
+        """The output schema, compiled once; None if the tool declares none. Raises SchemaError."""
         return None if self.output_schema is None else SchemaChecker(self.output_schema)
 
     def check(self) -> None:
@@ -459,7 +462,8 @@ class Tool(Declaration):
         except SchemaError as error:
             raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         check_texts(self, self._shape)
-        if "examples" in self.__dict__ or not hasattr(type(self), "_shape"):  # else they were checked with the class
+        # all other tools were checked with their class
+        if "examples" in self.__dict__ or not hasattr(type(self), "_shape"):
             check_examples(self, self._shape)
         for rule in self.tool_rules:
             if (why := mismatch(self.facts(), rule)) is not None:
