@@ -89,6 +89,8 @@ def _answered(call_id: str, rows: dict[str, AuditRow]) -> Answered:
     told = resolved or denied or asked
     said, code = (_body(resolved) if resolved is not None else {}), str(_body(denied).get("code", "")) if denied else ""
     outcome = next((tr(words) for kind, words in _ENDS.items() if kind in rows), "")
+    if not outcome and "CallWaits" in rows:
+        outcome = tr("waits for its program")
     if denied is not None:
         other = tr("not made") if code == "approval-refused" else tr("denied: {code}", code=visible(code))
         outcome = tr(_NOBODY[code]) if code in _NOBODY else other

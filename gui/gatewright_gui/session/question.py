@@ -53,7 +53,8 @@ class PendingApproval:
     asks because of the content of the moment, so that no answer can stand for other calls. `digest`: of the call.
     `client`: the program that sent it, as it calls itself; `process_id`: of the process that waits, 0 for this one.
     `places`: for each reason its part of the policy. `records`: what ids among the arguments stand for. `values`: the
-    arguments themselves.
+    arguments themselves. `call_key`: the id of a suspended call in its `conversation`; no process waits for it, and at
+    `due_wall_s` somebody should be reminded.
     """
 
     agent_id: str
@@ -80,6 +81,9 @@ class PendingApproval:
     records: tuple[IdRecord, ...] = ()
     call_id: str = ""
     values: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, compare=False)
+    call_key: str = ""
+    conversation: str = ""
+    due_wall_s: float | None = None
 
     @property
     def called(self) -> str:
@@ -103,6 +107,8 @@ class PendingApproval:
     def asker(self) -> str:
         """Which process asks, and for whom."""
         parts = [tr("process {id}", id=self.process_id)] if self.process_id else []
+        parts += [tr("suspended")] if self.call_key else []
+        parts += [tr("conversation {name}", name=visible(self.conversation))] if self.conversation else []
         parts += [visible(self.client)] if self.client else []
         parts += [tr("user {id}", id=visible(self.user_id))] if self.user_id else []
         return " \u00b7 ".join(parts)
@@ -112,7 +118,14 @@ class PendingApproval:
         if self.expires_wall_s is None:
             return tr("waits until it is answered")
         left_s = self.expires_wall_s - now_s
+        if self.call_key and left_s >= 1:
+            waits = tr("waits {time} more without a process", time=span(left_s))
+            return tr("{waits}, due", waits=waits) if self.is_due(now_s) else waits
         return tr("denied in {time} if nobody answers", time=span(left_s)) if left_s >= 1 else tr("its time is over")
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it has waited for long."""
+        return self.due_wall_s is not None and now_s >= self.due_wall_s
 
 
 def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> PendingApproval:
@@ -142,6 +155,9 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.records,
         request.call_id,
         request.arguments,
+        request.call_key,
+        request.conversation,
+        request.due_wall_s,
     )
 
 

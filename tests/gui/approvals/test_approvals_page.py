@@ -112,6 +112,30 @@ async def test_calls_that_asked_while_nobody_could_be_reached_are_counted(count:
         await settled(window)
 
 
+async def test_suspended_call_is_answered_here_and_made_later_by_its_program(deployed: Deployed) -> None:
+    window = deployed.window
+    named: dict[str, Any] = {"call_id": "toolu_1", "conversation": "chat-7"}
+    await deployed.rest(DELETE)
+    asked = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
+    assert asked.status is Status.WAITING
+    await until(lambda: bool(window.waiting.questions))
+    window.show_page("approvals")
+    page = deployed.page
+    await until(lambda: page.question.isVisible())
+    assert page.question.question is not None
+    assert page.question.question.asker == "suspended \u00b7 conversation chat-7 \u00b7 user station"
+    assert "waits 7 d more without a process" in page.question.about
+    assert "asked" in page.question.about
+    await until(page.question.approve_button.isEnabled)
+    page.question.approve_button.click()
+    await until(lambda: not window.waiting.questions)
+    assert list(deployed.workspace.folder.rglob("drafts/report.md"))
+    await deployed.rest(DELETE)
+    done = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
+    assert done.status is Status.ALLOWED, done.decision.reason
+    assert not list(deployed.workspace.folder.rglob("drafts/report.md"))
+
+
 async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(deployed: Deployed) -> None:
     window = deployed.window
     await deployed.ask(DELETE)

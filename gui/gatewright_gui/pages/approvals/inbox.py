@@ -16,7 +16,7 @@ from gatewright_gui.session.calls import visible
 from gatewright_gui.session.question import PendingApproval, span
 
 SOON_S = 15.0
-"""With less time left a question stands out."""
+"""With less time left a question stands out, and a suspended one when it is due."""
 
 
 class InboxModel(RowModel[PendingApproval]):
@@ -73,7 +73,7 @@ class InboxDelegate(Delegate):
         painter.save()
         left_s = None if question.expires_wall_s is None else question.expires_wall_s - time.time()
         time_words = "" if left_s is None else span(left_s) if left_s >= 1 else tr("expired")
-        is_soon = left_s is not None and left_s < SOON_S
+        is_soon = question.is_due(time.time()) if question.call_key else left_s is not None and left_s < SOON_S
         metrics = painter.fontMetrics()
         wide = metrics.horizontalAdvance(time_words) + 8
         lines = (

@@ -29,6 +29,7 @@ NOTHING_WAITS = mark(
 )
 NO_CALL_ASKED = mark("A call that asks first is listed here once it is answered, with its outcome.")
 _ENDED = mark("The process that waited for the answer has ended; the call was not made.")
+_STALE = mark("The call has changed or was made without an answer; `gatewright approvals list` says which.")
 _MOST_NAMED = 8
 TICK_MS = 1000
 
@@ -284,7 +285,7 @@ class ApprovalsPage(Page):
     async def _find_fate(self, question: PendingApproval) -> None:
         fate = await self.answers.fate_of(question)
         if self._is_told and self._gone_id == question.request_id:
-            words = tr(_ENDED)
+            words = tr(_STALE if question.call_key else _ENDED)
             if fate is not None:
                 words = tr("{answer}; the call: {outcome}.", answer=fate.answer, outcome=fate.outcome)
             self._say_gone(question, f"{words[:1].upper()}{words[1:]}")
