@@ -1,7 +1,7 @@
-"""Paths that models send: their one grammar, and every path on disk that some program may take a text for.
+"""Paths that models send: their one grammar, and every path on disk for which a program may take a text.
 
-A model's path is relative or absolute and uses ``/`` only. Percent signs, spaces and colons are ordinary characters.
-A backslash, NUL, another control character, a URL scheme, a drive letter and a leading ``~`` are refused, because other
+A model's path is relative or absolute and uses ``/`` only. Percent signs, spaces and colons are ordinary characters. A
+backslash, NUL, another control character, a URL scheme, a drive letter and a leading ``~`` are refused, because other
 readers would not take them for part of a name. ``..`` stays for the resolver, which knows where the base is.
 
 Servers differ in how they read a path: one takes a URL, one expands `~` and variables, one decodes percent signs, one
@@ -36,7 +36,7 @@ _OPAQUE = re.compile(
 
 @frozen
 class ModelPath:
-    """An accepted path: its components without empty ones and ``.``; ``folder``: it ends with ``/``."""
+    """An accepted path: its components without empty ones and ``.``; ``folder``: the text ended with ``/``."""
 
     absolute: bool
     parts: tuple[str, ...]
@@ -100,11 +100,11 @@ def _refusal(text: str) -> PathRefused | None:
 
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
-"""The longest text, in characters, whose forms are tried on each other; longer texts are shortened first."""
+"""The longest text, in characters, to which every kind of reading is applied; longer texts are shortened first."""
 MAX_READ = 8 * MAX_STUDIED
 """The most characters that all forms of one text may have together; it bounds the cost of reading a text."""
 MAX_ESCAPES = MAX_STUDIED
-"""The most runs of percent signs that are decoded."""
+"""The most runs of percent signs to decode."""
 _Readings = tuple[tuple[str, ...], tuple[str, ...]]
 _C0 = "".join(map(chr, range(0x20)))
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -127,7 +127,7 @@ _MAY = late_regex(
     rf"[{re.escape(_AROUND)}]*+(?:[/\\~$%]|\.\.?[\t\r\n]*[/\\%]|[A-Za-z]{_LETTER}{{0,30}}?(?::|%(?:25)*3[aA]))"
 )
 _PLAIN_PATH = late_regex(r"/(?:[A-Za-z0-9_\-+,=@ ()./]*[A-Za-z0-9_\-+,=@.])?", re.ASCII)
-"""A path that every reader takes alike, except for `//`, `/.` and blanks at its end."""
+"""A path that every reader understands alike, except for `//`, `/.` and blanks at its end."""
 _SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:|(?<=(?i:file):))")
 _VARIABLE = late_regex(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
 _ESCAPES = late_regex(r"(?:%[0-9A-Fa-f]{2})++")
@@ -139,17 +139,17 @@ _GLOB = late_regex(r"[*?\[{]")
 
 
 def may_be_path(text: str) -> bool:
-    """Tell from its beginning whether a whole text may be an absolute path or the URL of a file."""
+    """Tell from its beginning whether a text as a whole may be an absolute path or the URL of a file."""
     if text[:1].isalpha() and ":" not in (head := text[:_HEAD]) and "%" not in head:
-        return False  # most texts, in a fraction of the time
+        return False  # most texts end here, after a fraction of the time
     return _MAY.match(text) is not None
 
 
 def readings(text: str) -> _Readings | None:
-    """Return the absolute and the relative paths that a program may take ``text`` for; often one.
+    """Return the absolute and the relative paths for which a program may take ``text``; often one.
 
     Each path comes as written, `..` included, and once more with `..` resolved in the text, since programs do either.
-    None: the text has more than 64 readings, or is too long to find all of them. Time is linear in the text.
+    None means that the text has more than 64 readings, or is too long to find all of them. Time is linear in the text.
     """
     if len(text) <= MAX_PATH_BYTES and "/." not in text and "//" not in text and _PLAIN_PATH.fullmatch(text):
         return (text,), ()
@@ -166,7 +166,7 @@ def readings(text: str) -> _Readings | None:
 
 def _read_forms(found: list[str]) -> _Readings | None:
     left = MAX_READ
-    for held in found:  # it grows on the way: every step also runs on the results of the others
+    for held in found:  # it grows meanwhile: every step also runs on the results of the others
         left -= len(held)
         if left < 0 or len(found) > MAX_READINGS:
             return None
@@ -192,8 +192,7 @@ def _read_forms(found: list[str]) -> _Readings | None:
 def _shorten(text: str) -> list[str] | None:
     """Return the short forms of a text that is too long for a path, with detours and escapes resolved.
 
-    Where nothing climbs, no later part removes an earlier one: then the beginning alone shows that the path is too
-    long.
+    If no part climbs, no later part removes an earlier one, so the beginning alone shows that the path is too long.
     """
     begun = text if _climbs(text) else text[: 3 * MAX_STUDIED]
     decoded = _decode(begun)
@@ -213,7 +212,7 @@ def _shorten(text: str) -> list[str] | None:
 
 
 def _climbs(text: str) -> bool:
-    """Tell whether some reading of a long text may hold `..` as a component."""
+    """Tell whether some reading of a long text may contain `..` as a component."""
     if "%" not in text and "\\" not in text and "/.." not in text and not text.startswith(".."):
         return False
     return _climbing().search(text if text.isascii() else text.encode("utf-8", "replace").decode()) is not None
@@ -221,14 +220,16 @@ def _climbs(text: str) -> bool:
 
 @cache
 def _climbing() -> LinearPattern:
-    """Match `..` as a component, each character plain or escaped once or twice."""
+    """Return a pattern for `..` as a component, each character plain or escaped once or twice."""
     dot = r"(?:\.|%(?:25)?(?:2|%32)(?:[eE]|%[64]5))"
     slash = r"(?:[/\\]|%(?:25)?(?:(?:2|%32)(?:[fF]|%[64]6)|(?:5|%35)(?:[cC]|%[64]3)))"
     return compile_linear(rf"(?:^|{slash}){dot}{dot}(?:[/\\%]|$)")
 
 
 def parent_of_glob(path: str) -> str | None:
-    """Return the folder above the first component that is a pattern, since all in it may be meant; None without one."""
+    """Return the folder above the first component that is a pattern, since a program may mean everything in it; None
+    without one.
+    """
     found = _GLOB.search(path)
     return None if found is None else path[: path.rfind("/", 0, found.start()) + 1] or "."
 
@@ -254,7 +255,7 @@ def _strip(text: str) -> list[str]:
 
 
 def _drop_breaks(text: str) -> list[str]:
-    """Remove line ends and tabs, as readers of URLs do in plain paths too."""
+    """Remove line ends and tabs; readers of URLs do so even in plain paths."""
     return [text.translate(_BROKEN)]
 
 
@@ -263,7 +264,7 @@ def _cut(text: str) -> list[str]:
 
 
 def _decode(text: str) -> list[str] | None:
-    """Decode percent signs once and twice; None where there are too many of them."""
+    """Decode percent signs once and twice; None if there would be too many of them."""
     found: list[str] = []
     while "%" in text and len(found) < 2:
         once, count = _ESCAPES.subn(_bytes, text, count=MAX_ESCAPES)
@@ -316,7 +317,7 @@ def _value(found: re.Match[str]) -> str:
 
 
 def _climb(text: str) -> list[str]:
-    """Start a climbing relative path at the top: from any folder it gets there if it climbs enough."""
+    """Let a climbing relative path start at the top, since it reaches the top from any folder if it climbs enough."""
     dots = text[: len(text) - len(text.lstrip("./"))].partition("...")[0]
     climbing = dots[: dots.rfind("/") + 1]
     return [f"/{text[len(climbing) :]}"] if text.startswith(".") and ".." in climbing else []
@@ -327,8 +328,8 @@ def _compose(text: str) -> list[str]:
 
 
 def compose_letters(path: str) -> str:
-    """Compose the letters of ``path``, except in names that are too long: the time grows by the square of a row of
-    marks.
+    """Compose the letters of ``path``, except in names that are too long, since the time grows by the square of a row
+    of marks.
     """
     if path.isascii():
         return path

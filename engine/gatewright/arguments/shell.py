@@ -1,8 +1,8 @@
-"""The reading of a shell command: every program it starts, every file it redirects to, and one canonical text.
+"""Reads a shell command: every program it starts, every file it redirects to, and one canonical text.
 
-The reader takes the text with the grammar of bash and writes anew what will run: each word quoted so that it can be
-nothing else, each program by its plain name. Where the grammar reads a text otherwise than a shell would, the shell
-still gets the text that was judged. The reader refuses unknown constructs, and whatever the shell decides only while
+The reader parses the text with the grammar of bash and writes anew what will run: each word in quotes that leave it one
+meaning, each program by its plain name. If the grammar understands a text differently from a shell, the shell still
+gets the text that was judged. The reader refuses unknown constructs, and everything that the shell decides only while
 the command runs: a program's name in a variable, arithmetic over variables, an indirect expansion.
 """
 
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 MAX_COMMAND_BYTES = 16 * 1024
 MAX_SIGNS = 1_000
-"""The most of each of the signs ``| ( <``: after a fault the grammar's search for a way on grows by their square."""
+"""The most of each of the signs ``| ( <``: after a syntax error the grammar searches for a way to go on, in time that
+grows by their square.
+"""
 MAX_DEPTH = 64
 """The deepest nesting of commands in commands."""
 
@@ -94,7 +96,7 @@ def _language() -> Language:
 _NOT_NOW = "write the name of each program, and each place to write to, out in full"
 _CONTROL = late_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-"""Letters of words to a shell. The grammar crashes on them: its table of letters has no place for all of them."""
+"""Letters in words, for a shell. The grammar crashes on them, since its table of letters is too small for them."""
 _BARE_NAME = late_regex(r"[A-Za-z0-9_./+-]+")
 _FUNCTION = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
@@ -132,7 +134,7 @@ class _Reader:
         self._judge = Judge(rules)
 
     def read(self) -> ShellCommand:
-        """Return the command as it may run."""
+        """Return the command as it will run."""
         root = self._root
         self._require_whole(root)
         text = self._run(root.children)
@@ -146,7 +148,10 @@ class _Reader:
 
     @once
     def _root(self) -> Node:
-        """The tree of the command. Reading stops at the first fault: the search for a way on takes up to a second."""
+        """The tree of the command.
+
+        Reading stops at the first syntax error, since the search for a way to go on takes up to a second.
+        """
         from tree_sitter import Parser
 
         ascii_only = _NOT_ASCII.sub(b"x", self._source)
@@ -154,14 +159,14 @@ class _Reader:
             tree = Parser(_language()).parse(
                 lambda offset, _point: ascii_only[offset:], progress_callback=lambda _offset, has_error: has_error
             )
-        except ValueError:  # the callback stopped it
+        except ValueError:  # the callback stopped the parser
             raise Refusal("syntax", "the command cannot be read as shell", WRITE_PLAINLY) from None
         if tree.root_node.has_error:
             raise Refusal("syntax", "the command cannot be read as shell", WRITE_PLAINLY)
         return tree.root_node
 
     def _require_whole(self, root: Node) -> None:
-        """Refuse a text of which the grammar dropped a part: that part would be missing from what runs."""
+        """Refuse a text of which the grammar dropped a part, since that part would be missing from what runs."""
         at, stack = 0, [root]
         while stack:
             node = stack.pop()
@@ -175,7 +180,7 @@ class _Reader:
     def _require_blank(self, start: int, end: int) -> None:
         between = self._source[start:end]
         rest = between.replace(b"\\\n", b"")
-        if rest.strip(b" \t\n") or (between and not rest and start):  # a broken line in the middle of a word, too
+        if rest.strip(b" \t\n") or (between and not rest and start):  # also a line broken in the middle of a word
             raise Refusal("syntax", f"what stands at byte {start + 1} cannot be read as shell", WRITE_PLAINLY)
 
     def _require_one_line(self, start: int, end: int) -> None:
@@ -199,7 +204,7 @@ class _Reader:
         return "".join(token if token == ";" or not at else f" {token}" for at, token in enumerate(out))
 
     def _structure(self, nodes: Iterable[Node], kind: str, out: list[str]) -> None:
-        """Write a construct that holds commands: its own words as they are, the commands judged and written anew."""
+        """Write a construct that contains commands: its own words as they are, the commands judged and written anew."""
         self._deeper()
         for at, node in enumerate(nodes):
             if not node.is_named:
@@ -284,7 +289,7 @@ class _Reader:
                 out += (word.text for word in held)
         if name is None:
             raise _unknown("a command without a name")
-        if name in _DECLARING:  # the grammar reads it as a program, so nobody would judge what it sets
+        if name in _DECLARING:  # the grammar reads it as a program, so nobody would judge the variable that it sets
             hint = "write words that set variables without quotes and first in their command"
             raise Refusal("variable", f"`{name}` is in quotes or not the first word of its command", hint)
         self._judge.program(name, words)
@@ -335,7 +340,9 @@ class _Reader:
     # variables
 
     def _variable(self, node: Node) -> str:
-        """Return the name of a variable that may be set: others change which programs the shell finds and starts."""
+        """Return the name of a variable that may be set; other variables change which programs the shell finds and
+        starts.
+        """
         name = self._text(node)
         is_open = _OPEN_VARIABLE.fullmatch(name) or (f"{name}=" in self._rules.allow and _FUNCTION.fullmatch(name))
         if node.type == "variable_name" and is_open and f"{name}=" not in self._rules.deny:
@@ -397,7 +404,7 @@ class _Reader:
         return found
 
     def _document(self, sign: Node, nodes: Sequence[Node], out: list[str]) -> None:
-        """Write a here-document as a here-string; the rest of its line stays behind it."""
+        """Write a here-document as a here-string; the rest of its line follows behind it."""
         start = nodes[0]
         bodies = [node for node in nodes if node.type == "heredoc_body"]
         ends = [node for node in nodes if node.type == "heredoc_end"]
@@ -423,6 +430,6 @@ def _unknown(what: str) -> Refusal:
 
 
 def _end(out: list[str]) -> None:
-    """End the command that came before, if one did."""
+    """End the preceding command, if there was one."""
     if out and out[-1] not in _NO_END and not out[-1].startswith("("):
         out.append(";")

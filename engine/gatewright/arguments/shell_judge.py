@@ -1,7 +1,7 @@
-"""The judgement of one shell command: programs that it may start, files that its words and variables may name.
+"""Judges one shell command: the programs that it may start, the files that its words and variables may name.
 
-A word whose end is unknown could name any file, those of the policy too, so it is refused, unless the command only
-prints it to programs that take no names from their input. A variable may hold every value that the command sets
+A word with unknown parts could name any file, even those of the policy, so it is refused, unless the command only
+prints it to programs that read no file names from their input. A variable may have every value that the command sets
 anywhere, in whatever order, or none; a shell that is fresh for the command, with a known environment, has no others.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TOKEN = late_regex(r"[^\s;|&()<>`'\"$={}]+")
 _SIGN = late_regex(r"[=@:,;]")
-"""Signs behind or between which a program may take a part of an argument for a name."""
+"""Signs behind or between which a program may read a part of an argument as a name."""
 _MAX_SIGNS = 16
 
 
@@ -45,13 +45,13 @@ class Variables:
         self._depth = 0
 
     def values(self, name: str) -> _Values:
-        """Return every value, with marks in patterns that a loop goes through; None where they are unknown."""
+        """Return every value, with marks in patterns that a loop goes through; None if the values are unknown."""
         if not self._is_fresh:
             return None
         if self._set is None:
             self._set = self._settings()
         if name not in self._known:
-            self._known[name] = None  # for a value made of itself
+            self._known[name] = None  # for a value made of the variable itself
             self._known[name] = self._all(name, self._set)
         return self._known[name]
 
@@ -80,7 +80,7 @@ class Variables:
     def _settings(self) -> dict[str, list[tuple[Node, bool]]]:
         """Return where the command sets each variable, and whether a loop does.
 
-        No variable counts as known beside a program that sets others.
+        No variable counts as known if a program in the command sets others.
         """
         settings: dict[str, list[tuple[Node, bool]]] = {}
         programs: set[str] = set()
@@ -141,7 +141,7 @@ class Judge:
         self._forms: dict[str, None] = {}
 
     def program(self, name: str, words: Sequence[Word]) -> None:
-        """Refuse a program that may not start, or an option with which it would start another one."""
+        """Refuse a program that the policy does not permit, or an option with which it would start another one."""
         if (call := (name, *words)) in self._calls:
             return
         self._calls.add(call)
@@ -175,7 +175,7 @@ class Judge:
                 self._texts.append(word)
 
     def _option_that_runs(self, name: str, bare: str, words: Sequence[Word], arguments: Sequence[str]) -> str:
-        """Return the option of a program that starts another one, where `allow` has it."""
+        """Return the option of a program that starts another one, if `allow` has it."""
         if not programs.needs_plain_arguments(bare):
             return ""
         for at, word in enumerate(words):
@@ -190,14 +190,16 @@ class Judge:
         return option
 
     def word(self, word: Word, program: str, *, lists: Listing | None = None, expands: bool = True) -> None:
-        """Note the places that a word may name, as far as its forms are known; ``expands``: so does the shell."""
+        """Note the places that a word may name, as far as its forms are known; ``expands``: the shell may expand it
+        too.
+        """
         for form in word.forms or ():
             noted = (form if expands else plain(form), program, lists)
             if noted in self._noted:
                 continue
             self._noted.add(noted)
             places = places_in(noted[0])
-            shown = lists if plain(form) == form else None  # a pattern shows its matches, at any depth
+            shown = lists if plain(form) == form else None  # a pattern lists its matches, at any depth
             if places is None:
                 reason = "a pattern that may lead above the folder that it begins in"
                 raise Refusal("unknown-word", reason, "leave `..` out of what stands behind a pattern")
@@ -214,7 +216,7 @@ class Judge:
         self._judge_run()
 
     def _judge_texts(self) -> None:
-        """Count a text that programs read, where one of them may take it for names of files."""
+        """Count a text that programs read, if one of them may read file names in it."""
         if self._is_text:
             return
         for word in self._texts:
@@ -226,7 +228,7 @@ class Judge:
                 self.words |= {Named(text, self._runner): None for text in texts if text}
 
     def _judge_run(self) -> None:
-        """Refuse a denied program behind every program that runs others, wherever its name stands."""
+        """Refuse a denied program behind every program that runs others, wherever its name appears."""
         if not self._runner or not self._rules.deny:
             return
         denied = {one.rpartition("/")[2].lower() for one in self._rules.deny}
@@ -245,7 +247,7 @@ class Judge:
 
 
 def _words_within(form: str) -> list[str]:
-    """Return the words of a text, as they stand and as a shell would read them again."""
+    """Return the words of a text, as they are and as a shell would read them again."""
     said = plain(form)
     return [word for text in (said, _QUOTES.sub("", said)) for word in text.split()]
 
@@ -256,14 +258,15 @@ def _not_known(what: str) -> Refusal:
 
 
 def plain(form: str) -> str:
-    """Return a form of a word with its marks as signs again."""
+    """Return a form of a word with its marks turned back into signs."""
     return form.translate(WITHOUT_MARKS)
 
 
 def places_in(form: str) -> list[str] | None:
     """Return the files that a form of a word may name, whole or behind an option or sign: `-fn`, `if=n`, `x=@n`.
 
-    A pattern names the folders that it begins in, and itself where nothing fits it. None: it may lead above them.
+    A pattern names the folders in which it begins, and itself if nothing fits it. None means that it may lead above
+    them.
     """
     found = GLOB.search(form)
     if found is None:
@@ -276,7 +279,7 @@ def places_in(form: str) -> list[str] | None:
 
 
 def _names(text: str) -> list[str]:
-    """Return the text, and the parts of it behind signs or an option."""
+    """Return the text, and its parts behind signs or an option."""
     found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
     if text.startswith("-") and not text.startswith("--"):
         end = len(text.partition("/")[0])
@@ -305,7 +308,7 @@ def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
 
 
 def _pattern(pattern: str) -> Iterator[str]:
-    """Yield the regular expression for all that a pattern may match; brackets may match any letter."""
+    """Yield the regular expression for everything that a pattern may match; brackets may match any letter."""
     for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(GLOB_SIGNS)}])", pattern):
         mark = piece[:1]
         if mark == MARKS["["]:

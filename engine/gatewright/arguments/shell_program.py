@@ -1,7 +1,7 @@
 """Programs that start other programs, by their nature or by one of their options.
 
-No such list is complete. It keeps ``*`` from standing for a shell or an interpreter, and common programs from being a
-way to others; it cannot see what a program reads from files of its own (hooks of git, a Makefile).
+No such list is complete. The list here excludes shells and interpreters from ``*``, and stops common programs from
+starting others; it cannot see what a program reads from files of its own (hooks of git, a Makefile).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVERY = "*"
 
 
 class Listing(StrEnum):
-    """The names of a folder that a call shows: all, or those that do not begin with a dot."""
+    """The names in a folder that a call prints: all, or those that do not begin with a dot."""
 
     PLAIN = "plain"
     ALL = "all"
@@ -28,9 +28,9 @@ class Listing(StrEnum):
 class ShellRules:
     """The programs that may start.
 
-    ``allow`` has names; ``*`` for all except those that exist to run others; ``program option`` for an option that
-    does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``. ``is_fresh``: no earlier
-    command left functions or variables to the shell.
+    ``allow`` lists names, ``*`` for all except those that exist to run others, ``program option`` for an option that
+    runs others, ``NAME=`` for a variable in capitals that a command may set. ``deny`` beats ``allow``. ``is_fresh``: no
+    earlier command left functions or variables to the shell.
     """
 
     allow: frozenset[str] = frozenset()
@@ -102,25 +102,25 @@ _LISTING = names("ls dir vdir")
 _DESCENDING = names("ack ag fd fdfind rgrep tree du")
 _GREP_FLAGS = "rRniIlLHhcowvxEFPsqzZaU"
 _SEARCHING = {**dict.fromkeys(("grep", "egrep", "fgrep"), _GREP_FLAGS), "rg": "niIlcvwxSsFLNHUPopu0az"}
-"""Their letters without a value; beside other letters, any argument may be the place to search."""
+"""The letters of options without a value; behind other letters, any argument may be the place to search."""
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
 
 
 def may_move(program: str) -> bool:
-    """Tell whether a program may act in another folder: it goes there, or runs others that could."""
+    """Tell whether a program may act in another folder: it goes there, or runs others that may."""
     return program in MOVING or runs_others(program)
 
 
 @lru_cache(256)
 def runs_others(name: str) -> bool:
-    """Tell whether a program or word of the shell exists to run others, or code: ``*`` does not stand for it."""
+    """Tell whether a program or word of the shell exists to run others, or code, so that ``*`` does not include it."""
     bare = name.rpartition("/")[2].lower()
     parts = (_VERSION.sub("", part) for part in re.split(r"[-._]", bare))  # `vim.tiny`, `arm-linux-gcc-12`
     return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare), *parts})
 
 
 def sets_variables(name: str) -> bool:
-    """Tell whether a word of the shell may set variables that its arguments name, or run such a word."""
+    """Tell whether a word of the shell may set the variables that its arguments name, or run such a word."""
     return name in _SETTING or name in _OF_SHELL
 
 
@@ -133,17 +133,17 @@ def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
 
 
 def takes_only_text(name: str) -> bool:
-    """Tell whether a known program takes no names of files from its input."""
+    """Tell whether a known program reads no file names from its input."""
     return name in _TEXTUAL
 
 
 def stands_for_itself(name: str) -> bool:
-    """Tell whether the judge relies on what this program does, so that no function may take its place."""
+    """Tell whether the judge relies on the effects of this program, so that no function may replace it."""
     return name in _TEXTUAL or name in _PRINTING or name in _LISTING or name in _SETTING
 
 
 def listing(name: str, arguments: Sequence[str]) -> Listing | None:
-    """Return the names that a call shows if it lists folders and goes no deeper; None for any other call."""
+    """Return the names that a call shows if it lists folders without entering others; None for any other call."""
     options = [argument for argument in arguments if argument.startswith("-")]
     if name not in _LISTING or any(re.match(r"-[^-]*R|--r", option) for option in options):
         return None
@@ -151,7 +151,7 @@ def listing(name: str, arguments: Sequence[str]) -> Listing | None:
 
 
 def takes_whole_folder(name: str, arguments: Sequence[str]) -> bool:
-    """Tell whether a call may walk its working folder although no argument names it."""
+    """Tell whether a call may search its working folder although no argument names it."""
     if name in _LISTING:
         if not arguments:
             return True
@@ -175,7 +175,7 @@ def only_reads(name: str, arguments: Sequence[str]) -> bool:
     if option_that_runs(name, arguments):
         return False
     if name in _READING_VERBS:
-        to_file = any(argument.startswith("--ou") for argument in arguments)  # git takes `--output` shortened, too
+        to_file = any(argument.startswith("--ou") for argument in arguments)  # git also accepts `--output` shortened
         return bool(arguments) and arguments[0] in _READING_VERBS[name] and not to_file
     return name in _READING
 
@@ -268,11 +268,11 @@ _PLAIN = {
     "wait": late_regex(r"[0-9%]+|-n"),
     "set": late_regex(r"[-+][eufx]+|[-+][eufx]*o|pipefail|errexit|nounset|xtrace|noglob"),
 }
-"""Words of the shell that evaluate their arguments, and the arguments that are safe for them."""
+"""Words of the shell that evaluate their arguments, with the arguments that are safe for them."""
 
 
 def needs_plain_arguments(name: str) -> bool:
-    """Tell whether a program's effect depends on its arguments, so that they must be known."""
+    """Tell whether the effect of a program depends on its arguments, so that these must be known."""
     return name in _OPTIONS or name in _PLAIN
 
 
@@ -294,7 +294,7 @@ def option_that_runs(name: str, arguments: Sequence[str]) -> str:
 
 
 def is_option_that_runs(entry: str) -> bool:
-    """Tell whether ``program option`` names a known one, so that a policy may allow it."""
+    """Tell whether ``program option`` names an option that starts programs, so that a policy may allow it."""
     name, _, option = entry.partition(" ")
     options = _OPTIONS.get(name)
     if options is None:

@@ -1,9 +1,8 @@
-"""One word of a shell command: the texts that it may become, and the word written anew as it was judged.
+"""One word of a shell command: the texts that it may become, and its canonical spelling.
 
 In a word, a control character stands for a sign that the shell would act on, and half of a surrogate pair for an
-expansion. A command can hold neither, so one text carries both the known and the unknown parts.
-
-Quotes come back only where a word needs them, braces are expanded here, and an expansion stays where it starts nothing.
+expansion. A command can contain neither, so one text carries both the known and the unknown parts. A word gets quotes
+only if it needs them; braces are expanded here, and an expansion stays if it starts nothing.
 """
 
 from __future__ import annotations
@@ -153,9 +152,9 @@ SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
 
 @frozen
 class Hole:
-    """A part of a word that the shell fills in. ``values``: all that it may be, None where unknown.
+    """A part of a word that the shell fills in. ``values``: all that it may be, None if unknown.
 
-    ``counts``: it is a number, ``splits``: it may become several words.
+    ``counts``: it is a number; ``splits``: it may become several words.
     """
 
     spelling: str
@@ -165,11 +164,11 @@ class Hole:
 
 
 class Word:
-    """A word in its canonical spelling. ``literal``: its text, None where only the running command settles it.
+    """A word in its canonical spelling. ``literal``: its text, None if only the running command decides it.
 
-    ``head``: its known beginning; ``splits``: it may become several words, of which only the first begins so.
-    ``forms``: every text that it may become, with marks for signs of patterns; None where unknown. ``counts``: its
-    unknown parts are numbers.
+    ``head``: its known beginning; ``splits``: it may become several words, only the first of which has this beginning.
+    ``forms``: every text that it may become, with marks for signs of patterns; None if unknown. ``counts``: its unknown
+    parts are numbers.
     """
 
     __slots__ = ("counts", "forms", "head", "literal", "splits", "text")
@@ -231,7 +230,7 @@ class _Draft:
         self.text, self.holes, self.keeps_blanks = "", list[Hole](), keeps_blanks
 
     def add(self, hole: Hole, *, in_quotes: bool) -> None:
-        """Add a hole; between quotes, and in an assignment, the shell takes its value as it is."""
+        """Add a hole; between quotes, and in an assignment, the shell uses its value as it is."""
         if len(self.holes) == MAX_HOLES:
             raise Refusal("syntax", "a word holds too many expansions", WRITE_PLAINLY)
         if not in_quotes:
@@ -242,7 +241,7 @@ class _Draft:
 
 
 def _bare_values(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the values as the shell takes them without quotes: signs of patterns count, blanks end a word."""
+    """Return the values as the shell treats them without quotes: signs of patterns count, blanks end a word."""
     if any("\\" in value or GLOB.search(value) for value in values):
         return None
     return tuple(re.sub(r"[ \t\n]+", SPLIT, value.translate(TO_GLOBS)) for value in values)
@@ -266,11 +265,12 @@ class WordReader:
         return self._source[node.start_byte : node.end_byte].decode()
 
     def words(self, node: Node) -> list[Word]:
-        """Return the words that a word with its braces stands for. Raises Refusal for one that can start something
-        unknown.
+        """Return the words that a word with its braces stands for.
+
+        Raises Refusal if one can start something unknown.
         """
         draft = _Draft()
-        if node.type == "process_substitution":  # the name of a pipe, which holds nothing else
+        if node.type == "process_substitution":  # the name of a pipe, which contains nothing else
             return [Word(chr(FIRST_HOLE), (Hole(self._substitute(node), ("",)),))]
         self._piece(node, draft)
         if OPEN not in draft.text:
@@ -282,7 +282,7 @@ class WordReader:
         return [self._make(text, draft) for text in texts if text]
 
     def word(self, node: Node, *, keeps_blanks: bool = False) -> Word:
-        """Return one word that the shell does not expand; ``keeps_blanks``: it takes values as they are."""
+        """Return one word that the shell does not expand; ``keeps_blanks``: blanks in a value do not split it."""
         draft = _Draft(keeps_blanks=keeps_blanks)
         self._piece(node, draft)
         return self._make(draft.text, draft)
@@ -334,7 +334,7 @@ class WordReader:
         for part in (*parts, None):
             end = part.start_byte if part is not None else stop
             while end < stop and self._source[end : end + 1].isspace():
-                end += 1  # blanks before an expansion count as part of it in the tree
+                end += 1  # in the tree, blanks before an expansion belong to it
             text = self._source[start:end].decode()
             text = _TABS.sub("", text) if tabs else text
             if escape is not None:
@@ -349,7 +349,7 @@ class WordReader:
                 start = part.end_byte
 
     def _hole(self, node: Node) -> Hole:
-        """Read a substitution or an expansion that can start nothing unjudged."""
+        """Read a substitution or an expansion; refuse one that could start something without judgement."""
         kind, text = node.type, self._text(node).lstrip()
         if kind == "simple_expansion" and (found := _VARIABLE.fullmatch(text)):
             return Hole(f"${{{found[1]}}}", self._values(found[1]), found[1] in _COUNTS)
@@ -367,13 +367,13 @@ class WordReader:
         raise Refusal("expansion", reason, "use plain variables (`$name`), numbers and plain words")
 
     def _alternatives(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:
-        """Return all that an expansion may be where another word may stand for the variable."""
+        """Return all values of an expansion in which another word may replace the variable."""
         values = self._values(name) if sign[-1] in "-?" else ("",) if sign[-1] == "+" else None
         return values if values is None or sign[-1] == "?" else (*values, other)
 
 
 def quote_always(text: str) -> str:
-    """Quote the text in any case."""
+    """Put the text in quotes in any case."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

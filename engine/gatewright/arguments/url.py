@@ -1,9 +1,9 @@
-"""Addresses: a URL argument and a host, in every notation, as one canonical text. No name is resolved.
+"""Reads a URL argument or a host, in every notation, as one canonical text. It resolves no name.
 
 Reading touches no network. It accepts every notation that browsers and the C library read as an address: fewer than
 four numbers, octal, hexadecimal, digits of other scripts, other dots. UTS #46 (package idna) maps names.
 
-Forms that readers of URLs disagree on are refused: missing slashes, a backslash or an encoded character before the
+A form on which readers of URLs disagree is refused: missing slashes, a backslash or an encoded character before the
 path, a user before the host, control characters and spaces around it. The canonical form has scheme and host in lower
 case (A-labels, an address in its usual notation), no port that the scheme implies, no ``.`` or ``..`` in the path
 however encoded, unreserved characters plain, and every other character that may not stand there percent-encoded.
@@ -70,7 +70,7 @@ _SPECIAL_V6 = tuple(
     )
 )
 _LOCAL_NAME = "a name of this machine or network"
-"""Kind of a name without a dot, or with one of the suffixes below."""
+"""The kind of a name without a dot, or with one of the suffixes below."""
 _PRIVATE = frozenset({"loopback", "private", "shared by a carrier", _LOCAL_NAME})
 _LOCAL_SUFFIXES = (
     "localhost",
@@ -100,7 +100,7 @@ class Host:
 
     @property
     def local(self) -> str | None:
-        """The kind of local place, judged by the last labels of a name; None for a place that may be public."""
+        """The kind of local place, judged by the last labels of a name; None if the place may be public."""
         if self.address is None:
             is_local = "." not in self.text or any(f".{self.text}".endswith(f".{end}") for end in _LOCAL_SUFFIXES)
             return _LOCAL_NAME if is_local else None
@@ -120,7 +120,7 @@ class Host:
 
 @frozen
 class HostRefused:
-    """Why a text is no host; ``reason`` quotes nothing from the text."""
+    """The reason why a text is no host; ``reason`` quotes nothing from the text."""
 
     reason: str
 
@@ -154,7 +154,7 @@ def _read_ipv6(text: str) -> Host | HostRefused:
     except ValueError:
         return HostRefused("the brackets hold no IPv6 address")
     mapped = address.ipv4_mapped
-    if mapped is not None:  # newer versions of Python write these with dots
+    if mapped is not None:  # newer versions of Python write the last part with dots
         return Host(f"::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}", address)
     return Host(address.compressed, address)
 
@@ -163,7 +163,7 @@ def _map_name(text: str) -> str | HostRefused:
     """Map a name as UTS #46 does: lower case, one kind of dot, plain forms of characters, no invisible ones."""
     mapped = text.lower()
     if not text.isascii():
-        import idna  # large, and of no use to most policies
+        import idna  # a large module, which most policies never need
 
         try:
             mapped = idna.uts46_remap(text, std3_rules=False)
@@ -359,7 +359,9 @@ def _host_refusal(host: Host, *, allow_private: bool) -> UrlRefused | None:
 
 
 def _rest(text: str) -> str | UrlRefused:
-    """Return path, query and fragment; the path is never empty, so that no reader takes what follows for the host."""
+    """Return path, query and fragment; the path is never empty, so that no reader mistakes what follows for the
+    host.
+    """
     before, hash_sign, fragment = text.partition("#")
     path, question, query = before.partition("?")
     if "\\" in path:
@@ -370,7 +372,7 @@ def _rest(text: str) -> str | UrlRefused:
 
 
 def _normalize_escapes(text: str, plain: frozenset[str]) -> str:
-    """Percent-encode every character that may not stand there, and write the unreserved ones plain."""
+    """Percent-encode every character that may not stand in this part, and write the unreserved ones plain."""
     text = _TRIPLET.sub(_normalize_triplet, _STRAY.sub("%25", text))
     return "".join(char if char in plain else "".join(f"%{byte:02X}" for byte in char.encode()) for char in text)
 
