@@ -1,5 +1,5 @@
-"""Gives every floor errors, problems, ids, time, JSON values, patterns and safe writing.
+"""Errors, problems, ids, time, JSON values, patterns and safe writing, for every floor.
 
-Values are made by `@frozen` (`base/frozen.py`): a frozen slotted dataclass without what hundreds of them cost every
-process at its start. `base/late.py` loads a public name when it is first asked for.
+`@frozen` (`base/frozen.py`) makes values: frozen slotted dataclasses that cost less at the start of a process, which
+defines hundreds of them. `base/late.py` loads a public name when it is first asked for.
 """

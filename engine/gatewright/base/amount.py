@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks, as they are: a decision looks at both."""
+    """The machine's clocks."""
 
     monotonic_s = staticmethod(time.monotonic)
     wall_s = staticmethod(time.time)
@@ -68,7 +68,7 @@ def new_id(prefix: str) -> str:
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """Return ``1 file`` or ``2,000 files``; ``many`` is the plural that is more than an added s."""
+    """Return ``1 file`` or ``2,000 files``; ``many`` is an irregular plural."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
@@ -80,7 +80,7 @@ _MAX_S = 10 * 365 * 86400.0
 def parse_duration(value: object) -> float:
     """Seconds (0 up to ten years) from a number, ``"2m"`` or ``{secs, nanos}``.
 
-    Raises ValueError, with a message that names the accepted forms.
+    Raises ValueError, whose message names the accepted forms.
     """
     seconds = _seconds(value)
     if seconds is None or not math.isfinite(seconds) or seconds < 0 or seconds > _MAX_S:
@@ -164,7 +164,7 @@ def rate_words(calls: int, per_s: float) -> str:
 def parse_duration_words(text: str) -> float:
     """Seconds from a text such as ``1 h 30 min``; a bare number counts seconds.
 
-    Raises ValueError, with the column that cannot be read and the accepted forms.
+    Raises ValueError with the unreadable column and the accepted forms.
     """
     rest, total, at = text.strip().lower(), 0.0, 0
     if not rest:
@@ -196,7 +196,10 @@ MAX_BYTES = 2**50
 
 
 def parse_size(value: object) -> int:
-    """Bytes (at least one) from a whole number or text with a unit. Raises ValueError, naming the accepted forms."""
+    """Bytes (at least one) from a whole number or text with a unit.
+
+    Raises ValueError, which names the accepted forms.
+    """
     size: float = 0
     if type(value) is int:
         size = value

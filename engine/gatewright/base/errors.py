@@ -68,7 +68,7 @@ class EditRefused(HumanMustDecide):
 
 
 class NobodyAnswered(HumanMustDecide):
-    """No operator took up a question. The call stays unanswered, which differs from a refusal."""
+    """No operator took up a question, so the call stays unanswered, which differs from a refusal."""
 
 
 class AuthorMustFix(GatewrightError):
@@ -97,7 +97,7 @@ class ForeignStore(WorkspaceError):
 
 
 class DamagedBlock(ToolFailure, WorkspaceError):
-    """A stored block that cannot be opened; the message advises the caller."""
+    """A stored block that cannot be opened; the message says what to do."""
 
     def __init__(self, advice: str = "an operator has to mend or delete it") -> None:
         super().__init__(f"the stored block is damaged and cannot be opened; {advice}", code="block-damaged")
@@ -134,7 +134,7 @@ ToolPart = tuple[str, str | None]
 
 
 class Severity(StrEnum):
-    """How bad a problem is: an error keeps the policy from being enforced, a warning does not."""
+    """The severity of a problem: an error keeps the policy from being enforced, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -212,9 +212,9 @@ class Problem:
 def near_miss(word: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that ``word`` misspells, or None.
 
-    Compares word by word, and a word may differ only in spelling. So it never takes one verb for another, nor a word
-    that the candidates use for a slip. A name without its catalog's prefix finds the full name, unless several have it
-    (``owners``); a name with an operation behind it finds the tool.
+    It compares word by word, and a word may differ only in spelling. So it never mistakes one verb for another, nor
+    treats a word that the candidates use as a slip. A name without its catalog's prefix finds the full name, unless
+    several have it (``owners``); a name with an operation behind it finds the tool.
     """
     options = dict.fromkeys(candidates)
     if same := owners(word, options):
@@ -240,7 +240,7 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def owners(word: str, candidates: Iterable[str]) -> list[str]:
-    """List the candidates that are ``word`` behind the prefix of a catalog."""
+    """List the candidates that consist of a catalog's prefix and ``word``."""
     return sorted(option for option in candidates if option.endswith(f".{word}")) if word else []
 
 
@@ -256,9 +256,9 @@ def choice_hint(word: str, candidates: Iterable[str]) -> str:
 
 _LISTED = 5
 _WITHOUT_PREFIX = 10
-"""Above the slips of a single name: a name that is close as a whole comes first."""
+"""More than the slips of a single name: a name that is close as a whole comes first."""
 _SLIPS = 2
-"""Limit of slips: a name with more is a different one."""
+"""The most slips in a misspelt name; a name with more is a different one."""
 
 
 @lru_cache(4096)
@@ -274,7 +274,7 @@ def _words_of(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[str]) -> int | None:
-    """Count the words with another spelling or a cut end; None if one is another word."""
+    """Count the words with another spelling or a missing end; None if one is another word."""
     one, other = "".join(written), "".join(meant)
     if one == other:
         return 0
@@ -291,7 +291,7 @@ def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[s
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Tell whether one omitted, added, wrong or swapped letter makes the difference."""
+    """Tell whether the only difference is one omitted, added, wrong or swapped letter."""
     if abs(len(one) - len(other)) > 1 or max(len(one), len(other)) < 3:
         return False
     start = _alike(one, other)
@@ -302,7 +302,7 @@ def _is_one_slip(one: str, other: str) -> bool:
 
 
 def _alike(one: str, other: str) -> int:
-    """Count the letters that both begin with."""
+    """Count the letters at the beginning that both share."""
     at = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -314,7 +314,7 @@ def _alike(one: str, other: str) -> int:
 def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> str:
     """Ask in brackets, at the end of a message, whether the author meant the candidate most like ``word``.
 
-    Returns empty text if none is close, or all candidates if ``listed``.
+    Without a close candidate returns an empty text or, if ``listed``, all candidates.
     """
     options = list(candidates)
     close = near_miss(word, options)
@@ -334,7 +334,7 @@ MAX_SHOWN = 200
 
 @frozen
 class Finding:
-    """A fault of one part of a text, not yet placed in it.
+    """A fault of one part of a text, before its place in the text is known.
 
     ``agent_id``, ``tools``: whom it concerns, if the path alone does not show that.
     """
@@ -350,7 +350,10 @@ class Finding:
 
 
 class Report:
-    """The findings so far; ``has_errors`` turns true with the first error. Looks for near misses while it is cheap."""
+    """The findings so far; ``has_errors`` becomes true with the first error.
+
+    It searches near misses only while that is cheap.
+    """
 
     def __init__(self) -> None:
         self._findings: list[Finding] = []

@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None, fol
 
 
 MOMENT_S = 0.0005
-"""Pause before the next attempt: most locks last a tenth of it."""
+"""The pause before the next attempt; most locks last a tenth of it."""
 _STEP_S = 0.001
 
 if sys.platform == "win32":
@@ -80,10 +80,9 @@ else:
 
 
 def lock(descriptor: int, patience_s: float, *, shared: bool = False) -> None:
-    """Lock the file (``shared``: together with other readers) until somebody unlocks or closes it; may move the
-    position of the next read.
+    """Lock the file (``shared``: together with other readers) until somebody unlocks or closes it.
 
-    Raises BlockingIOError when another process holds the lock for too long.
+    The position of the next read may move. Raises BlockingIOError if another process holds the lock for too long.
     """
     began = 0.0
     while True:

@@ -1,8 +1,8 @@
-"""The first of many patterns that a text matches, found by pathspec on RE2 in time linear in the text.
+"""Finds the first of many patterns that a text matches, by pathspec on RE2, in time linear in the text.
 
-pathspec (``PathSpec``) reports the last pattern that matches, so it gets them in reverse order, behind one that matches
-every text: if even that fails, RE2 gave up, which must never count as "no match". Only code that compares levels loads
-this: no command and no window waits for pathspec at its start.
+pathspec (``PathSpec``) reports the last pattern that matches, so it gets them in reverse order, behind a pattern that
+matches every text: if even that fails, RE2 gave up, which must never count as "no match". Only code that compares
+levels loads this module, so no command and no window waits for pathspec at its start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _LastMatch(PathSpec[_LinearPattern]):
 
     @property
     def match(self) -> _Match:
-        """RE2's own answer: ``check_file``, which wraps it for each text, takes nearly twice the time."""
+        """The answer of RE2 itself: ``check_file``, which wraps it for each text, takes nearly twice the time."""
         return self._backend.match_file
 
 
@@ -64,7 +64,7 @@ class FirstMatch:
 
 
 def _parts(patterns: Sequence[_LinearPattern]) -> list[tuple[int, _Match]]:
-    """Split the patterns, in order, into sets that each fit into RE2's memory, which matching may exhaust as well."""
+    """Split the patterns, in order, into sets that each fit into RE2's memory, which matching can exhaust too."""
     try:
         match = _LastMatch([_LinearPattern(""), *reversed(patterns)], backend="re2").match
         if match("")[1] is not None:

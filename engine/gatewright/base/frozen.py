@@ -1,9 +1,9 @@
-"""Frozen values with slots, like ``dataclass(frozen=True, slots=True)`` at a fraction of its price.
+"""Makes frozen values with slots, like ``dataclass(frozen=True, slots=True)`` in a fraction of the time.
 
-A dataclass compiles six functions together with its class; a process that starts defines hundreds of such classes and
+A dataclass compiles six functions together with its class; a process defines hundreds of such classes at its start and
 uses a few. This module compiles a function at its first use: the constructor with the first value, equality and hash
-with the first comparison. The constructor fills a value while it belongs to an open class with the same slots, and
-then gives it its own class: setting each field past a frozen ``__setattr__`` takes three times as long.
+with the first comparison. The constructor fills a value while it belongs to an open class with the same slots, and then
+gives it its own class: setting each field past a frozen ``__setattr__`` takes three times as long.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ class _StandardFields:
         fields: _Fields = getattr(made, _FIELDS)
         kinds = {name: kind for base in reversed(made.__mro__[:-1]) for name, kind in base.__annotations__.items()}
         annotations = {name: kinds[name] for name in fields}
-        body = {"__doc__": made.__name__, "__annotations__": annotations, **fields}  # without words it would make some
+        # without words it would make up some
+        body = {"__doc__": made.__name__, "__annotations__": annotations, **fields}
         twin = dataclass(init=False, repr=False, eq=False)(type(made.__name__, (), body))
         standard: dict[str, Field[Any]] = getattr(twin, _STANDARD_FIELDS)
         setattr(made, _STANDARD_FIELDS, standard)

@@ -1,4 +1,5 @@
-"""JSON: strict values of what a model sends, their bytes, digests and copies; texts with comments, edited in place.
+"""JSON values that a model sends, checked strictly; their bytes, digests and copies; texts with comments, edited in
+place.
 
 Limits keep a hostile argument from costing time or memory: bytes of text, depth, number of values, and integers of 64
 bits (the range on which JSON peers agree).
@@ -24,7 +25,7 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 20_000
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""A string, or an open string to the end of the text: one match from every quote, so that none is read twice."""
+"""A string, or an open string to the end of the text; each match starts at a quote, so no character is read twice."""
 _OBJECT: Any = dict
 _ARRAY: Any = list
 """The methods of the types themselves, since a subclass may override them."""
@@ -33,7 +34,9 @@ _PLAIN = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Fa
 
 
 def _compile_encoder() -> Callable[[object, int], tuple[str, ...]] | None:
-    """Build once the encoder that ``_PLAIN`` builds anew for every value: half the time. Some Pythons lack it."""
+    """Build once the encoder that ``_PLAIN`` would build anew for every value, which halves the time; some Pythons lack
+    it.
+    """
     module: Any = json.encoder
     make, quote = getattr(module, "c_make_encoder", None), getattr(module, "c_encode_basestring", None)
     if make is None or quote is None:
@@ -73,7 +76,7 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
 def check_object(value: object) -> dict[str, JsonValue]:
     """Return ``value`` itself if it is a JSON object within the limits. Raises JsonRefused otherwise.
 
-    It walks without recursion (depth, count, strings, numbers, types) and counts values before it looks at them.
+    It checks depth, count, strings, numbers and types without recursion, and counts values before it reads them.
     """
     if not isinstance(value, dict):
         raise JsonRefused("not-an-object", "arguments must be one JSON object")
@@ -206,7 +209,7 @@ def digest(value: object) -> str:
 
 
 class Seal:
-    """Seals rows with one key, by HMAC-SHA-256 (RFC 2104, FIPS 180-4); the key is taken in once."""
+    """Seals rows with one key, by HMAC-SHA-256 (RFC 2104, FIPS 180-4); the key is processed once."""
 
     def __init__(self, key: bytes) -> None:
         self._keyed = hmac.new(key, digestmod="sha256")
@@ -216,13 +219,16 @@ class Seal:
         return self.digest(previous.encode() + canonical_json(row))
 
     def digest(self, data: bytes) -> str:
-        """The MAC of the data. Unlike `hmac.digest` it lets no fork in while OpenSSL holds locks of its own."""
+        """The MAC of the data.
+
+        Unlike `hmac.digest` it lets no fork happen while OpenSSL holds its locks.
+        """
         mac = self._keyed.copy()
         mac.update(data)
         return mac.hexdigest()
 
     def is_on(self, row: Sequence[JsonValue], mac: object, previous: str = "") -> bool:
-        """Tell whether that is the MAC of the row. Raises TypeError, ValueError for anything but a row."""
+        """Tell whether ``mac`` is the MAC of the row. Raises TypeError, ValueError for anything but a row."""
         right = self(row, previous)
         return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
 
@@ -233,7 +239,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 def copy_value(value: Any) -> Any:
     """Copy a value with its objects and arrays; the caller bounds the depth.
 
-    Subclasses become plain types without a call of their methods, so that no stranger's code runs in the gate.
+    Subclasses become plain types without a call of their methods, so that no foreign code runs in the gate.
     """
     if type(value) in _SCALARS:
         return value
@@ -277,7 +283,7 @@ class Member(NamedTuple):
 
 
 def plain_json(text: str) -> str:
-    """Replace the byte order mark, comments and trailing commas by blanks; every offset stays."""
+    """Replace the byte order mark, comments and trailing commas by blanks, so that every offset stays."""
     return _TRAILING_COMMA.sub(_blank, _without_comments(text))
 
 
@@ -304,7 +310,7 @@ def members(text: str, keys: Keys = ()) -> tuple[Member, ...]:
 
 
 def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
-    """Set a member of an object: replace the one with that key, else add it behind all others."""
+    """Set a member of an object: replace the member with that key, else add one at the end."""
     plain = plain_json(text)
     at = _object(plain, keys)
     if at is None:
@@ -316,7 +322,7 @@ def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
     margin: str | None = _line_margin(plain, at) + unit
     if there:
         before = plain[plain.rfind("\n", 0, there[-1].start) + 1 : there[-1].start]
-        margin = None if before.strip() else before  # None if the last one shares its line
+        margin = None if before.strip() else before  # None if the last member shares its line
 
     def render(what: JsonValue) -> str:
         if margin is None:

@@ -1,6 +1,7 @@
-"""Work put off to where it is needed: names, patterns, attributes and asyncio at their first use, work in threads.
+"""Puts work off until it is needed: loads names and asyncio, compiles patterns, computes attributes at the first use,
+and runs work in threads.
 
-Two ways exist, and no third:
+Modules are loaded late in two ways only:
 
 - A package that gathers names of its modules, or a module that gathers them from several packages, is a *door*:
   importing it loads nothing; the first use of a name loads the module behind it. It imports its names for the type
@@ -80,7 +81,7 @@ class once(Generic[T_co]):  # noqa: N801 a decorator, as `property` is
 
 
 def late_regex(pattern: str, flags: re.RegexFlag | int = 0) -> re.Pattern[str]:
-    """Return a pattern that compiles at its first use: a process that starts defines hundreds and uses a few."""
+    """Return a pattern that compiles at its first use; a process defines hundreds at its start and uses a few."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
@@ -89,7 +90,7 @@ class _Late:
         self._written = pattern, flags
 
     def __getattr__(self, name: str) -> object:
-        """Compile, and store the method on the object: Python comes here once for each."""
+        """Compile the pattern, and store the method on the object, so that Python comes here once for each."""
         found: object = getattr(re.compile(*self._written), name)
         setattr(self, name, found)
         return found
@@ -104,7 +105,7 @@ if TYPE_CHECKING:
 else:
 
     class _LateModule:
-        """A module that is loaded when something of it is first asked for."""
+        """A module that is loaded at the first use of one of its names."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -119,7 +120,7 @@ else:
 
 
 def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> aio.Future[T]:
-    """Run ``function`` in a new thread, in the caller's context. Whoever cancels the future only stops waiting."""
+    """Run ``function`` in a new thread, in the caller's context; cancelling the future only ends the wait."""
     loop = aio.get_running_loop()
     future: aio.Future[T] = loop.create_future()
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
@@ -140,7 +141,7 @@ def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def unbroken(future: aio.Future[T]) -> T:
-    """Wait for ``future`` to its end and return its result; raise a cancellation only then, from its exception."""
+    """Wait for ``future`` to its end and return its result; a cancellation is raised only then, from its exception."""
     cancelled = False
     while not future.done():
         try:

@@ -1,4 +1,4 @@
-"""Patterns in linear time: those from outside, by RE2, and that of paths below one folder."""
+"""Patterns in linear time: those from outside, which RE2 runs, and those for paths below one folder."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def compile_linear(pattern: str) -> LinearPattern:
 
 
 def linear_test(pattern: str) -> Callable[[bytes], list[int]]:
-    """Return a fast test for a match of the pattern: 0 is in its answer then, which is empty where RE2 gives up."""
+    """Return a fast test for a match: its answer contains 0 for a match, and is empty if RE2 gives up."""
     options = _ENGINE.Options()
     options.log_errors = False
     found = _ENGINE.Set.SearchSet(options)
-    for one in (pattern, ""):  # the empty one matches every text
+    for one in (pattern, ""):  # the empty pattern matches every text
         found.Add(one)
     found.Compile()
     match: Callable[[bytes], list[int]] = found.Match
@@ -76,7 +76,7 @@ _BELOW = f"(/{_NAME})+$"
 
 
 def folder_pattern(folder: str) -> str:
-    """Return the pattern of paths below a folder; it admits no name `..`, so that none leads out."""
+    """Return the pattern of paths below a folder; it accepts no name `..`, so that none leads out."""
     escaped = re.sub(r"([^\w/ -])", r"\\\1", folder)
     return f"^{escaped}{_BELOW}"
 
@@ -109,7 +109,7 @@ def folders_in(schema: JsonValue) -> list[str]:
 
 
 def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str, str]]:
-    """Yield each text of the value that its spelling puts into a demanded folder, as folder and text."""
+    """Yield each text of the value that must lie in a folder, with that folder."""
     if not isinstance(schema, dict):
         return
     folder = folder_of(schema.get("pattern"))

@@ -1,4 +1,6 @@
-"""Texts of strangers: what bytes hold one, which verbs their names are made of, and how they are shown on a line."""
+"""Texts of strangers: tells texts from binary data, knows the verbs in names, and makes texts safe to print on one
+line.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether every character is visible and the plain space is the only space, as a name needs it."""
+    """Tell whether every character is visible and the only kind of space is the plain one, as in a name."""
     return text.isprintable() and printable(text) == text
 
 

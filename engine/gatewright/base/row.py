@@ -1,6 +1,6 @@
-"""One TOML table: typed fields while it is read, findings for what does not fit, and the JSON Schema of its values.
+"""Reads one TOML table: typed fields, findings for what does not fit, and the JSON Schema of its values.
 
-The tables of `policyfile/table.py` and the kinds of rules and capabilities make their schemas of them.
+The tables of `policyfile/table.py` and the kinds of rules and capabilities build their schemas with it.
 """
 
 from __future__ import annotations
@@ -324,5 +324,5 @@ def by_name(entry: Shape) -> Shape:
 
 
 def told(shape: Shape, description: str, default: JsonValue = None) -> Shape:
-    """Add the description that an editor shows, and the value that holds if the key is absent."""
+    """Add the description that an editor shows, and the default of the key."""
     return {**shape, "description": description, **({} if default is None else {"default": default})}
