@@ -121,7 +121,7 @@ async def test_suspended_call_is_answered_here_and_made_later_by_its_program(dep
     await until(lambda: bool(window.waiting.questions))
     window.show_page("approvals")
     page = deployed.page
-    await until(lambda: page.question.isVisible())
+    await until(page.question.isVisible)
     assert page.question.question is not None
     assert page.question.question.asker == "suspended \u00b7 conversation chat-7 \u00b7 user station"
     assert "waits 7 d more without a process" in page.question.about
