@@ -250,7 +250,7 @@ class ClaimedRun(CallRun):
                 state.answer, self._claim.answer_id = None, ""
                 passage = self._last = self._passage(state, self._on_stage)
                 decision = passage.decide()
-        if decision.verdict is Verdict.ASK:
+        if decision.effect is Verdict.ASK:
             return await self._ask(passage.state, decision)
 
         def first(log: AuditLog) -> record.AuditEntry:
@@ -310,7 +310,7 @@ class ClaimedRun(CallRun):
 
     async def _settle(self, passage: Passage, decision: Decision, first: record.EntryMaker) -> Outcome:
         """Hold the call while it runs, and forget its question once its row has spent the answer."""
-        if decision.verdict is not Verdict.ALLOW:
+        if decision.effect is not Verdict.ALLOW:
             return await super()._settle(passage, decision, first)
         try:
             await aio.to_thread(self._claim.hold)
@@ -368,11 +368,11 @@ class ClaimedRun(CallRun):
 def _why_void(question: ApprovalRequest, passage: Passage, decision: Decision) -> str:
     """The reason why an answer to the question means another call than the present one; empty if it fits."""
     state = passage.state
-    if decision.verdict is Verdict.DENY:
+    if decision.effect is Verdict.DENY:
         return {"approval-stale": decision.reason, "approval-withdrawn": _GONE}.get(decision.code, "")
     if decision.policy_digest != question.policy_digest:
         return _POLICY
-    is_same = decision.verdict is not Verdict.ASK or question.digest == approval_digest(state)
+    is_same = decision.effect is not Verdict.ASK or question.digest == approval_digest(state)
     return "" if is_same else _CONTENT
 
 
