@@ -1,6 +1,7 @@
 """The examples of the page on the policy file load as they stand there."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,21 @@ BOTH: list[Any] = ["ann@example.org", "ben@example.org"]
 
 
 def test_every_example_of_the_page_loads() -> None:
-    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    found = re.findall(r"(<!-- not run: .*?-->\n)?```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    blocks = [block for dated, block in found if not dated]
     loaded = load("".join(blocks), known=KNOWN)
 
     assert len(blocks) >= 6
     assert not loaded.problems, "\n".join(map(str, loaded.problems))
+
+
+def test_example_with_a_date_loads_when_the_date_lies_ahead() -> None:
+    (block,) = re.findall(r"<!-- not run: .*?-->\n```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    ahead = (datetime.now(UTC) + timedelta(days=20)).isoformat(timespec="seconds")
+    loaded = load("gatewright = 1\n" + re.sub(r"\d{4}-\d\d-\d\dT[0-9:]+Z", ahead, block), known=KNOWN)
+
+    assert ahead in str(loaded.text)
+    assert [problem.code for problem in loaded.problems] == ["no-source"]
 
 
 def test_the_page_names_every_kind_of_rule() -> None:
