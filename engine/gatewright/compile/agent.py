@@ -1,7 +1,8 @@
-"""One agent compiled: its rights, its tools' plans and shapes, immutable to its readers; and the digest of a policy.
+"""One agent compiled: its rights, and the plans and shapes of its tools, immutable to readers; also the digest of a
+policy.
 
-After an edit an agent keeps, tool by tool, the parts of its earlier self (``base``) that the edit cannot concern. The
-digest covers all that the policy says, agent by agent, and ignores the layout of its file.
+After an edit an agent keeps, tool by tool, those parts of its earlier snapshot (``base``) that the edit cannot affect.
+The digest covers all that the policy says, agent by agent, and ignores the layout of its file.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 
 
 def policy_digest(policy: Policy, held: AgentDigests) -> str:
-    """SHA-256 of all that the policy says, 64 hexadecimal digits. ``held`` caches the digests of agents."""
+    """SHA-256 of all that the policy says, 64 hexadecimal digits; ``held`` caches the digests of agents."""
     agents = {agent_id: held.of(agent) for agent_id, agent in policy.agents.items()}
     return digest({**_table(replace(policy, agents={})), "agents": agents})
 
 
 class AgentDigests:
-    """Caches each agent's digest while the agent stays the same value: most edits change one of many."""
+    """Caches the digest of each agent while the agent stays the same value, since most edits change one of many."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[Agent, str]] = {}
@@ -86,47 +87,50 @@ def _value(value: object) -> Any:
 
 @lru_cache(maxsize=4096)
 def _in_order(names: frozenset[object]) -> list[str]:
-    """The names in order. Thousands of rules share few sets, so the cached list must stay unchanged."""
+    """The names in order.
+
+    The list is cached, since thousands of rules share few sets of names, and must stay unchanged.
+    """
     return sorted(str(name) for name in names)
 
 
 TOOLS_AT_A_TIME = 16
-"""The number of tools whose rights are worked out without a pause."""
+"""The number of tools to compute rights for without a pause."""
 _NO_TOOLS: frozenset[str] = frozenset()
 _T = TypeVar("_T")
 Chosen = Mapping[str, "ToolFacts"]
 _Asked = tuple[tuple[str, ...], bool]
-"""The majors that an agent asks for, and whether it is barred from some tools."""
+"""The majors that an agent lists, and True if it is barred from some tools."""
 _NONE_HELD: frozenset[tuple[str, int]] = frozenset()
 
 
 @frozen
 class _Kept(Generic[_T]):
-    """An attribute of an earlier snapshot by tool name; entries of ``stale`` tools are invalid."""
+    """An attribute of an earlier snapshot, by tool name; the entries of ``stale`` tools no longer hold."""
 
     of: Mapping[str, _T]
     stale: frozenset[str]
     chosen: Chosen
 
     def without(self, touched: frozenset[str]) -> _Kept[_T]:
-        """The same with more stale tools."""
+        """The same attribute with more stale tools."""
         return _Kept(self.of, self.stale | touched, self.chosen)
 
     def without_stale(self) -> dict[str, _T]:
-        """The valid entries."""
+        """The entries that still hold."""
         return {name: one for name, one in self.of.items() if name not in self.stale}
 
     def renew(self, make: Callable[[str], _T]) -> dict[str, _T]:
-        """All entries in order, the stale ones made anew."""
+        """All entries in order, the stale ones computed again."""
         fresh = {name: make(name) for name in self.chosen.keys() & self.stale}
         return {**self.of, **fresh}
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The material that agents are compiled from. It holds no compiled agent: each would keep its predecessor alive.
+    """The material to compile agents from; it holds no compiled agent, since each would keep its predecessor alive.
 
-    ``held``: the tools that came in after the policy, barred from agents without a list of tools.
+    ``held``: the tools that arrived after the policy, from which agents without a list of tools are barred.
     """
 
     policy: Policy
@@ -137,7 +141,7 @@ class Ground:
 
     @property
     def facts(self) -> tuple[ToolFacts, ...]:
-        """The facts about every tool that the policy needs, as it declares them."""
+        """The facts of every tool for the policy, as the policy declares the tool."""
         return self.offer.facts
 
     @property
@@ -146,7 +150,7 @@ class Ground:
         return self.offer.tools
 
     def choose(self, agent: Agent) -> Chosen:
-        """One major of each tool by bare name: one object for all agents with the same wishes.
+        """One major of each tool by bare name; agents that list the same majors share one object.
 
         A barred major never replaces another one.
         """
@@ -161,7 +165,7 @@ class Ground:
         return found
 
     def holding(self, agent: Agent, facts: ToolFacts) -> Reason | None:
-        """The reason that bars the agent from a tool that came in after the policy."""
+        """The reason that bars the agent from a tool that arrived after the policy."""
         if agent.tools is not None or (facts.name, facts.major) not in self.held:
             return None
         text = f"`{facts.name}` came in after the policy, and agent `{agent.agent_id}` lists no tools"
@@ -222,7 +226,7 @@ class AgentSnapshot:
         return found
 
     def rights_in_pieces(self) -> Iterator[None]:
-        """Work ``rights`` out, with a pause after every few tools."""
+        """Compute ``rights``, with a pause after every few tools."""
         if "rights" in self.__dict__:
             return
         kept, chosen = self._kept_rights, self._majors
@@ -239,7 +243,7 @@ class AgentSnapshot:
 
     @property
     def rights_lacking(self) -> int:
-        """The number of tools whose rights ``rights`` still has to work out."""
+        """The number of tools whose rights ``rights`` still has to compute."""
         if "rights" in self.__dict__:
             return 0
         kept, chosen = self._kept_rights, self._majors
@@ -262,7 +266,7 @@ class AgentSnapshot:
         return AgentRules(self.agent, self.sources, self.rights)
 
     def rules_for_model(self, name: str) -> tuple[BoundRule, ...]:
-        """The rules that the model reads at the tool; the same object after an edit that concerns none of them."""
+        """The rules that the model reads at the tool; the same object after an edit that affects none of them."""
         found = self._for_model.get(name)
         return found if found is not None else self._for_model.setdefault(name, self.rules.rules_for_model(name))
 
@@ -271,24 +275,24 @@ class AgentSnapshot:
         return self.planned.get(name) or self._make_plan(name)
 
     def plans(self) -> Iterator[ToolPlan]:
-        """The plans of all tools, hidden ones included."""
+        """The plans of all tools, including the hidden ones."""
         for name in self.rights:
             plan = self.plan(name)
             if plan is not None:
                 yield plan
 
     def tools(self) -> Iterator[Tool]:
-        """All tools, hidden ones included, as the policy declares them."""
+        """All tools, including the hidden ones, as the policy declares them."""
         tools = self._ground.tools
         return (tools[name, right.facts.major] for name, right in self.rights.items())
 
     def shapes(self) -> Iterator[ToolShape]:
-        """The shapes that the model sees, tool by tool."""
+        """The shapes that the model sees, by tool."""
         return (shape for shape in self._shapes.values() if shape is not None)
 
     @once
     def problems(self) -> Mapping[str, tuple[Reason, ...]]:
-        """By tool, the parts of the policy that misfit it, for tools that have any."""
+        """The parts of the policy that misfit a tool, for each such tool."""
         kept = self._kept_problems
         if kept is None or kept.chosen is not self._majors:
             names, of = iter(self._majors), dict[str, tuple[Reason, ...]]()
@@ -301,7 +305,7 @@ class AgentSnapshot:
         return self._settle("problems", "_kept_problems", whole)
 
     def rights_unkept(self) -> Mapping[str, ToolRight]:
-        """The rights, cached only if somebody has asked for them before."""
+        """The rights, cached only if somebody asked for them before."""
         if "rights" in self.__dict__ or self._kept_rights is not None:
             return self.rights
         layers = self._new_layers()
@@ -322,14 +326,14 @@ class AgentSnapshot:
         self.checks = base.checks
 
     def _keep(self, what: str, kept: _Kept[_T] | None, touched: frozenset[str]) -> _Kept[_T] | None:
-        """The entries of an attribute that stay: its own, or those kept for it and still unused."""
+        """The entries of an attribute that stay valid: its own, or those kept for it and not used yet."""
         held: Mapping[str, _T] | None = self.__dict__.get(what)
         if held is not None:
             return _Kept(held, touched, self._majors)
         return kept.without(touched) if kept is not None else None
 
     def _settle(self, name: str, kept: str, found: _T) -> _T:
-        """Store the first answer among several threads and release its sources."""
+        """Store the answer of the first of several threads, and release its sources."""
         first: _T = self.__dict__.setdefault(name, found)
         setattr(self, kept, None)
         return first
@@ -356,7 +360,7 @@ class AgentSnapshot:
 
     @once
     def _wide(self) -> tuple[WideRule, ...]:
-        """The rules that also appear at tools that they do not name: a change of these may concern any tool."""
+        """The rules that also appear at tools which they do not name: changing one may affect any tool."""
         from gatewright.compile.rulebook import wide_rules
 
         return wide_rules(self.agent, self.sources, self.rights)

@@ -1,7 +1,7 @@
-"""The constraints on arguments that the shown schema can express, and that schema with them in it.
+"""Puts the constraints on arguments into the schema that the model sees, as far as a schema can express them.
 
-The gate checks every constraint again on canonical values (stage rules), so the schema may leave out those that it
-cannot or must not express; a lint names these with the reason. The folder that a path must lie in always appears in
+The gate checks every constraint again on canonical values (stage rules), so the schema may leave out a constraint that
+it cannot or must not express; a lint then gives the reason. The folder in which a path must lie is always described in
 words.
 """
 
@@ -46,10 +46,10 @@ _WORDS = frozenset({"title", "description", "$comment", "examples", "default", "
 
 @frozen
 class Limit:
-    """The demand on one field of the arguments. ``operations`` None: every operation.
+    """A demand on one field of the arguments. ``operations`` None means every operation; ``required``: a call must give
+    the field, with any value.
 
-    ``required``: a call must give it, and its schema is empty. Limits with the same demand are equal, whoever made
-    them.
+    Limits with the same demand are equal, whatever rule they come from.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Limit:
 
 @frozen
 class Narrowed:
-    """A schema that expresses the limits on ``names``, compiled; ``unsaid``: the other fields, each with the reason,
-    empty if its words say it all.
+    """A schema that expresses the limits on ``names``, compiled.
 
-    ``open_why``: the reason why it still accepts arguments that it does not name.
+    ``unsaid``: the other fields, each with the reason, empty if words in the schema express the limit. ``open_why``:
+    the reason why it still accepts arguments that it does not name.
     """
 
     schema: Schema = field(hash=False)
@@ -75,7 +75,7 @@ class Narrowed:
 
 
 def limits_of(rules: Iterable[BoundRule], facts: ToolFacts, shown: frozenset[str]) -> tuple[Limit, ...]:
-    """The demands of the rules on calls of the ``shown`` operations, equal limits in equal order."""
+    """The demands of the rules on calls of the ``shown`` operations; equal limits come in equal order."""
     found = {limit for bound in rules for limit in _limits(bound, facts, shown)}
     return tuple(sorted(found, key=lambda one: (one.name, sorted(one.operations or ()), one.digest)))
 
@@ -106,7 +106,7 @@ def apply_limits(
     closed: bool = False,
     check_formats: bool = False,
 ) -> Narrowed:
-    """Add every limit that ``schema``, shown for those operations, can express; ``closed``: refuse unknown arguments.
+    """Add every limit that ``schema``, for the ``shown`` operations, can express; ``closed``: refuse unknown arguments.
 
     ``check_formats``: its checker demands that texts match a known `format`.
     """
@@ -141,7 +141,7 @@ def apply_limits(
 
 
 class _Reading:
-    """A shown schema, with facts about its operations and parameters."""
+    """The schema that the model sees, with facts about its operations and parameters."""
 
     def __init__(self, tool: Tool, shown: frozenset[str], schema: Schema) -> None:
         self._tool, self._shown, self._schema = tool, shown, schema
@@ -159,7 +159,7 @@ class _Reading:
         return self._names_none or limit.name in self._taken
 
     def obstacle(self, limit: Limit) -> str:
-        """The reason why the schema cannot hold the limit: it must fit values as sent, and name nothing hidden."""
+        """The reason why the schema cannot hold the limit: it must accept values as sent, and name nothing hidden."""
         if limit.name in self._marked and not limit.required:
             return _CANONICAL
         return "" if limit.operations is None or self._may_depend() else _DEPENDS
@@ -180,9 +180,9 @@ class _Reading:
         return result
 
     def with_demand(self, schema: Schema, limit: Limit) -> Schema:
-        """Demand the field where its default, which counts as given, breaks a limit that the schema cannot express.
+        """Demand the field if its default, which counts as given, breaks a limit that the schema cannot express.
 
-        A call may omit a path that a label implies. Raises SchemaError.
+        It is not demanded of operations with a label, since the label implies the path. Raises SchemaError.
         """
         if limit.required or not (limit.operations is None or self._may_depend()):
             return schema
@@ -206,7 +206,7 @@ class _Reading:
         return result
 
     def _broken_defaults(self, name: str, operations: frozenset[str], schema: object) -> dict[str, object]:
-        """By operation, the default for an omitted field, where it breaks the limit."""
+        """By operation, the default for an omitted field, if it breaks the limit."""
         if is_off(schema):
             return {}
         checker = SchemaChecker(_as_table(schema))
@@ -232,7 +232,7 @@ class _Reading:
 
 
 def _member_names(schema: Schema) -> frozenset[str]:
-    """The names that the schema gives the object's members, in its branches too."""
+    """The names that the schema gives to the object's members, also in its branches."""
     names, stack = set[str](), [schema]
     while stack:
         node = stack.pop()
@@ -258,13 +258,13 @@ def _with_words(schema: Schema, limit: Limit, words: str) -> Schema:
 
 
 def _is_always_text(schema: Schema, name: str) -> bool:
-    """Tell whether every valid call gives the field a text."""
+    """Tell whether the field has a text in every valid call."""
     own = as_object(properties_of(schema).get(name))
     return name in names_required(schema) and own is not None and own.get("type") == "string"
 
 
 def _bare(schema: object) -> object:
-    """The schema without its author's words: they are for the operator and may name hidden things."""
+    """The schema without its author's words, which are for the operator and may name hidden things."""
     table = as_object(schema)
     return schema if table is None else _without_words(table)
 

@@ -1,7 +1,7 @@
-"""Operations of a tool: declared by the policy, hidden in texts for the model, and combined in one call.
+"""Operations of a tool: policies declare them, texts for the model hide them, and a call may combine them.
 
-``[tools.NAME] operation_field`` and ``operations`` override a tool's own operations. A declared tool is made once and
-stays as long as the tool and the declaration, so that everything compiled from it stays too.
+``[tools.NAME] operation_field`` and ``operations`` override a tool's own operations. A tool with a declaration is made
+once and stays as long as both stay, so that everything compiled from it stays too.
 
 A batch obeys the rules on each of its operations, and the strictest verdict wins. Its name, in approvals, grants and
 the log, is the JSON list of the distinct names, sorted: ``["delete", "read"]``; if the tool has an operation of just
@@ -41,7 +41,7 @@ _Declaration = tuple[str | None, tuple[str, ...] | None]
 
 @frozen
 class _Made:
-    """A tool with a declaration applied, or, with ``problem``, the reason why that failed."""
+    """A tool with a declaration applied; ``problem`` is the reason if that failed."""
 
     of: Tool
     tool: Tool
@@ -57,7 +57,7 @@ class DeclaredTools:
         self._lock = fork_safe_lock()
 
     def declare(self, tool: Tool, declared: _Declaration) -> _Made:
-        """Apply a declaration. A tool that it does not fit stays as it is, with the problem."""
+        """Apply a declaration; if it does not fit, return the tool as it is, with the problem."""
         key = ((tool.name, tool.major), declared)
         with self._lock:
             found = self._held.get(key)
@@ -70,7 +70,7 @@ class DeclaredTools:
 
 @frozen
 class Offer:
-    """The tools of one moment, as the policy declares them. ``unusable``: the closed ones, with reasons."""
+    """The tools of one moment, as the policy declares them. ``unusable``: the closed tools, each with the reason."""
 
     tools: Mapping[Key, Tool] = field(hash=False)
     facts: tuple[ToolFacts, ...]
@@ -127,8 +127,8 @@ _CLAUSE = late_regex(r"(?<=[,;:.])\s+|\n+")
 class Redactor:
     """Removes mentions of hidden operations and tools from a tool's own message.
 
-    It drops a whole clause that contains a hidden operation as a word, or a hidden tool in backticks (or bare, unless
-    its name is a plain word): the model cannot follow such advice anyway.
+    It drops each clause that contains a hidden operation as a word, or a hidden tool in backticks (or bare, unless its
+    name is a plain word): the model could not follow such advice.
     """
 
     def __init__(self, operations: Iterable[str], tools: Iterable[str] = ()) -> None:
@@ -157,9 +157,9 @@ class Redactor:
         return any(map(self._is_hidden, quoted)) or any(map(self._is_hidden, _MADE_UP.findall(text)))
 
     def _is_hidden(self, word: str) -> bool:
-        """Tell whether it is a hidden tool, or an operation of one."""
+        """Tell whether a word is a hidden tool, or a hidden operation behind its tool's name."""
         word = word.casefold()
-        head = word[: self._longest + 1]  # a tool's name and a dot can begin no later
+        head = word[: self._longest + 1]  # the name of a tool with a dot cannot begin later
         return word in self._tools or any(head[:at] in self._tools for at, letter in enumerate(head) if letter == ".")
 
 
@@ -178,9 +178,9 @@ _ANY_OF_THEM: Mapping[str, int] = {"": 1}
 
 @frozen
 class PathPlan:
-    """A path argument and the action there; ``action`` None: the policy says that it is no path.
+    """A path argument and the action there; ``action`` None means that the policy declares it to be no path.
 
-    ``at`` leads to it in the arguments; ``default``: its value when omitted.
+    ``at`` leads to it in the arguments; ``default``: its value if omitted.
     """
 
     argument: str
@@ -190,7 +190,7 @@ class PathPlan:
 
 
 def path_plans(facts: OperationFacts) -> tuple[PathPlan, ...]:
-    """The paths that count, and those declared to be none; the tier decides an unknown action."""
+    """The paths that the gate judges, and those declared to be none; the tier decides an unknown action."""
     found: list[PathPlan] = []
     unknown = Action.READ if facts.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     for one in facts.paths:
@@ -211,10 +211,9 @@ class OperationPlan:
 
     ``actions``: its possible actions at a place, the mildest first. ``capabilities``: the kinds that it needs.
     ``policy_rules``: those that may match, deny before ask before allow, then file order. ``constraints``: those of the
-    agent, the tool and its sources. ``source_denials``: by source, the denial of calls that go there. ``paths``: its
-    arguments that are paths on disk without the author's mark. ``takes_labels``: some role is a label. ``assessment``:
-    the effect of every call; None: the tool tells it call by call. ``parts``: the operations of a batch, combined in
-    this plan.
+    agent, the tool and its sources. ``source_denials``: by source, the denial of calls to it. ``paths``: its arguments
+    that are paths on disk without the author's mark. ``takes_labels``: some role is a label. ``assessment``: the effect
+    of every call; None if the tool assesses each call. ``parts``: the operations of a batch, combined in this plan.
     """
 
     name: str
@@ -233,7 +232,7 @@ class OperationPlan:
 
 
 class CombinedPlans:
-    """The plans of one tool's batches, made on first use; it keeps few. Safe to use from any thread."""
+    """The plans of one tool's batches, made on first use and kept in a small cache. Safe to use from any thread."""
 
     def __init__(self, operations: Mapping[str, OperationPlan], names: Iterable[str]) -> None:
         self._operations = operations
@@ -246,7 +245,7 @@ class CombinedPlans:
         return len(self._held)
 
     def of(self, names: frozenset[str]) -> OperationPlan:
-        """The plan of a call of all these shown operations; for one, its own."""
+        """The plan of a call of all these visible operations; a single operation has its own plan."""
         if len(names) == 1:
             return self._operations[next(iter(names))]
         found = self._held.get(names)
@@ -259,9 +258,9 @@ class CombinedPlans:
 
 
 def uses_of(tool: Tool, called: tuple[str, ...]) -> Mapping[str, int]:
-    """The number of uses of each operation in a call that names these.
+    """The number of uses of each operation in a call that names these operations.
 
-    A call that omits the field when any operation may be meant, and an empty batch, count as one call of any (``""``).
+    If a call omits the field and may mean any operation, or is an empty batch, it counts as one call of any (``""``).
     """
     if not called:
         return _ANY_OF_THEM
@@ -271,13 +270,13 @@ def uses_of(tool: Tool, called: tuple[str, ...]) -> Mapping[str, int]:
 
 
 def _names_at_most_one(tool: Tool) -> bool:
-    """Tell whether a call can name at most one operation, so that several stand for an omitted field."""
+    """Tell whether a call can name at most one operation, so that several mean an omitted field."""
     found = tool.operation_set
     return found is None or (len(found.places) == 1 and found.repeats is None and not holds_batch(found.places[0]))
 
 
 def batch_name(names: Iterable[str], known: frozenset[str]) -> str:
-    """The name of a call of several operations; none of the ``known`` operations has it."""
+    """The name of a call of several operations, which none of the ``known`` operations has."""
     name = json.dumps(sorted(names), ensure_ascii=False)
     while name in known:
         name = f"[{name}]"

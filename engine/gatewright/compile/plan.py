@@ -1,6 +1,6 @@
 """One tool of one agent, compiled: the plan that a call reads instead of the policy, and the shape that the model sees.
 
-Each set of shown operations has one shape, shared by all agents that see the same; conditions are shared too.
+All agents that see the same operations of a tool share one shape; they share conditions too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _Key: TypeAlias = "tuple[str, int, frozenset[str], str | None, tuple[Limit, ...]
 class ToolShape:
     """A tool with ``shown`` as its operations; checker and renderings are made on first use.
 
-    ``narrowed``: the fields whose constraints the schema expresses; ``unsaid``: the fields whose constraints it does
-    not, with the reason (empty: words do). ``closed``: it refuses arguments that it does not name; ``open_why``: the
+    ``narrowed``: the fields whose constraints the schema expresses; ``unsaid``: the other constrained fields, each with
+    the reason (empty if words express it). ``closed``: it refuses arguments that it does not name; ``open_why``: the
     reason why it accepts them although it should not. ``check_formats``: its checker demands that texts match a known
     `format`. ``tried``: the self-check's notes on the listing (None) and its calls, by operation.
     """
@@ -103,11 +103,11 @@ class ToolShape:
 
     @once
     def usage_rule(self) -> str | None:
-        """The tool's own usage rule, with those of the shown operations."""
+        """The tool's own usage rule, and those of the operations in the shape."""
         return self.tool.usage_rule_for(self.shown)
 
     def render(self, form: Format, name: str) -> dict[str, Any]:
-        """The tool as JSON in a provider's format under ``name``, a copy apart from the schema that the gate checks."""
+        """The tool as JSON in a provider's format under ``name``, apart from the schema that the gate checks."""
         found = self._rendered.get((form, name))
         if found is None:
             found = self._rendered[form, name] = copy_value(form.fit(self.listing).body(name))
@@ -115,8 +115,9 @@ class ToolShape:
 
 
 class ShapeCache:
-    """Shapes by tool, shown operations, description and limits; compiled conditions; declared tools. Safe from any
-    thread.
+    """Shapes by tool, operations, description and limits; compiled conditions; declared tools.
+
+    Callable from any thread.
     """
 
     def __init__(self) -> None:
@@ -136,9 +137,9 @@ class ShapeCache:
         check_formats: bool = False,
         tells_output: bool = True,
     ) -> ToolShape | None:
-        """The shape, or None if nothing is shown. Raises GatewrightError for a tool without a usable schema.
+        """The shape, or None if the model sees no operation. Raises GatewrightError for a tool without a usable schema.
 
-        ``description`` replaces the tool's own. ``limits``: to put in the schema as far as possible; ``closed``: refuse
+        ``description`` replaces the tool's own. ``limits`` go into the schema as far as possible; ``closed``: refuse
         arguments that it does not name. ``check_formats``: see ``ToolShape``. ``tells_output``: the listing includes
         the schema of results.
         """
@@ -209,7 +210,7 @@ class ToolPlan:
 
     @once
     def examples(self) -> tuple[Mapping[str, JsonValue], ...]:
-        """Arguments to try that fit the shown schema: the tool's examples and those in its schema."""
+        """Arguments to try that fit the model's schema: the tool's examples and those in its schema."""
         if self.shape is None:
             return ()
         given = (*self.tool.examples, *objects(self.shape.listing.schema.get("examples")))
@@ -221,7 +222,7 @@ class ToolPlan:
 
     @once
     def unknown_operation(self) -> str:
-        """The answer to an unknown or hidden operation: the list of shown ones."""
+        """The answer to an unknown or hidden operation: the list of visible ones."""
         names = ", ".join(f"`{name}`" for name in sorted(self.operations))
         field = self.tool.operation_field
         return f"{'the only argument' if field == KEYED_FIELD else f'`{field}`'} must be one of {names}"
@@ -299,7 +300,7 @@ def compile_tool(
 
 
 def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -> ToolShape | None:
-    """The shape that the agent's model sees, or None if nothing is shown.
+    """The shape that the agent's model sees, or None if it sees no operation.
 
     Raises GatewrightError for a tool without a usable schema.
     """
@@ -330,7 +331,7 @@ def _output_check(settings: ToolSettings | None, tool: Tool) -> OutputCheck:
 
 
 def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> list[BoundRule]:
-    """The rules of these kinds on every call, by the agent and the tool itself, the most important first."""
+    """The rules of these kinds on every call, from the agent and the tool itself, the most important first."""
     if not facts.tool_rules and layers.kinds.isdisjoint(kinds):
         return []
     found = [
@@ -369,7 +370,7 @@ def has_conditions(layers: Layers) -> bool:
 
 
 class _Parts:
-    """The shared material for the plans of one tool's operations."""
+    """The material that the plans of one tool's operations share."""
 
     def __init__(self, layers: Layers, tool: Tool, facts: ToolFacts, shapes: ShapeCache) -> None:
         self._tool = tool

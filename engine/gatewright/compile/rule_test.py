@@ -1,6 +1,7 @@
-"""Tests of a call, as values: one for each kind of tool rule, conditions on arguments, and the finding of a failure.
+"""Tests of a call, as values: one for each kind of tool rule, conditions on arguments, and the finding when a test
+fails.
 
-Conditions (`when` of policy rules, constraints) are compiled once and shared by all that are the same.
+Equal conditions (`when` of policy rules, constraints) are compiled once and shared.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Finding:
 
 @frozen
 class BoundRule:
-    """A rule with its place. ``address`` None: the tool's own. ``operations`` None: every operation.
+    """A rule with its place. ``address`` None: a tool's own rule. ``operations`` None: every operation.
 
-    ``source_id``: it binds only calls that go to that source. ``owner``: the tool whose own rule it is.
+    ``source_id``: it limits only calls to that source. ``owner``: the tool whose own rule it is.
     """
 
     rule: ToolRule
@@ -63,8 +64,9 @@ class BoundRule:
 
 @frozen
 class Rate:
-    """A rate rule with the key of its recorded starts. ``calls``: how many the call counts for; a batch counts for
-    more.
+    """A rate rule with the key of its recorded starts.
+
+    ``calls``: for how many the call counts; more than one for a batch.
     """
 
     key: str
@@ -84,7 +86,7 @@ class ToolRef:
         return tool == self.tool and (self.operations is None or operation in self.operations)
 
     def __str__(self) -> str:
-        """The spelling for people: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
+        """The name as people write it: ``tool``, ``tool.operation`` or ``tool.(a|b)``."""
         names = sorted(self.operations or ())
         return (
             self.tool
@@ -121,7 +123,7 @@ class FollowingTest:
 
 @frozen
 class GroupTest:
-    """No other member of the group may have been called. ``own``: the members that this call is one of."""
+    """No other member of the group may have been called. ``own``: the members that this call belongs to."""
 
     bound: BoundRule
     own: tuple[ToolRef, ...]
@@ -130,7 +132,7 @@ class GroupTest:
 
 @frozen
 class CallsTest:
-    """At most so many calls of ``counted``."""
+    """Calls of ``counted`` must stay within a maximum."""
 
     bound: BoundRule
     counted: ToolRef
@@ -139,7 +141,7 @@ class CallsTest:
 
 @frozen
 class GapTest:
-    """At least so many seconds since the last start of ``counted``."""
+    """Since the last start of ``counted`` a minimum of seconds must have passed."""
 
     bound: BoundRule
     counted: ToolRef
@@ -148,7 +150,7 @@ class GapTest:
 
 @frozen
 class ExitTest:
-    """The tool must have succeeded before the loop may end, once all of ``conditions`` have."""
+    """The tool must have succeeded before the loop may end, if all of ``conditions`` succeeded."""
 
     bound: BoundRule
     required: ToolRef
@@ -168,10 +170,10 @@ class RateTest:
 
 @frozen
 class RuleBook:
-    """The tests of a call of one operation, the most important first.
+    """The tests of a call of one operation, the most important first. ``exits``: the rules by which a successful call
+    ends the loop.
 
-    ``exits``: the rules by which a successful call ends the loop; ``requirements`` apply to such a call only.
-    ``consents``: those of sources, which ask only for a call that goes there.
+    ``requirements`` apply to such a call only. ``consents``: those of sources, which ask only for calls to them.
     """
 
     tests: tuple[SessionTest, ...] = ()
@@ -181,13 +183,13 @@ class RuleBook:
     consents: tuple[BoundRule, ...] = ()
 
     def ends_loop(self, sources: Iterable[str] = ()) -> bool:
-        """Tell whether a successful call that goes to ``sources`` ends the loop; an exit wins over a continue."""
+        """Tell whether a successful call to ``sources`` ends the loop; an exit wins over a continue."""
         return any(applies(bound, frozenset(sources)) for bound in self.exits)
 
 
 @frozen
 class Due:
-    """A reminder to the model when nothing of ``counted`` has succeeded for ``every_s``."""
+    """A reminder to the model, after ``every_s`` without a successful call of ``counted``."""
 
     bound: BoundRule
     counted: ToolRef
@@ -195,7 +197,7 @@ class Due:
 
 
 def applies(bound: BoundRule, sources: frozenset[str]) -> bool:
-    """Tell whether the rule applies to a call that goes to ``sources``, as far as sources limit it."""
+    """Tell whether the rule applies to a call to ``sources``, if sources limit it at all."""
     return bound.source_id is None or bound.source_id in sources
 
 
@@ -221,7 +223,7 @@ class Conditions:
         return self._compile(schema, b"when", _as_table)
 
     def constraint(self, schema: object) -> SchemaChecker:
-        """The same for a constraint on an argument, which excludes types that it does not mention."""
+        """The compiled schema of a constraint on an argument, which excludes types that it does not mention."""
         return self._compile(schema, b"constraint", close_constraint)
 
     def _compile(self, schema: object, kind: bytes, table: Callable[[object], Schema]) -> SchemaChecker:
@@ -241,7 +243,7 @@ class Conditions:
 
 @frozen
 class CompiledPolicyRule:
-    """A policy rule that may match a call; ``checker`` None: it matches whatever the arguments."""
+    """A policy rule that may match a call; ``checker`` None means that it matches any arguments."""
 
     rule: PolicyRule
     address: Address
@@ -254,9 +256,9 @@ class CompiledPolicyRule:
 
 @frozen
 class Constraint:
-    """One ArgumentConstraints rule: fields of the arguments with a checker for each.
+    """One ArgumentConstraints rule: fields of the arguments, each with a checker.
 
-    ``source_id``: it binds only calls that go to that source; None: every call.
+    ``source_id``: it limits only calls to that source; None means every call.
     """
 
     bound: BoundRule
@@ -277,7 +279,7 @@ def compile_rules(
 def constraints_of(
     rules: Iterable[BoundRule], operation: str | None, conditions: Conditions, source_id: str | None = None
 ) -> Iterator[Constraint]:
-    """The constraints on a call of ``operation`` (None: of any). Raises SchemaError."""
+    """The constraints on a call of ``operation`` (None: of any operation). Raises SchemaError."""
     for bound in rules:
         kind = bound.rule.rule_type
         if isinstance(kind, ArgumentConstraints) and (operation is None or bound.binds(operation)):

@@ -1,7 +1,7 @@
 """An agent's tool rules compiled per operation: their tests, the tools that they name, the calls that they count.
 
-Rules of the agent bind its calls, rules of a source the calls that go to it, a tool's own rules its own calls; groups,
-starts and requirements before the end hold for the whole session, whichever tool they are on.
+Rules of the agent limit its calls, rules of a source the calls to it, rules of a tool the tool's calls. Groups, starts
+and requirements before the end hold for the whole session, whichever tool they stand on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _T = TypeVar("_T", SessionTest, RateTest, ExitTest, BoundRule)
 
 
 WideRule = tuple[str, str, int, ToolRule]
-"""A rule that the model also reads at tools that it does not name: its owner (kind and id), its place there, the rule.
+"""A rule that the model also reads at tools which it does not name: its owner (kind and id), its place there, the
+rule.
 """
 
 
@@ -59,12 +60,12 @@ class AgentRules:
 
     @once
     def requirements(self) -> tuple[ExitTest, ...]:
-        """The requirements before the end."""
+        """The requirements before the end of the loop."""
         return tuple(self._exit_tests())
 
     @once
     def due(self) -> tuple[Due, ...]:
-        """The calls that are due from time to time."""
+        """The calls that are due at intervals."""
         return tuple(self._dues())
 
     @once
@@ -99,7 +100,7 @@ class AgentRules:
         return found
 
     def book_of(self, tool: str, operations: frozenset[str]) -> RuleBook:
-        """The tests of a call of all these operations at once: those of each."""
+        """The tests of a call of several operations at once: those of each."""
         found = self._batches.get((tool, operations))
         if found is None:
             found = _join([self.book(tool, operation) for operation in sorted(operations)])
@@ -109,7 +110,7 @@ class AgentRules:
         return found
 
     def rules_for_model(self, tool: str) -> tuple[BoundRule, ...]:
-        """The rules that the model reads at the tool: those on it, and the groups that other rules put it into."""
+        """The rules that the model reads at the tool: the rules on it, and those that have it in a group."""
         facts, groups_with = self._tools[tool], self._index.groups_with(tool)
         near = self._index.near(tool)
         return tuple(self._rules[at] for at in near if at in groups_with or _stands_on(self._rules[at], facts))
@@ -132,7 +133,7 @@ class AgentRules:
         )
 
     def _own_tests(self, facts: ToolFacts, operation: str) -> Iterator[SessionTest]:
-        """The tests of rules that may be on any tool."""
+        """The tests of the kinds of rules that may be on any tool."""
         if not any(test.start.covers(facts.name, operation) for test in self._starts):
             yield from self._starts
         for bound, group in self._groups:
@@ -174,8 +175,10 @@ class AgentRules:
                 assert_never(kind)
 
     def _awaited(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
-        """The tools that the conditions name, for this call. If they name the call itself, those that the same rule
-        binds are left out: they would wait for each other for ever.
+        """The tools that the conditions name, as far as this call must wait for them.
+
+        If the conditions name the call itself, the tools under the same rule are left out: they would wait for each
+        other for ever.
         """
         refs = self._refs(bound.rule)
         if not any(ref.covers(facts.name, operation) for ref in refs):
@@ -193,10 +196,11 @@ class AgentRules:
         return tuple(resolve(text, self._tools) for text in dict.fromkeys(written))
 
     def _rates(self, rules: Iterable[BoundRule], tool: str) -> Iterator[RateTest]:
-        """The starts of a rate are recorded by what it binds, not by its numbers, so that an edit forgets none.
+        """The rates on a call. The key of recorded starts says what a rate limits, not its numbers, so that an edit
+        forgets no start.
 
-        Of several rates for the same calls the longest comes first: after one changes or goes, the record still reaches
-        far enough back.
+        Of several rates for the same calls the longest comes first: if another one is changed or removed, the record
+        still reaches far enough back.
         """
         found = [(bound, kind) for bound in rules if isinstance(kind := bound.rule.rule_type, kinds.RateLimit)]
         numbers = Counter[bytes]()
@@ -219,7 +223,7 @@ class AgentRules:
                 yield bound, tuple(ref for ref in refs if ref.operations is None or ref.operations)
 
     def _member(self, bound: BoundRule, ref: ToolRef) -> ToolRef:
-        """A member; the rule's own operations limit the tool that it is on."""
+        """A member of a group; the rule's own operations limit the tool that the rule is on."""
         facts = self._tools.get(ref.tool)
         if bound.operations is None or facts is None or not _stands_on(bound, facts):
             return ref
@@ -240,7 +244,7 @@ class AgentRules:
                 yield from (Due(bound, ref, kind.seconds) for ref in self._subjects(bound) if ref.tool in self._shown)
 
     def _subjects(self, bound: BoundRule) -> Iterator[ToolRef]:
-        """The tools that a rule is on: for ``*`` every shown one."""
+        """The tools that a rule is on; ``*`` means every visible tool."""
         if bound.rule.tool_name != ANY_TOOL:
             yield self._subject(bound)
             return
@@ -253,7 +257,9 @@ class AgentRules:
 
 
 class _Index:
-    """The places, in the order of report, of the rules that may concern a tool, so that nobody searches all."""
+    """For each tool, the places of the rules that may affect it, in the order of report, which saves a search of all
+    rules.
+    """
 
     def __init__(self, rules: Sequence[BoundRule], groups: Iterable[tuple[BoundRule, tuple[ToolRef, ...]]]) -> None:
         self._by_tool: dict[str, list[int]] = {}
@@ -308,7 +314,7 @@ def _join(books: Sequence[RuleBook]) -> RuleBook:
 
 
 def _once(items: Iterable[_T]) -> Iterator[_T]:
-    """Each distinct item once. Rules are compared by identity, since comparing their values is slow."""
+    """Each distinct item once; identity counts, since comparing the values of rules is slow."""
     seen: set[object] = set()
     for item in items:
         key = _key(item)
@@ -325,7 +331,9 @@ def _key(item: object) -> object:
 
 
 def wide_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, ToolRight]) -> tuple[WideRule, ...]:
-    """The rules of an agent that the model may read at a tool that they do not name: on every tool, or with groups."""
+    """The rules of an agent that the model may read at a tool which they do not name: rules on every tool, and
+    groups.
+    """
     written: list[tuple[str, str, Sequence[ToolRule]]] = [("agent", agent.agent_id, agent.tool_rules)]
     written += [("source", source.source_id, source.required_tools) for source in sources]
     written += [("tool", name, right.facts.tool_rules) for name, right in rights.items() if right.shown]

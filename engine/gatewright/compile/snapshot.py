@@ -1,9 +1,9 @@
 """Policy and registry compiled per agent, immutable to its readers, with proofs that an operation is open to an agent.
 
 An agent is compiled on first use, a tool on its first call. ``renew`` carries over everything that an edit cannot
-concern: whole agents, and the rights and plans of an agent's other tools. ``touched_tools`` errs towards too many
-tools, since too few would leave a stale right: a part that it does not examine in detail concerns every tool. A proof
-completes itself when somebody reads it.
+affect: whole agents, and the rights and plans of an agent's other tools. ``touched_tools`` errs towards too many tools,
+since too few would leave a stale right: every tool depends on a part that it does not examine in detail. A proof
+computes its details when somebody reads them.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class _Compiled(Protocol):
 
 
 class OperationProof(tuple[Any, ...]):
-    """The verdict on one operation whatever its arguments: allow and ask mean that it passes the stages lookup and
-    operation.
+    """The verdict on one operation whatever its arguments; allow and ask mean that the stages lookup and operation let
+    it pass.
 
-    Made of the snapshot, agent, tool, operation and verdict, in that order; other values are worked out on demand. It
-    is a tuple, since nothing else in Python is created as fast.
+    It consists of the snapshot, agent, tool, operation and verdict, in that order, and computes everything else on
+    demand. It is a tuple, since Python creates nothing else as fast.
     """
 
     __slots__ = ()
@@ -62,12 +62,12 @@ class OperationProof(tuple[Any, ...]):
 
     @property
     def is_open(self) -> bool:
-        """The agent's model sees the operation."""
+        """True if the agent's model sees the operation."""
         return self[4] is not _DENY
 
     @property
     def proof_id(self) -> str:
-        """A digest of the answer, the policy and the tool: equal for equal answers."""
+        """A digest of the answer, the policy and the tool; equal answers have equal ids."""
         parts: list[JsonValue] = [self.agent_id, self.tool, self.operation, str(self.verdict)]
         return "op_" + digest([*parts, self.policy_digest, self.tool_digest])[:32]
 
@@ -85,7 +85,7 @@ class OperationProof(tuple[Any, ...]):
 
     @property
     def code(self) -> str:
-        """The code of the finding; ``allowed`` without one."""
+        """The code of the finding; ``allowed`` without a finding."""
         finding = self.finding
         return finding.code if finding is not None else "allowed"
 
@@ -106,7 +106,7 @@ class OperationProof(tuple[Any, ...]):
 
     @property
     def finding(self) -> Finding | None:
-        """The reason for a denial or ask, with the deciding place of the policy; None if simply allowed."""
+        """The reason for a denial or ask, with the deciding place of the policy; None for an allow."""
         agent = self._snapshot.agent(self.agent_id)
         if agent is None:
             return Finding(_DENY, "unknown-agent", f"no agent `{self.agent_id[:_NAMED]}` in the policy")
@@ -128,7 +128,7 @@ class OperationProof(tuple[Any, ...]):
 
 
 class OperationIndex:
-    """Verdicts by agent, tool and operation; equal cells of different agents and tools are one object."""
+    """Verdicts by agent, tool and operation; equal cells of different agents and tools share one object."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, Cell]] = {}
@@ -158,7 +158,9 @@ _TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 def touched_tools(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
-    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``; None: all."""
+    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``; None means
+    all.
+    """
     found = _NO_TOOL
     for tools in _parts(old, new, before, after, facts):
         if tools is None:
@@ -168,7 +170,7 @@ def touched_tools(old: Policy, new: Policy, before: Agent, after: Agent, facts: 
 
 
 def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Iterator[Tools]:
-    """The tools that each part of the policy concerns."""
+    """The tools that each part of the policy affects."""
     yield _NO_TOOL if _for_all(old) == _for_all(new) else None
     yield _settings(old, new)
     yield _policy_rules(old, new, after.agent_id)
@@ -185,7 +187,7 @@ def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterabl
 
 
 def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
-    """Tell whether everything outside the agents is identical, so that nobody needs to compare it for each of them."""
+    """Tell whether everything outside the agents is identical, so that it need not be compared for each agent."""
     return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
 
 
@@ -210,12 +212,12 @@ def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Too
 
 
 def _heads(key: str) -> Iterable[str]:
-    """Every tool name that may begin an ``approvals`` key; names may contain dots."""
+    """Every tool name with which an ``approvals`` key may begin; names may contain dots."""
     return accumulate(key.split("."), "{}.{}".format)
 
 
 def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> frozenset[str]:
-    """The tools that need a grant, since its bounds are part of their rights."""
+    """The tools that need a changed grant, since its bounds are part of their rights."""
     if before.capabilities == after.capabilities:
         return _NO_TOOL
     return frozenset(row.name for row in facts if any(op.capabilities for op in row.operations))
@@ -248,13 +250,13 @@ def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
 
 
 def _for_all(policy: Policy) -> tuple[object, ...]:
-    """The parts that may concern every tool of every agent."""
+    """The parts of a policy that may affect every tool of every agent."""
     shared = policy.roots, policy.web, policy.shell, policy.endpoints, policy.closed
     return policy.defaults, policy.default, policy.catalogs, policy.compositions, *shared
 
 
 def _reach(source: Source) -> tuple[object, ...]:
-    """The compiled part of a source; the gate looks up the level of a path at the call."""
+    """The compiled part of a source; the gate looks up the level of a path when a call comes."""
     return source.source_id, source.levels, source.required_tools
 
 
@@ -274,7 +276,7 @@ def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
 
 
 def _changes(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
-    """Every entry that came, went, or moved to another index, since reasons point to a rule's place."""
+    """Every entry that came, went, or moved to another index, since reasons name a rule's place."""
     if len(before) == len(after):
         return [one for pair in zip(before, after, strict=True) if pair[0] != pair[1] for one in pair]
     shared = min(len(before), len(after))
@@ -335,7 +337,7 @@ class Snapshot:
 
     @property
     def is_digested(self) -> bool:
-        """The digest takes no noticeable time: it is known, or the policy is small."""
+        """True if the digest takes no noticeable time: it is known, or the policy is small."""
         if "policy_digest" in self.__dict__:
             return True
         agents = self.policy.agents.values()
@@ -348,7 +350,7 @@ class Snapshot:
 
     @once
     def problems(self) -> tuple[Reason, ...]:
-        """The parts of the policy that misfit the present tools; each closes the tools that it concerns."""
+        """The parts of the policy that misfit the present tools; each closes the tools that it names."""
         agents = (self.agent(agent_id) for agent_id in self.policy.agents)
         found = [
             reason for agent in agents if agent is not None for reasons in agent.problems.values() for reason in reasons
@@ -366,7 +368,9 @@ class Snapshot:
         return self.agents.setdefault(agent_id, self._observe(AgentSnapshot(self._ground, agent)))
 
     def operation(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
-        """The proof whether the agent's model sees the operation, whatever the arguments; it costs a few look-ups."""
+        """The proof of whether the agent's model sees the operation, whatever the arguments; it takes a few
+        look-ups.
+        """
         try:
             verdict = self.rows[agent_id][tool][operation]
         except KeyError:
@@ -381,7 +385,7 @@ class Snapshot:
         known: frozenset[Key] | None = None,
         wall_s: float | None = None,
     ) -> Snapshot:
-        """The snapshot of another policy over the present tools; ``known``: those not new; None: as before."""
+        """The snapshot of another policy over the present tools; ``known``: those that are not new; None: as before."""
         known = self.known if known is None else known
         fresh = Snapshot(policy, self.registry, self.shapes, self, known, wall_s=wall_s)
         policy = fresh.present
@@ -445,6 +449,6 @@ class Snapshot:
 
 
 SMALL_RULES = 200
-"""The most rules and agents whose digest takes a few milliseconds; 100,000 take a second."""
+"""The most rules and agents for a digest that takes a few milliseconds; 100,000 take a second."""
 _NO_KEY: frozenset[Key] = frozenset()
 _NO_CELL: Mapping[str, Verdict] = {}

@@ -1,6 +1,6 @@
 """The view of one agent's model: its tools in a provider's format, and the usage rules, one bullet for each tool.
 
-The caller decides what is shown: the section leaves out conditions and groups that name anything hidden.
+The caller decides what is visible; the usage rules leave out conditions and groups that name anything hidden.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from gatewright.tools.tool import Tool
 
 HEADING = "## Tool Usage Rules"
 MAX_SAID = 4_096
-"""The most characters of one server's instructions that the model reads."""
+"""The most characters of a server's instructions that the model reads."""
 Shown = Mapping[str, frozenset[str]]
 """The operations that the model sees, by tool name; ``{""}`` for a tool without operations."""
 
 
 @frozen
 class UsageRow:
-    """One shown tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order of the text.
+    """A visible tool: its usage rule (see ``Tool.usage_rule_for``) and the rules on it, in the order of the text.
 
     ``source_rules``: source id and rule, for calls on files of that source.
     """
@@ -50,7 +50,7 @@ class UsageRow:
 
 @frozen
 class _Bullet:
-    """The text about a tool; ``is_alone``: it holds whichever other tools are shown."""
+    """The text about a tool; ``is_alone``: the text does not depend on the other visible tools."""
 
     row: UsageRow
     text: str | None
@@ -58,7 +58,7 @@ class _Bullet:
 
 
 class UsageSection:
-    """The section for some shown tools. ``before``: an earlier one, whose unchanged bullets serve again."""
+    """The usage rules of the visible tools. ``before``: an earlier section, whose unchanged bullets serve again."""
 
     def __init__(self, rows: Iterable[UsageRow], before: UsageSection | None = None) -> None:
         shown_rows = sorted((row for row in rows if row.shown), key=lambda row: row.name)
@@ -81,12 +81,12 @@ class UsageSection:
 
 
 def usage_rules(rows: Iterable[UsageRow]) -> str:
-    """Return the section for the shown tools, alphabetically; empty without any text."""
+    """Return the section for the visible tools, alphabetically; empty without any text."""
     return UsageSection(rows).text
 
 
 def server_section(catalog_id: str, instructions: str) -> str:
-    """Quote a server's words about its tools, so that they do not look like ours; empty without any."""
+    """Quote a server's words about its tools, so that they do not look like ours; empty without words."""
     text = printable(instructions, keep="\n\t").strip()
     if len(text) > MAX_SAID:
         text = f"{text[:MAX_SAID].rstrip()} [...]"
@@ -109,10 +109,10 @@ def _bullet(row: UsageRow, shown: Shown) -> _Bullet:
 
 
 def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None) -> str | None:
-    """Describe ``rule`` for calls of ``tool_name`` (the rule's own tool when None); None: no text.
+    """Describe ``rule`` for calls of ``tool_name`` (the rule's own tool if None); None if it needs no words.
 
-    A rule for named operations begins with the shown ones. Each tool of a group gets the group's rule, whichever tool
-    the rule stands on.
+    A rule for named operations begins with the visible ones. Each tool of a group gets the group's rule, whichever tool
+    the rule is on.
     """
     subject = split_name(rule.tool_name)[0]
     name = tool_name or subject
@@ -153,7 +153,7 @@ def _visible(names: Iterable[str], shown: Shown) -> list[str]:
 
 
 def _owner(name: str, shown: Shown) -> str | None:
-    """Return the shown tool that ``tool`` or ``tool.operation`` belongs to; the longest name wins."""
+    """Return the visible tool that ``tool`` or ``tool.operation`` names; the longest name wins."""
     if name in shown:
         return name
     return max((tool for tool in shown if name.startswith(f"{tool}.")), key=len, default=None)
@@ -168,7 +168,7 @@ if TYPE_CHECKING:
 
 @frozen
 class _Listed:
-    """The tools in one format, with their material. ``names``: the fitted names."""
+    """The tools in one format, with what they were made of. ``names``: the fitted names."""
 
     shapes: tuple[ToolShape, ...]
     names: Mapping[str, str]
@@ -184,7 +184,7 @@ class _Listed:
 
 @frozen
 class _Row:
-    """A row of the usage rules, with its material."""
+    """A row of the usage rules, with what it was made of."""
 
     shape: ToolShape
     told: tuple[BoundRule, ...]
@@ -192,7 +192,7 @@ class _Row:
     row: UsageRow
 
     def is_of(self, shape: ToolShape, told: tuple[BoundRule, ...], hidden: frozenset[str]) -> bool:
-        """Tell whether the same material would make it."""
+        """Tell whether the same material would make this row."""
         is_redacted_so = self.hidden is hidden or not shape.usage_rule
         return self.shape is shape and self.told is told and is_redacted_so
 
@@ -220,16 +220,16 @@ class AgentView:
 
     @property
     def rights(self) -> Mapping[str, ToolRight]:
-        """The right on every tool, hidden ones included."""
+        """The right on every tool, including hidden ones."""
         return self._snapshot.rights
 
     @property
     def rights_lacking(self) -> int:
-        """The number of tools whose rights are still to be worked out; 0: ``rights`` is ready."""
+        """The number of tools whose rights are still to be computed; at 0 ``rights`` is ready."""
         return self._snapshot.rights_lacking
 
     def rights_in_pieces(self) -> Iterator[None]:
-        """Work ``rights`` out in pieces of some milliseconds, with room for other work between them."""
+        """Compute ``rights`` in pieces of some milliseconds, with room for other work between them."""
         return self._snapshot.rights_in_pieces()
 
     def listings(self) -> tuple[ToolListing, ...]:
@@ -237,14 +237,14 @@ class AgentView:
         return self._listings
 
     def full_listings(self) -> tuple[ToolListing, ...]:
-        """Every tool with all its operations, without limits: the preview compares with these."""
+        """Every tool with all its operations and without limits, for comparison in the preview."""
         return self._full_listings
 
     def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: A002 the name that callers write
         """The tools as JSON in ``format`` (see `FORMATS`), each under a name of its own; rendered once.
 
-        Raises NotSupported. The list and its objects are the caller's to extend; deeper parts are shared between
-        callers. The gate checks against none of them.
+        Raises NotSupported. The caller may extend the list and its objects; deeper parts are shared between callers.
+        The gate uses none of them.
         """
         listed = self._lists.get(format)
         if listed is None:
@@ -255,8 +255,8 @@ class AgentView:
         """Translate a model's call of ``tools(format)`` into the tool's own spelling for the gate.
 
         It undoes a provider's tool name, unwraps wrapped arguments, and drops nulls that stand for omitted arguments.
-        ``arguments``: JSON text or an object. It passes unreadable input through for the gate to refuse, and never
-        raises for anything that a model sends. Raises NotSupported for an unknown format.
+        ``arguments``: JSON text or an object. Unreadable input passes unchanged, since the gate refuses it; nothing
+        that a model sends raises. Raises NotSupported for an unknown format.
         """
         reader = self._readers.get(format)
         if reader is None:
@@ -281,7 +281,7 @@ class AgentView:
     def tokens(self, format: str) -> TokenCount:  # noqa: A002 as in `tools`
         """The tokens that the tools cost, and those that the limits save; ``exact``: counted, not estimated.
 
-        A process's first count loads a vocabulary and takes a second or two; later ones count changed tools only.
+        The first count of a process loads a vocabulary and takes a second or two; later ones count only changed tools.
         Raises NotSupported.
         """
         from gatewright.schema.formats import count_tokens
@@ -289,7 +289,7 @@ class AgentView:
         return count_tokens(self._listings, format, self._full_listings)
 
     def _make_list(self, form: str) -> _Listed:
-        """The list in a format; while no tool comes or goes, unchanged entries stay."""
+        """The list in a format; unchanged entries stay unless the set of tools changes."""
         spelled, before, shapes = schema.format_named(form), self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
             names = spelled.names(self._listings)
@@ -307,7 +307,7 @@ class AgentView:
 
     @once
     def _whole(self) -> _Whole:
-        """By name, every tool with its unrestricted listing; unchanged tools keep theirs."""
+        """By name, every tool with its unrestricted listing; unchanged tools keep their listing."""
         before, self._whole_before = self._whole_before, {}
         shown = {shape.tool.name: shape.listing for shape in self._shapes}
         found: _Whole = {}
@@ -324,21 +324,23 @@ class AgentView:
 
     @property
     def usage_rules(self) -> str:
-        """The Markdown section on tool usage; empty if nothing is to say."""
+        """The Markdown section on tool usage; empty without words to say."""
         return self._usage.text
 
     @once
     def instructions(self) -> str:
         """All text beside the tools, as Markdown: the usage rules, and the instructions of the servers of shown tools.
 
-        The operator has accepted the instructions; clauses that name anything hidden of the same server are left out.
+        The operator has accepted the instructions; a clause that names anything hidden of the same server is dropped.
         """
         said = {shape.tool.origin: shape.tool.instructions for shape in self._shapes if shape.tool.instructions}
         sections = [server_section(origin, self._of_server(origin, text)) for origin, text in said.items()]
         return "\n".join(section for section in (self.usage_rules, *sections) if section)
 
     def _of_server(self, origin: str, text: str) -> str:
-        """A server's text without the clauses that name something hidden of it, or a hidden tool in backticks."""
+        """A server's text without the clauses that name something hidden of the server, or a hidden tool in
+        backticks.
+        """
         shown: set[str] = set()
         every: set[str] = set()
         shapes = {shape.tool.name: shape for shape in self._shapes}
@@ -355,7 +357,7 @@ class AgentView:
 
     @once
     def full_usage_rules(self) -> str:
-        """The section without limits: every tool's own words with those of all its operations, no rules."""
+        """The section without limits: every tool's own words with those of all its operations, and no rules."""
         rows: list[UsageRow] = []
         for tool in self._snapshot.tools():
             shown = frozenset(spec.name for spec in tool.operations) or frozenset({""})
@@ -377,7 +379,7 @@ class AgentView:
         return tuple(self._snapshot.shapes())
 
     def _usage_row(self, shape: ToolShape) -> _Row:
-        """The row of a tool; the earlier one while its material is the same."""
+        """The row of a tool; the earlier row if its material is the same."""
         name, hidden = shape.tool.name, self._snapshot.hidden_tools
         told, held = self._snapshot.rules_for_model(name), self._rows.get(name)
         if held is not None and held.is_of(shape, told, hidden):
