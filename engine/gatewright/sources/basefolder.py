@@ -1,12 +1,12 @@
-"""The folder that a source or root was opened on: held open, its names as they are spelled, its errors in words.
+"""The folder of a source or root, which stays open: the spelling of its names on disk, its errors in words.
 
-A file system may take two spellings for one name: `A` and `a`, composed and decomposed letters. Levels go by the text,
-so a spelling that reaches an entry under another name is refused. A look for the same entry under another spelling
-shows whether a folder folds names; the answer holds until the folder changes.
+A file system may treat two spellings as one name: `A` and `a`, composed and decomposed letters. Levels go by the text,
+so a spelling that reaches an entry under another name is refused. To learn whether a folder does so, this module looks
+for the same entry under another spelling; the answer holds until the folder changes.
 
-A path alone says little: a folder above may become a link; the folder itself may be renamed, made anew or mounted over.
-So this module remembers the folder by device and inode, and keeps it open as long as somebody uses it, since only then
-the file system gives its inode to no other one.
+A path alone proves little: a folder above may become a link; the folder itself may be renamed, replaced or mounted
+over. So this module remembers the folder by device and inode, and keeps it open as long as somebody uses it, since only
+then the file system gives its inode to no other folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gatewright.record.process import fork_safe_lock
 
 @contextmanager
 def failures(*passed: type[OSError]) -> Generator[None]:
-    """Turn an OSError into a ToolFailure, except those of the kinds ``passed``."""
+    """Turn an OSError into a ToolFailure, except errors of the ``passed`` kinds."""
     try:
         yield
     except passed:
@@ -38,7 +38,7 @@ def failures(*passed: type[OSError]) -> Generator[None]:
 
 
 def failure_of(error: OSError) -> ToolFailure:
-    """Return the failure for an error, with a code of ours."""
+    """Return the failure for an error, with one of our codes."""
     match error.errno:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return ToolFailure(f"the file system refuses it ({words_of(error)})", code="no-access")
@@ -78,7 +78,7 @@ _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _SWAPPED = str.maketrans(_UPPER + _LOWER, _LOWER + _UPPER)
 
 plain: dict[tuple[int, int], int] = {}
-"""Folders known to tell spellings apart, by device and inode, with the time of their last change. Bounded."""
+"""Folders that distinguish spellings, by device and inode, with the time of their last change; bounded."""
 
 
 def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_result) -> None:
@@ -95,7 +95,7 @@ def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_resu
 
 
 def as_on_disk(path: str) -> str:
-    """Spell an absolute path without links as its names stand on disk, as far as anybody can look."""
+    """Spell an absolute path without links as the disk does, as far as the folders are readable."""
     spelled = ""
     for name in path.split("/")[1:]:
         spelled = f"{spelled}/{_spelling_on_disk(spelled or '/', name)}"
@@ -116,7 +116,7 @@ def _spelling_on_disk(folder: str, name: str) -> str:
 
 
 def _others(name: str) -> Iterator[str]:
-    """Yield spellings of a name that some file systems take for the same."""
+    """Yield spellings of a name that some file systems treat as the same."""
     others = [name.translate(_SWAPPED), name.rstrip(". ")]
     if not name.isascii():
         others += [name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)]
@@ -136,7 +136,7 @@ def _is_same(path: str, status: os.stat_result) -> bool:
 
 
 def _names(folder: str) -> list[str]:
-    """List the names in a folder. Raises ToolFailure if nobody can: its spellings cannot be told apart."""
+    """List the names in a folder. Raises ToolFailure if it is unreadable, so that nobody knows its spellings."""
     try:
         return os.listdir(folder or "/")  # noqa: PTH208 - names alone, of a folder that may be large
     except OSError:
@@ -184,16 +184,16 @@ def differs_by_process(path: str) -> bool:
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 PASS_THROUGH = FOLDER | getattr(os, "O_PATH", 0)
 REPLACED, UNTRUSTED = "source-replaced", "not-trusted"
-"""Codes of failures: another folder stands in the place of this one; nobody may use this one."""
+"""Codes of failures: another folder is in the place of this one; this one must not be used."""
 READ_AGAIN = "reading the policy again attaches the folder that is there now"
 
 
 class BaseFolder:
     """The folder called ``path`` (absolute, without links).
 
-    ``refused``: the reason why nothing in it may be used; empty: it may. ``place``: its path on disk, in a disposable
-    copy; None: its own. A missing folder counts once it first stands there, if no link leads to it. Callable from any
-    thread.
+    ``refused``: the reason why nothing in it may be used; empty if it may. ``place``: its path on disk if it differs,
+    in a disposable copy. A missing folder counts from the moment when it exists, if no link leads to it. Any thread may
+    call.
     """
 
     def __init__(self, path: str, refused: str = "", *, place: str | None = None) -> None:
@@ -206,7 +206,7 @@ class BaseFolder:
             self.identity()
 
     def identity(self) -> tuple[int, int]:
-        """Return device and inode. Raises ToolFailure where the folder may not be used or was never there."""
+        """Return device and inode. Raises ToolFailure if the folder must not be used or has never existed."""
         if self.refused:
             raise ToolFailure(self.refused, code=UNTRUSTED)
         with self._taking:
@@ -215,7 +215,7 @@ class BaseFolder:
             return self.known_identity
 
     def check(self, status: os.stat_result) -> None:
-        """Refuse the metadata of another folder with a ToolFailure."""
+        """Raise ToolFailure if these are the metadata of another folder."""
         if (status.st_dev, status.st_ino) != self.identity():
             raise _replacement_failure()
 
@@ -243,7 +243,9 @@ class BaseFolder:
 
     @property
     def stands(self) -> bool:
-        """True while nothing else stands at its path: it may be used, is refused as it was, or was never there."""
+        """True while its path does not lead to anything else: the folder is there, was refused before, or has never
+        existed.
+        """
         return self.known_identity is None or self.fault() is None
 
     def place_of(self, path: str) -> str:
@@ -265,7 +267,7 @@ class BaseFolder:
                 return ToolFailure(f"the folder of this source cannot be opened ({words_of(error)})", code="io")
 
     def _take(self) -> tuple[int, int]:
-        """Open the folder, component by component and through no link, and hold it."""
+        """Open the folder component by component, through no link, and keep it open."""
         if not _holds_folders():
             raise ToolFailure(
                 "files cannot be used on this system, which cannot hold a folder open", code="not-supported"
@@ -290,13 +292,13 @@ class BaseFolder:
 
 
 def _holds_folders() -> bool:
-    """Tell whether the platform opens files relative to a folder's descriptor and without following links."""
+    """Tell whether the platform can open files by a folder's descriptor, without following links."""
     needed = {os.open, os.stat, os.mkdir, os.unlink, os.rename}
     return needed <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 
 
 def base_folder(path: str | Path) -> BaseFolder:
-    """Open the folder that a path leads to now, links resolved and spelled as on disk: one path for each folder."""
+    """Open the folder to which a path leads now, without links and spelled as on disk: one path for each folder."""
     return BaseFolder(as_on_disk(os.path.realpath(path)))
 
 
@@ -326,7 +328,7 @@ class RootPlace:
 
     @property
     def shown(self) -> str:
-        """The path as conditions and models see it."""
+        """The path in the form for conditions and models."""
         return "/".join((self.root, *self.parts))
 
     def below(self, *names: str) -> RootPlace:

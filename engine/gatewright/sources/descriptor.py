@@ -1,10 +1,10 @@
-"""Files below a base folder, reached by descriptors only, component by component.
+"""Reaches files below a base folder by descriptors only, component by component.
 
-Each folder on the way opens relative to the one above it and never through a symlink, and a file is examined, read or
-replaced through the descriptor of its folder: the object that passes the check is the one in use, whoever swaps names
-meanwhile. Symlinks are not followed, not even inside the base. A regular file with a second name (hard link) is
-refused, since nobody can show that its other names lie inside. FIFOs, sockets and devices are refused without opening
-them. Where the file system takes two spellings for one name (``A`` and ``a``), only the one on disk counts.
+Each folder on the way opens relative to the folder above it, never through a symlink, and a file is examined, read or
+replaced through the descriptor of its folder. So the checked object is the one in use, whoever swaps names meanwhile.
+Symlinks are not followed, not even inside the base. A regular file with a second name (hard link) is refused, since
+nobody can show that its other names lie inside. FIFOs, sockets and devices are refused without opening them. If the
+file system treats two spellings as one name (``A`` and ``a``), only the spelling on disk counts.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Identity = tuple[int, int]
 CONFLICT = "file modified externally, use file load to refresh"
 _BUSY_S = 5.0
 _VERSION = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_nlink")
-"""A value that changes once a file is replaced, written to, or gets another number of names."""
+"""A value that changes once a file is replaced, is written to, or has another number of names."""
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 @frozen
 class Standing:
-    """The entry at a path: its metadata (None: nothing), and the identities of every folder on the way and its own."""
+    """The entry at a path: its metadata (None: nothing), the identities of the folders on the way, and its own."""
 
     status: os.stat_result | None
     identities: tuple[Identity, ...]
@@ -51,7 +51,7 @@ class Standing:
 
     @property
     def exists(self) -> bool:
-        """True if something stands there."""
+        """True if something exists at the path."""
         return self.status is not None
 
 
@@ -61,7 +61,7 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 def unusable(status: os.stat_result) -> ToolFailure | None:
-    """Return the reason why no call may use an entry that is not a folder, or None."""
+    """Return the reason why no call may use an entry other than a folder, or None."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
@@ -104,7 +104,7 @@ def open_folder(
 
 
 def look_from_top(absolute: str) -> Standing:
-    """Look at an absolute path on disk, whatever holds it. Raises ToolFailure as ``look`` does."""
+    """Look at an absolute path on disk, whatever source it lies in. Raises ToolFailure as ``look`` does."""
     return look(_top(), tuple(filter(None, absolute.split("/"))))
 
 
@@ -114,9 +114,9 @@ def _top() -> BaseFolder:
 
 
 def look(base: BaseFolder, parts: tuple[str, ...]) -> Standing:
-    """Look at a path by names alone: enough to decide, while every use goes through descriptors again.
+    """Look at a path by names alone, which is enough to decide; every use goes through descriptors again.
 
-    Raises ToolFailure where the way is not made of plain folders.
+    Raises ToolFailure if the way does not consist of plain folders.
     """
     return look_along(steps_of(base.path, parts), base)
 
@@ -131,7 +131,7 @@ def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
-    """Resolve ``..`` in the parts of a path; None where they lead above its beginning.
+    """Resolve ``..`` in the parts of a path; None if they lead above its beginning.
 
     The text decides: since no link is followed, it agrees with the disk.
     """
@@ -147,7 +147,7 @@ def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
-    """Look at the last of ``steps``, each after the one before it proved to be a plain folder.
+    """Look at the last of ``steps``; each step must first prove to be a plain folder.
 
     The first is the path of ``base``. Raises ToolFailure as ``look`` does.
     """
@@ -201,7 +201,7 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
 
 
 def write_new(folder: int, name: str, content: bytes) -> None:
-    """Write a file that does not exist yet; never overwrites. Raises ToolFailure."""
+    """Write a new file; an existing one is never overwritten. Raises ToolFailure."""
     try:
         with failures(FileExistsError):
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
@@ -219,12 +219,12 @@ def write_new(folder: int, name: str, content: bytes) -> None:
 
 
 def exists_failure() -> ToolFailure:
-    """Return the failure for a new file at a path in use."""
+    """Return the failure for a new file whose path is in use."""
     return ToolFailure("there is something at that path, and it is never overwritten", code="exists")
 
 
 def folder_failure() -> ToolFailure:
-    """Return the failure for removing a folder as a file."""
+    """Return the failure for a folder that a call tries to remove as a file."""
     return ToolFailure("this is a folder, and folders are not removed", code="is-a-folder")
 
 
@@ -255,7 +255,7 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
 
 
 def remove(folder: int, name: str, *, sync: bool = True) -> bool:
-    """Remove a regular file and tell whether it existed. Raises ToolFailure for a folder and anything else."""
+    """Remove a regular file, and return True if it existed. Raises ToolFailure for a folder and anything else."""
     status = status_of(folder, name)
     if status is None:
         return False
@@ -277,7 +277,7 @@ def remove_folder(folder: int, name: str) -> None:
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """Return the metadata of an entry, a link's own; None if it is missing. Raises ToolFailure."""
+    """Return the metadata of an entry (of a link itself); None if it is missing. Raises ToolFailure."""
     try:
         with failures(FileNotFoundError):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -289,8 +289,8 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 def entries_of(
     base: BaseFolder, parts: tuple[str, ...], *, passed: list[Identity] | None = None
 ) -> Generator[Iterator[os.DirEntry[str]]]:
-    """Open the entries of a folder through its descriptor; their ``stat(follow_symlinks=False)`` works inside.
-    Raises.
+    """Yield the entries of a folder through its descriptor; their ``stat(follow_symlinks=False)`` works inside the
+    context. Raises ToolFailure.
     """
     with open_folder(base, parts, passed=passed) as passing, failures():
         descriptor = os.open(".", FOLDER, dir_fd=passing)
@@ -303,9 +303,9 @@ def entries_of(
 
 @contextmanager
 def alone_in(folder: int) -> Generator[None]:
-    """Keep other programs of ours, whatever their stores, from replacing files in the folder meanwhile.
+    """Keep other processes of ours from replacing files in the folder meanwhile, whatever stores they use.
 
-    Where nobody can lock the folder, only the last look before a file is replaced protects it. Raises ToolFailure.
+    If the folder cannot be locked, only the last look before a file is replaced protects the file. Raises ToolFailure.
     """
     try:
         descriptor = os.open(".", FOLDER, dir_fd=folder)

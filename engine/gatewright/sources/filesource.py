@@ -2,8 +2,8 @@
 
 Everything here is synchronous and works on paths relative to the base (``/``, ``.`` for the base itself); the manager
 calls it in a thread, one call per file at a time, after it looked up the levels. A block is out of step (``unsaved``)
-when its text differs from the file as of their last agreement. Over 450 lines: all operations share the same few steps
-between block and disk, which read best together.
+if its text differs from the file as it was when both last agreed. It has more than 450 lines because all operations
+share the same few steps between block and disk, which read best together.
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ class FileSource:
         return f"file:{hashlib.sha256(os.fsencode(self.absolute(relative))).hexdigest()[:8]}:{relative}"
 
     def look(self, relative: str) -> Standing:
-        """Look at a place. Raises ToolFailure where the way is not made of plain folders."""
+        """Look at a place. Raises ToolFailure if the way does not consist of plain folders."""
         return descriptor.look_along(self.steps(relative), self.folder)
 
     def steps(self, relative: str) -> tuple[str, ...]:
-        """Return the absolute paths of the base and of every step to a place, itself last. Raises ToolFailure."""
+        """Return the absolute paths of the base and of every step to a place, the place last. Raises ToolFailure."""
         return descriptor.steps_of(self.base, _parts(relative))
 
     def block_labels(self) -> frozenset[str]:
@@ -118,7 +118,7 @@ class FileSource:
     def assess_save(self, relative: str) -> Assessment:
         """Assess a save: append if the block only extends the file on disk, else overwrite; with the diff.
 
-        A file that somebody deleted since is written anew, and asks.
+        Saving a file that somebody has deleted meanwhile would create it again, so the call asks.
         """
         block = self._blocks.get(relative)
         if block is None:
@@ -149,7 +149,7 @@ class FileSource:
         return Assessment(Action.READ, ask, later=Later(partial(self._lost, relative, mine)))
 
     def assess_reload(self, relative: str) -> Assessment:
-        """Assess a load into an existing block."""
+        """Assess a load into an existing block, and ask if it would lose edits."""
         if self._blocks.has(relative):
             return self.assess_load(relative)
         return Assessment.failing(Action.READ, no_block())
@@ -167,8 +167,9 @@ class FileSource:
         return text if len(text) <= _COMPARED_CHARS else None
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
-        """Return the diff from the current text, without an action. Raises ToolFailure for a text that the file cannot
-        hold.
+        """Return the diff from the current text, without an action.
+
+        Raises ToolFailure for a text that the file cannot store.
         """
         encode_text(new_text, self.source.max_file_bytes)
         try:
@@ -207,35 +208,35 @@ class FileSource:
     # the operations
 
     def read(self, relative: str) -> FileText:
-        """Read the block's text if the file has a block, else the disk's."""
+        """Read the block's text if the file has a block, else the file on disk."""
         block = self._blocks.get(relative)
         if block is not None:
             return FileText(block.text.text, "block", block.unsaved)
         return FileText(decode_text(self._bytes(relative)[0]), "disk")
 
     def load(self, relative: str) -> JsonValue:
-        """Read the disk into the block, in place of the block's own text."""
+        """Read the disk into the block, which loses its own text."""
         content = self._bytes_to_take(relative)
         text = decode_text(content)
         try:
             stored = self._blocks.get(relative)
         except WorkspaceError:
-            stored = None  # the text on disk mends a damaged block
+            stored = None  # the text on disk replaces a damaged block
         block = stored.text if stored else blocks.TextBlock.from_text(text)
         if stored:
             block.set_text(text)
         return self._info(relative, self._keep_in_step(relative, block, content))
 
     def reload(self, relative: str) -> JsonValue:
-        """Read the disk into an existing block, in place of the block's own text."""
-        if not self._blocks.has(relative):  # a damaged block counts
+        """Read the disk into an existing block, which loses its own text."""
+        if not self._blocks.has(relative):  # even a damaged block counts
             raise no_block()
         return self.load(relative)
 
     def save(self, relative: str, granted: Action, *, asked: bool = False) -> JsonValue:
         """Write the block to disk if that is granted and the disk is as the block knows it.
 
-        A file that somebody deleted since is written again only after somebody was ``asked``.
+        A file that somebody deleted meanwhile is written again only if somebody was ``asked``.
         """
         block = self._blocks.get(relative)
         if block is None:
@@ -279,11 +280,11 @@ class FileSource:
         return self._edit(relative, lambda text: text + in_line_ending_of(text, content))
 
     def replace(self, relative: str, old: str, new: str) -> JsonValue:
-        """Replace the one place where ``old`` stands in the block."""
+        """Replace ``old`` in the block, where it must occur exactly once."""
         return self._edit(relative, lambda text: with_change(text, old, new))
 
     def insert(self, relative: str, line: int, content: str) -> JsonValue:
-        """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
+        """Insert whole lines before a line of the block (from 1; one past the last: at the end)."""
         return self._edit(relative, lambda text: with_lines(text, line, content))
 
     def patch(self, relative: str, patch: str) -> JsonValue:
@@ -291,7 +292,7 @@ class FileSource:
         return self._edit(relative, lambda text: with_patch(text, patch))
 
     def _edit(self, relative: str, change: Callable[[str], str]) -> JsonValue:
-        """Edit the block's text, unless the edit fails or the file cannot hold it; load the block only then."""
+        """Edit the block's text if the edit succeeds and the file can store the result; only then load the block."""
         block, content = self._blocks.get(relative), None
         if block is None:
             content = self._bytes(relative)[0]
@@ -325,13 +326,13 @@ class FileSource:
         return {"label": self.label(relative), "file": on_disk, "block": had_block}
 
     def block_info(self, relative: str) -> JsonValue:
-        """Return label, size, lines and whether the block holds unwritten edits."""
+        """Return label, size, lines, and True for unwritten edits."""
         return self._info(relative, self._block(relative))
 
     # block and disk
 
     def status(self, relative: str) -> dict[str, JsonValue]:
-        """Return path, state, whether the block holds unwritten edits, and the problem of an unreadable file."""
+        """Return path, state, True for unwritten edits, and the problem of an unreadable file."""
         return self.standing(relative)[0]
 
     def standing(self, relative: str) -> tuple[dict[str, JsonValue], str]:
@@ -350,7 +351,7 @@ class FileSource:
         return row, self._mark(block, disk)
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
-        """Return the change that writing the block makes on disk, as a unified diff of bounded size; empty for none."""
+        """Return what writing the block would change on disk, as a unified diff of bounded size; empty for nothing."""
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
@@ -359,9 +360,9 @@ class FileSource:
         return {"path": relative, "state": str(state), "diff": blocks.diff_text(relative, on_disk, block.text.text)}
 
     def reconcile(self, relative: str, strategy: Strategy, mark: str | None = None) -> dict[str, JsonValue]:
-        """Bring block and disk into step; a conflict changes nothing, and the row has its places and both diffs.
+        """Bring block and disk into step; a conflict changes nothing, and the answer has its places and both diffs.
 
-        With the ``mark`` of a standing it raises ToolFailure where block or file differs from it by now.
+        With the ``mark`` of a standing it raises ToolFailure if block or file has changed since.
         """
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
@@ -373,7 +374,7 @@ class FileSource:
         return describe_decision(relative, state, strategy, decision, sides)
 
     def take_in(self, relative: str) -> OutsideChange | None:
-        """Put an outside change into the block where that loses nothing; return the outcome, None without a block."""
+        """Put an outside change into the block if that loses nothing; return the outcome, None without a block."""
         block = self._blocks.get(relative)
         if block is None:
             return None
@@ -389,7 +390,7 @@ class FileSource:
     def _apply(
         self, relative: str, strategy: Strategy, block: HeldBlock, state: FileState, disk: OnDisk
     ) -> tuple[Decision, Sides]:
-        """Decide, and give the block the decided text."""
+        """Decide by the strategy, and give the block the resulting text."""
         on_disk = None if disk.content is None else decode_text(disk.content)
         sides = Sides(self._blocks.base_of(relative, block), block.text.text, on_disk)
         decision = decide(state, strategy, sides)
@@ -406,7 +407,7 @@ class FileSource:
         return decision, sides
 
     def forget(self, relative: str) -> bool:
-        """Forget the block of a place, nothing on disk; tell whether it had one."""
+        """Forget the block of a place and leave the disk alone; return True if a block existed."""
         return self._blocks.forget(relative)
 
     # helpers
@@ -436,7 +437,7 @@ class FileSource:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
 
     def _bytes_to_take(self, relative: str) -> bytes:
-        """Read the file for its block. Raises ToolFailure, which mentions the block that a deleted file left."""
+        """Read the file for its block. Raises ToolFailure, which mentions the block if the file was deleted."""
         try:
             return self._bytes(relative)[0]
         except ToolFailure as failure:
@@ -476,7 +477,7 @@ def _no_edits() -> ToolFailure:
 
 
 def _parts(relative: str) -> tuple[str, ...]:
-    """Split a canonical relative path; refuse anything else, whoever made it."""
+    """Split a canonical relative path; raise ToolFailure for any other, wherever it came from."""
     if relative == BASE:
         return ()
     parts = tuple(relative.split("/"))

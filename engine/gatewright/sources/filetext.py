@@ -1,11 +1,11 @@
-"""Bytes of a text file and back, its digest and line endings, and the temporary files of killed saves.
+"""Turns the bytes of a text file into text and back; digests, line endings, temporary files of killed saves.
 
-Text is UTF-8; a byte order mark stays as the first character, so that text and bytes are equally exact. Line ends stay
-as they are: added text gets CRLF where every line of the text ends so, and stays as given in a mixed text. The end of
-the last line stays too, unless lines follow it.
+Text is UTF-8; a byte order mark stays as the first character, so that text and bytes correspond exactly. Line ends stay
+as they are: added text gets CRLF if every line of the text has it, and is not changed in a mixed text. The end of the
+last line stays too, unless lines follow it.
 
-A temporary name is ``.{name}.{12 hexadecimal digits}.tmp``. Listings leave such names out, and the next save in the
-folder removes those too old for any save still to use.
+A temporary name is ``.{name}.{12 hexadecimal digits}.tmp``. Listings skip such names, and the next save in the folder
+removes those that are too old for a save still to use.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def encode_text(text: str, limit: int) -> bytes:
 
 
 def in_line_ending_of(text: str, content: str) -> str:
-    """Return ``content`` with CRLF where every line of ``text`` ends so, else as it is."""
+    """Return ``content`` with CRLF if every line of ``text`` has it, else unchanged."""
     if "\r\n" in text and not _BARE_LF.search(text):
         return _BARE_LF.sub("\r\n", content)
     return content
 
 
 def with_change(text: str, old: str, new: str) -> str:
-    """Replace the one place of ``old`` in ``text`` by ``new``, in its line ending.
+    """Replace ``old``, which must occur exactly once in ``text``, by ``new`` in the text's line ending.
 
     Raises ToolFailure (``no-match``, ``many-matches``, ``empty-match``), with the number of places.
     """
@@ -114,9 +114,9 @@ def with_change(text: str, old: str, new: str) -> str:
 
 
 def with_lines(text: str, line: int, content: str) -> str:
-    """Insert ``content`` as whole lines before line ``line`` (from 1; one past the last: behind it).
+    """Insert ``content`` as whole lines before line ``line`` (from 1; one past the last: at the end).
 
-    Where lines follow, the content gets a line end if it lacks one; a last line without one gets one before the
+    If lines follow, the content gets a line end unless it has one; a last line without an end gets one before the
     content. A byte order mark stays first. Raises ToolFailure (``no-line``).
     """
     if text.startswith(BYTE_ORDER_MARK):
@@ -145,7 +145,7 @@ def with_patch(text: str, patch: str) -> str:
 
 
 def line_count(text: str) -> int:
-    """Count the lines; a last one without line end counts."""
+    """Count the lines; a last line counts without a line end."""
     return text.count("\n") + (not text.endswith("\n") and bool(text))
 
 
@@ -156,7 +156,7 @@ _LOOKED_AT = 20_000
 
 
 def temporary_name(name: str) -> str:
-    """Return a fresh name beside a file of that name."""
+    """Return a fresh temporary name for a file of that name."""
     return f".{name[:60]}.{secrets.token_hex(6)}{_SUFFIX}"
 
 
@@ -168,7 +168,8 @@ def is_leftover(path: str) -> bool:
 def sweep(folder: int) -> None:
     """Remove the files that killed saves left in a folder (a descriptor, perhaps one to pass through only).
 
-    Only regular files of ours with one name, untouched for ten minutes, go. Files that cannot be removed stay.
+    It removes only our own regular files with one name that nobody touched for ten minutes. Files that cannot be
+    removed stay.
     """
     with suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY, dir_fd=folder)

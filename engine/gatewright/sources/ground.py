@@ -1,11 +1,11 @@
-"""The ground of a workspace: where its policy and files stand on disk, and what of it no tool may touch.
+"""The ground of a workspace: where its policy and files are on disk, and which of them no tool may touch.
 
-A copy has the names of its original, since labels, levels, grants and reasons consist of them: decisions, screens and
-records use names, and every question to the disk first asks for the place of a name.
+A disposable copy has the names of its original, since labels, levels, grants and reasons contain them: decisions,
+screens and records use names, and every question to the disk first asks for the place of a name.
 
 A protected path covers itself and everything below it, by its resolved path (so that it covers missing files too) and
-by file identity (so that another way to the same file or folder gains nothing). A source's folder that appears
-elsewhere than where the source opened it is closed: no rule of another source was written for it.
+by file identity (so that another way to the same file or folder gains nothing). A source's folder that also appears
+elsewhere is closed there, since rules of other sources were not written for it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MOST_LINKS = 40
 
 @frozen
 class Ground:
-    """The folder ``origin`` (absolute, without links) stands at ``copy``; both empty: every name is its own place.
+    """The folder ``origin`` (absolute, without links) lies at ``copy``; if both are empty, every name is its own place.
 
-    ``outside``: the empty place that links of the copy lead to if they lead out of ``origin``.
+    ``outside``: the empty place to which links of the copy lead if they would leave ``origin``.
     """
 
     origin: str = ""
@@ -53,12 +53,12 @@ class Ground:
         return self._walk(name)[0] if self.origin else os.path.realpath(name)
 
     def reach(self, name: str) -> str:
-        """Return the place that a program gets for a name: a link that left the original leads nowhere."""
+        """Return the place that a program reaches by a name; a link that leaves the original leads nowhere."""
         real, leads_out = self._walk(name) if self.origin else (os.path.realpath(name), False)
         return f"{self.outside}{real}" if leads_out else self.place(real)
 
     def stands(self, name: str) -> bool:
-        """Tell whether something stands at an absolute name, a link included."""
+        """Tell whether something, even a link, exists at an absolute name."""
         if not self.origin:
             return os.path.lexists(name)
         folder, _, last = name.rstrip("/").rpartition("/")
@@ -67,7 +67,7 @@ class Ground:
         return os.path.lexists(self.place(f"{self.real(folder or '/').rstrip('/')}/{last}"))
 
     def _walk(self, name: str) -> tuple[str, bool]:
-        """Resolve links as `os.path.realpath` does, and tell whether one led out of the original."""
+        """Resolve links as `os.path.realpath` does, and return True if one of them left the original."""
         path, links, leads_out = "", 0, False
         rest = name.split("/")[::-1]
         while rest:
@@ -99,7 +99,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _move(path: str, folder: str, to: str) -> str:
-    """Put a path below ``folder`` below ``to``; leave any other as it is."""
+    """Move a path below ``folder`` to the same place below ``to``; any other path stays as it is."""
     return f"{to.rstrip('/')}{path[len(folder) :]}" or "/" if _is_in(path, folder) else path
 
 
@@ -108,9 +108,9 @@ _stat = os.stat
 
 @frozen
 class ProtectedSet:
-    """The currently protected places. ``bases``: the folders of sources, with the paths that opened them.
+    """The protected places at one moment. ``bases``: the folders of sources, with the paths by which they were opened.
 
-    ``ground``: the places on disk of their names.
+    ``ground``: the places on disk of names.
     """
 
     prefixes: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class ProtectedSet:
     ground: Ground = Ground()
 
     def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
-        """Tell whether a place is protected: ``identities`` are its own and those of the folders on the way."""
+        """Tell whether a place is protected; ``identities`` are its own and those of the folders on the way."""
         return any(is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
 
     def is_in(self, folder: str) -> bool:
@@ -130,7 +130,7 @@ class ProtectedSet:
     def holds(self, absolute: str, identities: Iterable[Identity], steps: Sequence[str] = ()) -> bool:
         """Tell whether an entry there or on the way is protected by its identity alone.
 
-        ``steps``: the paths of these identities just now, one for each, where they are known.
+        ``steps``: the present paths of these identities, one for each, if known.
         """
         for index, one in enumerate(identities):
             if one in self.identities:
@@ -141,20 +141,18 @@ class ProtectedSet:
         return False
 
     def _was_moved(self, base: Identity, absolute: str) -> bool:
-        """Tell whether the folder of a source, met on the way to a path, differs from the one at the source's own
-        path.
-        """
+        """Tell whether a source's folder, met on the way to a path, is not at the source's own path."""
         own = [status_at(self.ground.place(path)) for path in self.bases[base] if is_below(absolute, path)]
         return base not in {(status.st_dev, status.st_ino) for status in own if status is not None}
 
 
 def is_below(absolute: str, prefix: str) -> bool:
-    """Tell whether a path is ``prefix`` or leads below it."""
+    """Tell whether a path is ``prefix`` or lies below it."""
     return absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/")
 
 
 def status_at(path: str) -> os.stat_result | None:
-    """Return the metadata at a path, a link's own; None if nobody can look there."""
+    """Return the metadata at a path (of a link itself); None if it cannot be read."""
     try:
         return os.lstat(path)
     except (OSError, ValueError):
@@ -162,7 +160,7 @@ def status_at(path: str) -> os.stat_result | None:
 
 
 class Protection:
-    """The files and folders with level none. Files may come, go and be replaced: ``now`` looks up identities anew."""
+    """The files and folders with level none, which may come, go and be replaced; ``now`` looks up their identities."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]] = (), ground: Ground | None = None) -> None:
         self.ground = ground or Ground()
@@ -180,7 +178,7 @@ class Protection:
         self._folders = tuple(folders)
 
     def now(self) -> ProtectedSet:
-        """Return the currently protected places; ``by_name`` holds the same without identities, and needs no disk."""
+        """Return the places that are protected now; ``by_name`` has the same without identities, and needs no disk."""
         identities: list[Identity] = []
         for path in self._paths:
             try:
@@ -199,7 +197,7 @@ POLICY_NAME = "policy.toml"
 
 
 def policy_path_of(path: Path) -> Path:
-    """Return the policy file behind a file or folder. Raises WorkspaceError if missing."""
+    """Return the policy file that a path means, a file or a folder. Raises WorkspaceError if it is missing."""
     try:
         if path.is_dir():
             found = path / POLICY_NAME
@@ -217,7 +215,7 @@ def resolve_base(base_path: str, folder: Path) -> Path:
     """Return the real folder of a ``base_path``, relative to the policy's folder. Raises WorkspaceError."""
     try:
         return Path(as_on_disk(os.path.realpath(folder / base_path)))
-    except OSError as error:  # somebody replaced a folder above it
+    except OSError as error:  # a folder above was replaced
         raise WorkspaceError(f"cannot look at the folder `{base_path}`: {error.strerror or error}") from None
 
 

@@ -1,12 +1,10 @@
-"""The stored blocks of one source, and the ways to bring a file and its block back into step.
+"""The stored blocks of one source, and four strategies to bring a file and its block back into step.
 
-A three-way merge starts from their last common text, the base. The store keeps it beside the block under a label of its
-own with its digest, writes it before the block and drops it after: a crash between the two never leaves a block without
-its base.
-
-Four strategies: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` joins both where they do not
-conflict, ``ask`` only reports. All of them change the block, never the disk; the block then counts as compared with the
-disk as it is now.
+A three-way merge starts from their last common text, the base. The store keeps the base beside the block, under a label
+of its own with its digest; it is written before the block and dropped after it, so that a crash in between never leaves
+a block without its base. The strategies: ``ours`` takes the block's text, ``theirs`` the disk's, ``merge`` joins both
+if they do not conflict, ``ask`` only reports. All of them change the block, never the disk; afterwards the block counts
+as compared with the disk as it is now.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.sources.filetext import decode_text, digest_of
 
 ABSENT = "absent"
-"""The digest of a missing file: block and disk last agreed that it was absent."""
+"""The digest of a missing file: when block and disk last agreed, both knew that it was absent."""
 
 _BASES = "#disk"
 _BASE_LABEL = "disk:"
@@ -46,10 +44,10 @@ class StoredBlock(Protocol):
 
 
 class BlockStorePort(Protocol):
-    """The store of blocks, by label. Callable from any thread."""
+    """The store of blocks, by label. Any thread may call."""
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep everybody else, in any process, from changing a block meanwhile."""
+        """Keep all others, in any process, from changing a block meanwhile."""
         ...
 
     def get(self, label: str) -> StoredBlock | None:
@@ -61,7 +59,7 @@ class BlockStorePort(Protocol):
         ...
 
     def delete(self, label: str) -> bool:
-        """Forget a block, and tell whether it existed."""
+        """Forget a block, and return True if it existed."""
         ...
 
     def labels(self, source_id: str | None = None) -> tuple[str, ...]:
@@ -78,12 +76,12 @@ class HeldBlock:
 
     @property
     def digest(self) -> str:
-        """The digest that the file would have with this text."""
+        """The digest of a file with this text."""
         return digest_of(self.text.text.encode())
 
     @property
     def unsaved(self) -> bool:
-        """True if the block's text differs from the file as of their last agreement."""
+        """True if the block's text differs from the file as it was when both last agreed."""
         return self.digest != self.disk_digest
 
 
@@ -115,7 +113,7 @@ class HeldBlocks:
         return self.store.get(self.label_of(relative)) is not None
 
     def keep(self, relative: str, text: blocks.TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
-        """Store a block; drop a history much longer than a file may be, so that it cannot fill the disk."""
+        """Store a block, and drop a history much longer than a file may be, so that it cannot fill the disk."""
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
             text = blocks.TextBlock.from_text(text.text)
@@ -124,7 +122,7 @@ class HeldBlocks:
         return HeldBlock(text, disk_digest)
 
     def keep_in_step(self, relative: str, text: blocks.TextBlock, content: bytes, *, limit: int) -> HeldBlock:
-        """Store a block that now agrees with a file of that content."""
+        """Store a block that agrees with a file of that content."""
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
         base = _base_label(label, digest)
@@ -137,7 +135,7 @@ class HeldBlocks:
         return kept
 
     def keep_as_new(self, relative: str, block: HeldBlock, *, limit: int) -> None:
-        """Store a block whose file is gone from disk."""
+        """Store a block whose file was deleted on disk."""
         self.keep(relative, block.text, ABSENT, limit=limit)
         self.store.delete(_base_label(self.label_of(relative), block.disk_digest))
 
@@ -157,7 +155,7 @@ class HeldBlocks:
         return text if digest_of(text.encode()) == block.disk_digest else None
 
     def forget(self, relative: str) -> bool:
-        """Forget a block and its base; tell whether the block existed."""
+        """Forget a block and its base; return True if the block existed."""
         label = self.label_of(relative)
         stored = self.store.get(label)
         if stored is None:
@@ -185,7 +183,7 @@ def no_block() -> ToolFailure:
 
 
 class FileState(StrEnum):
-    """The state of a file and its block. ``not_loaded``: the file has none."""
+    """The state of a file and its block. ``not_loaded``: the file has no block."""
 
     SYNCED = "synced"
     BLOCK_MODIFIED = "block_modified"
@@ -197,7 +195,7 @@ class FileState(StrEnum):
 
 @frozen
 class OnDisk:
-    """The file on disk: its bytes; None with a ``problem`` where nobody can read them, None alone where it is gone."""
+    """The file on disk: its bytes, or None with a ``problem`` if it is unreadable, or None alone if it is gone."""
 
     content: bytes | None = None
     problem: str | None = None
@@ -218,7 +216,7 @@ class OutsideChange:
 
 
 def state_of(block: HeldBlock, disk: OnDisk) -> FileState:
-    """Compare block and file; equal texts are in step, however they came about."""
+    """Compare block and file; equal texts are in step, however they became equal."""
     if disk.is_gone:
         return FileState.BLOCK_MODIFIED if block.disk_digest == ABSENT else FileState.DISK_DELETED
     on_disk = "" if disk.content is None else digest_of(disk.content)
@@ -236,7 +234,7 @@ _MERGED_CHARS = 8 * 1024 * 1024
 
 
 class Strategy(StrEnum):
-    """The side that gives way."""
+    """The strategies for a file and block that differ."""
 
     OURS = "ours"
     THEIRS = "theirs"

@@ -1,12 +1,11 @@
-"""The levels of places: worked out once by the rules, asked once more at the deed; sources that a program brings.
+"""The levels of places, which the rules decide once and each access checks again; and sources that a program brings.
 
-Rules, texts and files may change between a decision and its act; the words here name no level and no operation.
+Rules, texts and files may change between a decision and its effect; the refusals here name no level and no operation. A
+table keeps only answers that follow from the sources in force, and ends with them: sources that start, stop or get
+other rules begin a new table. Every call looks at the disk anew.
 
-The book holds only what follows from the sources in force, and goes with them: sources that start, stop or get other
-rules begin a new one. Every call looks at the disk anew.
-
-That code may raise, hang, or return anything: it runs in threads of its own, a few for each source, and its faults
-become ToolFailures.
+The code of a program's source may raise, hang, or return anything: it runs in threads of its own, a few for each
+source, and its faults become ToolFailures.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from gatewright.sources.ground import ProtectedSet, Protection
 
 
 def permit(level: Permission, action: Action, approved: Approved) -> None:
-    """Refuse an action that the table does not allow now, whatever the earlier decision was."""
+    """Refuse an action that the table of levels does not allow now, whatever the earlier decision was."""
     verdict = Verdict.ALLOW if levels_pass.get() else verdict_for(level, action)
     if verdict is Verdict.DENY:
         raise ToolFailure("this path may not be changed in this way", code=NOT_PERMITTED)
@@ -47,7 +46,7 @@ def permit(level: Permission, action: Action, approved: Approved) -> None:
 
 
 def refuse_stale(approved: Approved) -> None:
-    """Refuse a call that somebody agreed to before its effect changed."""
+    """Refuse a call if somebody agreed to it, but its effect has changed since."""
     if callable(approved) and not approved():
         raise ToolFailure("this was changed since somebody agreed to it", code="approval-stale")
 
@@ -68,10 +67,10 @@ _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 @frozen
 class Known:
-    """A place by name alone. ``steps``: the paths from the base down to it; ``is_covered``: it is protected.
+    """A place by its name alone.
 
-    ``is_closed``: its level is none whatever stands there. ``file``, ``folder`` and ``protected`` are the place with
-    its level, for each kind of entry.
+    ``steps``: the paths from the base down to it; ``is_covered``: it is protected. ``is_closed``: its level is none
+    whatever is there. ``file``, ``folder`` and ``protected`` are the place with its level, for each kind of entry.
     """
 
     steps: tuple[str, ...]
@@ -82,20 +81,20 @@ class Known:
     protected: Located
 
     def place(self, standing: Standing, protected: ProtectedSet) -> Located:
-        """Return the place with its level, by the entry on disk and the current protection."""
+        """Return the place with its level, given the entry on disk and the current protection."""
         if self.is_covered or protected.holds(self.file.absolute, standing.identities, self.steps):
             return self.protected
         return self.folder if standing.is_folder else self.file
 
     def level(self, standing: Standing, protected: ProtectedSet) -> LevelDecision:
-        """Return the level of that place."""
+        """Return the level of the place, in the same way."""
         level = self.place(standing, protected).level
         assert level is not None
         return level
 
 
 class KnownPlaces:
-    """The sources in force and the rules' answers for their places. Bounded; callable from any thread."""
+    """The sources in force, and the answers of their rules for places. Bounded; any thread may call."""
 
     def __init__(self, running: Mapping[str, FileSource], protection: Protection) -> None:
         self.running = running
@@ -103,7 +102,7 @@ class KnownPlaces:
         self._held: dict[tuple[str, str], Known] = {}
 
     def __len__(self) -> int:
-        """Count the places in the book."""
+        """Count the places in the table."""
         return len(self._held)
 
     def find(self, source: FileSource, relative: str) -> Known:
@@ -137,7 +136,7 @@ class KnownPlaces:
         *,
         folder: bool,
     ) -> LevelDecision:
-        """Return the level of an examined place: none under protection, else the level by the rules."""
+        """Return the level of an examined place: none if protected, else the level by the rules."""
         if protected.covers(source.absolute(relative), identities):
             return _PROTECTED
         return self.by_rules(source, relative, folder=folder)
@@ -157,7 +156,7 @@ def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecisi
 
 
 def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
-    """Return the strictest decision; read_only where two differ in both directions (append, partner)."""
+    """Return the strictest decision; read_only if two differ in both directions (append, partner)."""
     if len(decisions) == 1:
         return decisions[0]
     for one in decisions:
@@ -169,12 +168,12 @@ def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
 
 
 MOST_AT_WORK = 8
-"""The most texts of one source under way at once, those that hang included."""
+"""The most texts of one source to load at once, including those that hang."""
 _OUTSIDE = "give a key of the source, without a `/` at its beginning"
 
 
 class OwnSource:
-    """A running source: the row of the policy, whose rules give keys their levels, and the program's ``load``."""
+    """A running source: its row in the policy, whose rules give keys their levels, and the program's ``load``."""
 
     def __init__(self, source: Source, load: Callable[[str], object] | None, places: threading.Semaphore) -> None:
         self.source = source
@@ -183,7 +182,7 @@ class OwnSource:
 
     @property
     def gives_texts(self) -> bool:
-        """True if it has texts to load."""
+        """True if the source has texts to load."""
         return self._load is not None
 
     def locate(self, key: str) -> Located | Refusal:

@@ -1,9 +1,9 @@
-"""The running sources as one: routing, levels over overlapping bases, locks, threads.
+"""All running sources together: routing, levels of overlapping bases, locks, threads.
 
 The first source registers the ``file`` tool, the last one withdraws it. Where bases overlap, a file has the strictest
-level that any of them gives it. Disk work runs in threads, one call per file at a time, and asks for the level once
-more there: ``approved`` permits the actions that a level allows only after somebody agreed. Over 450 lines: it is the
-whole port for tools and gate, one short method for each question.
+level that any of them gives it. Disk work runs in threads, one call per file at a time, and checks the level again
+there: ``approved`` permits actions that a level allows only after somebody agreed. It has more than 450 lines because
+it is the whole port for tools and gate, with a short method for each question.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class SourceManager:
     ``allowed`` are the source ids of the calling agent. A place (`Located`) comes from ``locate``: it is canonical and
     inside its base, and every disk operation checks that again on the descriptor it opens.
 
-    An operation that changes a block or the disk asks for the level again when it acts. It raises ToolFailure if the
-    level denies by then, or asks without ``approved`` or ``asked``. These two say that somebody agreed to the call;
-    called, they tell whether the agreement still holds.
+    An operation that changes a block or the disk checks the level again when it acts. It raises ToolFailure if the
+    level denies by then, or asks and neither ``approved`` nor ``asked`` is given. These two mean that somebody agreed
+    to the call; they are functions that tell whether the agreement still holds.
     """
 
     PROTECTED_LEVEL: ClassVar[Permission] = Permission.NONE
@@ -72,7 +72,7 @@ class SourceManager:
         self._blocks = blocks
         self._protection = protection
         self.watched: frozenset[str] = frozenset()
-        """The ids of the sources whose outside changes go into blocks now."""
+        """The ids of the sources whose outside changes go into blocks at once."""
         self._places = KnownPlaces({}, protection)
         self._own: Mapping[str, OwnSource] = {}
         self._locks = tuple(fork_safe_lock() for _ in range(_STRIPES))
@@ -84,7 +84,7 @@ class SourceManager:
         return self._places.running
 
     def _run(self, running: Mapping[str, FileSource]) -> None:
-        """Use these sources from now on, with a new book of places."""
+        """Use these sources from now on, with a new table of places."""
         self._protection.hold(source.folder for source in running.values())
         self._places = KnownPlaces(running, self._protection)
 
@@ -100,8 +100,8 @@ class SourceManager:
     def follow(self, wanted: Sequence[tuple[Source, BaseFolder]]) -> Callable[[], None]:
         """Run exactly these sources, on these folders, from now on, in one step. Raises ValueError for a bad pattern.
 
-        The returned function withdraws the ``file`` tool if no source is left: call it once no policy in force needs
-        it.
+        The returned function withdraws the ``file`` tool if no source is left; call it when no policy in force needs
+        the tool any more.
         """
         running = {source.source_id: self._source_for(source, folder) for source, folder in wanted}
         if running and self._withdraw is None:
@@ -125,7 +125,7 @@ class SourceManager:
         return own.readable(keys)
 
     def snapshot(self) -> SourceManager:
-        """Return the current sources for a policy in force: later changes do not reach it. Locks are shared."""
+        """Return the current sources for a policy in force; later changes do not affect it, and locks are shared."""
         return copy.copy(self)
 
     def _source_for(self, source: Source, folder: BaseFolder) -> FileSource:
@@ -140,8 +140,9 @@ class SourceManager:
             withdraw()
 
     def overlay(self, source_id: str) -> Overlay:
-        """Return the people's view of a source: its tree with levels, and counts. Raises WorkspaceError for an unknown
-        id.
+        """Return a source as people see it: its tree with levels, and counts.
+
+        Raises WorkspaceError for an unknown id.
         """
         from gatewright.sources.tree import Overlay
 
@@ -170,7 +171,9 @@ class SourceManager:
         return self._protection.by_name.covers(absolute)
 
     def protects(self, path: Path) -> bool:
-        """Tell whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
+        """Tell whether a file or folder on disk is protected, by its path (with or without links) or by its
+        identity.
+        """
 
         absolute = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
         protected, ground = self._protection.now(), self._protection.ground
@@ -195,7 +198,7 @@ class SourceManager:
         return self._protection.ground.real(path)
 
     def place(self, path: str) -> str:
-        """Return the place on disk of an absolute path without links and ``..``: elsewhere in a disposable copy."""
+        """Return the place on disk of an absolute path without links and ``..``, which differs in a disposable copy."""
         return self._protection.ground.place(path)
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
@@ -222,7 +225,7 @@ class SourceManager:
         patterns: bool = True,
         lists: Listing | None = None,
     ) -> tuple[NamedPlace, ...] | None:
-        """Find every place on disk that some program may take ``text`` for, each with its level.
+        """Find every place on disk for which some program may take ``text``, each with its level.
 
         None if it may mean too many. Touches metadata only.
         """
@@ -233,11 +236,11 @@ class SourceManager:
         return named.of(text, look, folders=folders, bases=bases)
 
     def label_of(self, at: Located) -> str:
-        """Return the block label of a place; the key in a program's source."""
+        """Return the block label of a place; in a program's source, its key."""
         return at.relative if at.source_id in self._own else self._source(at).label(at.relative)
 
     def level_of_label(self, label: str) -> LevelDecision:
-        """Return the level of a file's block, whichever tool asks; none if no running source has it."""
+        """Return the level of a file's block, whatever tool asks; none if no running source contains the file."""
         from gatewright.sources.route import relative_in
 
         relative = relative_in(label)
@@ -247,7 +250,7 @@ class SourceManager:
         return LevelDecision(Permission.NONE)
 
     def level(self, at: Located) -> LevelDecision:
-        """Return the effective level of a place; none for protected files, and where nobody can look at the way."""
+        """Return the effective level of a place; none for protected files, and if the way is unreadable."""
         own = self._own.get(at.source_id)
         if own is not None:
             return own.place(at.relative).level or LevelDecision(Permission.NONE)
@@ -271,18 +274,18 @@ class SourceManager:
     def assess_save(self, at: Located) -> Assessment:
         """Assess a save: append if the block only extends the file, else overwrite; with the diff.
 
-        It asks if somebody deleted the file since, and the save would write it again.
+        It asks if somebody has deleted the file meanwhile, since the save would create it again.
         """
         return self._source(at).assess_save(at.relative)
 
     def assess_load(self, at: Located) -> Assessment:
-        """Assess a load: read, and ask if it would throw away edits."""
+        """Assess a load: read, and ask if it would lose edits."""
         if at.source_id in self._own:
             return Assessment(Action.READ)
         return self._source(at).assess_load(at.relative)
 
     def assess_reload(self, at: Located) -> Assessment:
-        """Assess a load into an existing block."""
+        """Assess a load into an existing block, and ask if it would lose edits."""
         return self._source(at).assess_reload(at.relative)
 
     def assess_create(self, at: Located, content: str) -> Assessment:
@@ -290,10 +293,10 @@ class SourceManager:
         return self._source(at).assess_create(at.relative, content)
 
     def assess_delete(self, at: Located, *, recursive: bool = False) -> Assessment:
-        """Assess a removal, with the text or the files that go; a folder asks if one of its files asks. Raises
+        """Assess a removal, with the text or the files to remove; a folder asks if one of its files asks. Raises
         ToolFailure.
 
-        It also raises if a file in the folder may not be deleted: refuse the call then.
+        It also raises if a file in the folder may not be deleted: then the call must be refused.
         """
         from gatewright.sources.tree import plan_removal
 
@@ -318,7 +321,7 @@ class SourceManager:
     # the port: operations
 
     async def read(self, at: Located) -> FileText:
-        """Read the block's text if the file has a block, else the disk's."""
+        """Read the block's text if the file has a block, else the file on disk."""
         return await self._in_thread(at, lambda source: source.read(at.relative))
 
     async def list_folder(self, at: Located, limit: int = MAX_LISTED) -> list[JsonValue]:
@@ -332,9 +335,9 @@ class SourceManager:
         return await self._in_thread(at, work)
 
     async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
-        """Read the disk into the block; it loses unwritten edits only after somebody was ``asked``.
+        """Read the disk into the block; unwritten edits may be lost only if somebody was ``asked``.
 
-        A program's source has no blocks: the answer is its text.
+        A program's source has no blocks, so the answer is its text.
         """
         own = self._own.get(at.source_id)
         if own is not None:
@@ -344,7 +347,7 @@ class SourceManager:
     async def save(
         self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
-        """Write the block to disk, in one step; a file deleted since only after somebody was ``asked``."""
+        """Write the block to disk, in one step; a file deleted meanwhile only if somebody was ``asked``."""
 
         def work(source: FileSource) -> JsonValue:
             return source.save(at.relative, granted, asked=bool(asked))
@@ -360,7 +363,7 @@ class SourceManager:
         return await self._change(at, Action.OVERWRITE, approved, lambda source: source.replace(at.relative, old, new))
 
     async def insert(self, at: Located, line: int, content: str, *, approved: Approved = False) -> JsonValue:
-        """Put whole lines before a line of the block (from 1; one past the last: behind it)."""
+        """Insert whole lines before a line of the block (from 1; one past the last: at the end)."""
         return await self._change(
             at, Action.OVERWRITE, approved, lambda source: source.insert(at.relative, line, content)
         )
@@ -385,13 +388,13 @@ class SourceManager:
         return await self._in_thread(at, lambda source: self._status(source, at))
 
     async def diff(self, at: Located) -> JsonValue:
-        """Return the change that writing the block makes on disk, as a unified diff of bounded size."""
+        """Return what writing the block would change on disk, as a unified diff of bounded size."""
         return await self._in_thread(at, lambda source: source.diff(at.relative))
 
     async def reconcile(self, at: Located, strategy: str, mark: str | None = None) -> JsonValue:
         """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only reports the conflict.
 
-        ``mark``: of the standing that somebody decided by; with another one it raises ToolFailure.
+        ``mark``: of the standing that somebody decided by; if the standing is another by now, it raises ToolFailure.
         """
         try:
             chosen = Strategy(strategy)
@@ -406,7 +409,7 @@ class SourceManager:
         """List the readable entries below a folder, in order: path, kind, size, permission, loaded.
 
         A gitignore ``pattern`` (on the path below the folder) selects files; without ``recursive`` the list stops at
-        the folder itself. The last row mentions what the list leaves out.
+        the folder itself. If the list is cut, the last row says so.
         """
 
         from gatewright.sources.tree import list_tree
@@ -424,9 +427,9 @@ class SourceManager:
     async def delete(
         self, at: Located, *, recursive: bool = False, asked: Approved = False, approved: Approved = False
     ) -> JsonValue:
-        """Remove a file from disk and its block; a folder only with ``recursive``, the top one never.
+        """Remove a file from disk, and its block; a folder only with ``recursive``, the top folder never.
 
-        A folder goes only if every file in it may go by its own level; ``asked``: somebody agreed to those that ask,
+        A folder goes only if the level of every file in it permits that; ``asked``: somebody agreed to those that ask,
         and so to the call.
         """
 
@@ -452,8 +455,8 @@ class SourceManager:
     def take_in(self, source_id: str, relative: str) -> OutsideChange | None:
         """Put the file's new text after an outside change into its block; return the outcome, None without a block.
 
-        A block without edits follows the disk, one with edits is merged with it; a conflict changes nothing. Raises
-        ToolFailure, WorkspaceError. It blocks: call it in a thread.
+        A block without edits takes the disk's text, one with edits is merged with it; a conflict changes nothing.
+        Raises ToolFailure, WorkspaceError. It blocks: call it in a thread.
         """
         at = Located(source_id, relative, "")
         return self._alone(at, lambda source: source.take_in(relative), changes=True)
@@ -485,20 +488,18 @@ class SourceManager:
         action: Action = Action.READ,
         approved: Approved = False,
     ) -> Answer:
-        """Run one call per file at a time, among processes too where it changes a block; ask for the level once
-        more.
-        """
+        """Run one call per file at a time, among processes too if it changes a block; check the level once more."""
         path = self._source(at).absolute(at.relative)
         alone = self._blocks.exclusive() if changes else nullcontext()
         with self._locks[hash(path) % _STRIPES], alone:
-            places = self._places  # level and work by the same, current rules
+            places = self._places  # level and work follow the same, current rules
             source = _source(places, at)
             if source.absolute(at.relative) != path:
                 raise _no_source_failure()
             decision = self._level(places, at)
             level = decision.permission
             if level is Permission.NONE and (decision.protected or not levels_pass.get()):
-                source.look(at.relative)  # raises the reason, if it is the way there
+                source.look(at.relative)  # raises the reason if the way there is at fault
                 raise ToolFailure("this path is not available", code="not-available")
             permit(level, action, approved)
             refuse_stale(approved)

@@ -1,10 +1,10 @@
-"""Folders that a room gets of its own: private copies of places, and whiteouts that hide names in an overlay.
+"""The folders that we make for a room: private copies of places, and whiteouts that hide names in an overlay.
 
-A whiteout is a character device 0/0 at the place of a hidden name; the folders above it look like the real ones, since
-they show instead. They must never show a folder that is gone: where a real folder goes, ours goes too.
+A whiteout is a character device 0/0 in the place of a hidden name. The folders above it look like the real ones, since
+the overlay shows them instead; when a real folder is removed, ours is removed too.
 
-A copy holds only what the process may see: no closed name, no socket or device, of a link only its target. It is a
-clone where the file system can do that. The permission table decides about each change.
+A copy contains only what the process may see: no closed name, no socket or device, of a link only its target. It is a
+clone if the file system can do that. The permission table decides about each change.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def libc() -> ctypes.CDLL:
 
 
 def homes() -> tuple[str, ...]:
-    """Make and return the folders of ours for whiteouts, which must not lie in what they hide.
+    """Make and return our folders for whiteouts, which must not lie in what they hide.
 
-    Folders of other users do not count: their names can be guessed.
+    Folders of other users do not count, since their names can be guessed.
     """
     user = os.getuid()
     runtime, temporary = os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()
@@ -68,7 +68,7 @@ def _own(path: str, user: int) -> str:
 
 
 class WhiteoutFolders:
-    """The whiteout folders of one process; the first look removes those of killed processes from ``cache``."""
+    """The whiteout folders of one process; the first use removes those of killed processes from ``cache``."""
 
     def __init__(self, cache: Path) -> None:
         one_at_a_time = os.open(cache / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -77,7 +77,7 @@ class WhiteoutFolders:
             for left in cache.glob("run-*"):
                 _clear_if_left(left)
             self.path = Path(tempfile.mkdtemp(prefix="run-", dir=cache))
-            self._held = os.open(self.path, _FOLDER)  # what clears up temporary folders leaves a locked one alone
+            self._held = os.open(self.path, _FOLDER)  # programs that clear temporary folders spare a locked one
             lock(self._held, _PATIENCE_S)
         finally:
             os.close(one_at_a_time)
@@ -106,16 +106,15 @@ class WhiteoutFolders:
             shutil.rmtree(whiteouts, ignore_errors=True)
 
     def hide(self, overlay: Mount, names: Iterable[str]) -> bool:
-        """Hide paths in an overlay in use; tell whether any is new. Raises OSError."""
+        """Hide paths in an overlay in use, and return True if any is new. Raises OSError."""
         fresh = [name for name in sorted(names) if _hide(overlay.whiteouts, overlay.path, name)]
         if fresh:
             self._changed.add(overlay.whiteouts)
         return bool(fresh)
 
     def follow(self, overlay: Mount, folder: str, *, hides: bool) -> None:
-        """Remove our copy of a real folder that went; ``hides``: if it comes back, it stays hidden until ``look_into``.
-
-        Raises OSError.
+        """Remove our copy of a real folder that went; if it comes back, it stays hidden (``hides``) until
+        ``look_into``. Raises OSError.
         """
         ours = _ours(overlay, folder)
         if not os.path.isdir(ours):  # noqa: PTH112 - names of any bytes
@@ -130,7 +129,7 @@ class WhiteoutFolders:
         shutil.rmtree(aside, ignore_errors=True)
 
     def look_into(self, overlay: Mount, folder: str, names: Iterable[str]) -> None:
-        """Show a real folder that was hidden whole, without some names. Raises OSError."""
+        """Show a real folder that was hidden as a whole, without some names. Raises OSError."""
         ours, status = _ours(overlay, folder), None
         with suppress(FileNotFoundError, NotADirectoryError):
             status = os.lstat(ours)
@@ -146,7 +145,7 @@ class WhiteoutFolders:
         shutil.rmtree(aside, ignore_errors=True)
 
     def ghosts(self, overlay: Mount) -> list[str]:
-        """Return the folders that ours show although they are gone."""
+        """Return the folders that exist only among ours, since the real ones are gone."""
         found: list[str] = []
         for above, folders, _ in os.walk(overlay.whiteouts):
             real = overlay.path + above[len(overlay.whiteouts) :]
@@ -164,7 +163,7 @@ def _ours(overlay: Mount, path: str) -> str:
 
 
 def _hide(whiteouts: str, folder: str, path: str) -> bool:
-    """Put a whiteout at the place of a path below ``folder``; false where one is. Raises OSError."""
+    """Put a whiteout in the place of a path below ``folder``; false if it has one. Raises OSError."""
     *above, name = path[len(folder) :].strip("/").split("/")
     made, real = whiteouts, folder
     for step in above:
@@ -173,14 +172,14 @@ def _hide(whiteouts: str, folder: str, path: str) -> bool:
             os.mkdir(made, 0o700)  # noqa: PTH102 - names of any bytes
         except FileExistsError:
             if not stat.S_ISDIR(os.lstat(made).st_mode):
-                return False  # a folder above is hidden whole
+                return False  # a folder above is hidden as a whole
             continue
         _dress(made, real)
     try:
         _whiteout(f"{made}/{name}")
     except FileExistsError:
         if stat.S_ISDIR(os.lstat(f"{made}/{name}").st_mode):
-            raise  # it shows what stands below
+            raise  # it hides only what lies below
         return False
     return True
 
@@ -190,21 +189,21 @@ def _whiteout(path: str) -> None:
 
 
 def _exchange(one: str, other: str) -> None:
-    """Let two paths change places at once."""
+    """Swap two paths in one step."""
     if libc().renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) != 0:
         why = ctypes.get_errno()
         raise OSError(why, os.strerror(why))
 
 
 def _dress(made: str, real: str) -> None:
-    """Give a folder of ours the mode of the real one that it stands for."""
+    """Give one of our folders the mode of the real folder that it stands for."""
     status = status_at(real)
     if status is not None:
         os.chmod(made, 0o700 | stat.S_IMODE(status.st_mode) & 0o077)  # noqa: PTH101 - names of any bytes
 
 
 def _clear_if_left(folder: Path) -> None:
-    """Remove the folder of a process that is gone."""
+    """Remove the folder of a dead process."""
     with suppress(OSError):
         descriptor = os.open(folder, _FOLDER)
         try:
@@ -215,14 +214,14 @@ def _clear_if_left(folder: Path) -> None:
 
 
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 1 << 30, 150
-"""The most that one place may hold to be copied."""
+"""The most that one place may contain for a copy."""
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLONE_FILE = 0x40049409
 _CHUNK = 1 << 24
 
 
 Mark = tuple[int, ...]
-"""A value that changes once a file is another one, or was written to."""
+"""A value that changes once a file is replaced or written to."""
 
 
 class CopyChange(Word):
@@ -250,7 +249,10 @@ class Difference:
 
 
 class PrivateCopy:
-    """The copy of one place, a folder or file, below ``ours``. Raises ToolFailure for a place that is too large."""
+    """The copy of one place, a folder or file, below our folder ``ours``.
+
+    Raises ToolFailure for a place that is too large.
+    """
 
     def __init__(self, place: str, views: RoomViews, ours: Path) -> None:
         self.place = place
@@ -272,7 +274,7 @@ class PrivateCopy:
             raise
 
     def mount(self, mount: Mount) -> Mount | None:
-        """Return the mount of the copy that replaces a mount in the place; None where the copy lacks it."""
+        """Return the mount of the copy in place of a mount in the original; None if the copy lacks it."""
         origin = self.path + mount.path[len(self.place) :]
         if not os.path.lexists(origin):
             return None
@@ -304,7 +306,7 @@ class PrivateCopy:
         return Difference(change, path, self.path + relative, is_folder, is_link, is_stale, original)
 
     def _now(self) -> Iterator[tuple[str, Mark]]:
-        """Yield every path of the copy, inside folders too that the process closed to us."""
+        """Yield every path of the copy, even inside folders that the process closed to us."""
         inner = [""]
         while inner:
             relative = inner.pop()
@@ -330,7 +332,7 @@ class PrivateCopy:
                 self._copy_one("", name, folder, "it", home, status)
 
     def _copy_folder(self, relative: str, name: str, above: int, target: str, home: int, depth: int) -> bool:
-        """Copy a folder, and tell whether the process sees anything of it."""
+        """Copy a folder, and return True if the process sees anything of it."""
         view = self._views.folder(self.place + relative)
         if depth > MAX_DEPTH or (view.is_settled and {view.own, view.generic} == {View.ABSENT}):
             return False
@@ -405,7 +407,7 @@ def _open(name: str, flags: int, folder: int | None = None) -> Generator[int]:
 
 
 def _copy_bytes(original: int, copy: int, size: int) -> None:
-    """Clone an open file, or copy as much of it as it held at the first look."""
+    """Clone an open file, or copy as many bytes as it had at the first look."""
     with suppress(OSError):
         fcntl.ioctl(copy, _CLONE_FILE, original)
         return
@@ -422,20 +424,20 @@ def _mark(path: str) -> Mark | None:
 
 
 def remove_tree(folder: str) -> None:
-    """Remove a folder that a program may have changed in any way: of any depth, and closed to its owner."""
+    """Remove a folder that a program may have changed in any way: nested to any depth, or closed to its owner."""
     for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf", "--one-file-system")):
         subprocess.run([*command, "--", folder], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    """Return the mark of a file; the names in a folder have their own."""
+    """Return the mark of a file; the marks of names in a folder are their own."""
     is_folder = stat.S_ISDIR(status.st_mode)
     times = () if is_folder else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return status.st_mode, status.st_dev, status.st_ino, *times
 
 
 def _is_same(one: Mark | None, other: Mark | None) -> bool:
-    """Tell whether two marks are of one thing that nobody changed; names in a folder are marks of their own."""
+    """Tell whether two marks mean the same unchanged thing; names in a folder have marks of their own."""
     if one is None or other is None:
         return one is other
     return (stat.S_ISDIR(one[0]) and stat.S_ISDIR(other[0])) or one == other

@@ -1,8 +1,8 @@
-"""The mounts of a room, worked out folder by folder: the base that shows a folder right, and the exceptions in it.
+"""Works out the mounts of a room, folder by folder: the base that shows a folder right, and the exceptions in it.
 
-A folder with a readable new name is an overlay with whiteouts, one with a writable new name is itself, with covers over
-the exceptions; one that is closed except for folders in it is empty, with these mounted. The watcher
-(`sources.roomwatch`) hides names that appear after the walk.
+A folder whose new names are readable becomes an overlay with whiteouts. One whose new names are writable is mounted
+itself, with covers over the exceptions. One that is closed except for folders in it becomes an empty folder, with these
+mounted in it. The watcher (`sources.roomwatch`) hides names that appear later.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from gatewright.sources.roomview import (
 )
 
 MAX_DEPTH = 150
-"""The deepest level that a walk enters; anything deeper that it would have to enter is hidden."""
+"""The deepest level that a walk enters; folders below it are hidden."""
 MAX_LINKED, FEW_LINKED = 200_000, 20_000
-"""The most closed files to search for other names, and the most before the walk enters all folders instead."""
+"""The most closed files whose other names are searched; the most after which the walk enters all folders instead."""
 MANY_FOLDERS = 500
-"""The most folders in which names that are closed everywhere are hidden before anything has them."""
+"""The most folders to hide names in that are closed everywhere and do not exist yet."""
 OWN_FOLDERS = frozenset({"proc", "dev", "sys", "run"})
-"""The folders of `/` that every room has of its own."""
+"""The folders of `/` that every room gets of its own."""
 _COVERS = {View.ABSENT: MountKind.HIDE_FILE, View.READ: MountKind.READ, View.WRITE: MountKind.WRITE}
 
 
 class Ground(Word):
-    """The ground that a name in a room stands on: nothing of ours, an overlay, the folder itself."""
+    """What a name in a room is part of: nothing of ours, an overlay, the folder itself."""
 
     EMPTY = "empty"
     OVERLAY = "overlay"
@@ -58,7 +58,7 @@ class Region:
 
 @frozen
 class Found:
-    """The result for a folder or file. ``nodes``: names to hide in the overlay around it."""
+    """The result for a folder or file. ``nodes``: names to hide in the surrounding overlay."""
 
     is_seen: bool
     mounts: tuple[Mount, ...] = ()
@@ -67,9 +67,9 @@ class Found:
 
 @frozen
 class MountPoints:
-    """The mounts at and below the places. ``hidden``: those that no process sees (`/proc` and the like).
+    """The mounts at and below the places. ``hidden``: mounts that no process sees (`/proc` and the like).
 
-    ``closed``: those that show something closed as well. ``remote``: places that others may change unnoticed.
+    ``closed``: mounts that also show something closed. ``remote``: places that others may change unnoticed.
     """
 
     all: tuple[str, ...] = ()
@@ -89,10 +89,10 @@ _UNSEEN = Found(is_seen=False)
 class RoomLayout:
     """The mounts of one confinement as the disk is now. Raises ToolFailure.
 
-    ``is_deep``: the walk enters every folder, and compares inodes. ``home``: the folder of the whiteouts. ``notice``
-    hears of each folder before the walk enters it. ``nodes``: the hidden names of each overlay. ``regions``: of each
-    entered folder. ``windows``: writable folders in which closed names may appear. ``bare``: links that need a cover
-    and cannot have one.
+    ``is_deep``: the walk enters every folder, and compares inodes. ``home``: the folder of the whiteouts. ``notice`` is
+    called with each folder before the walk enters it. ``nodes``: the hidden names of each overlay. ``regions``: the
+    region of each entered folder. ``windows``: writable folders in which closed names may appear. ``bare``: links that
+    need a cover and cannot have one.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class RoomLayout:
             raise refuse("a place lies on another machine, where nobody can notice closed names that appear")
 
     def name(self, folder: str, name: str) -> Found | None:
-        """Work out a name that appeared in an entered folder; None: only a walk can tell."""
+        """Work out a name that appeared in an entered folder; None if only a new walk can do that."""
         region, path = self.regions[folder], f"{folder.rstrip('/')}/{name}"
         status, known = status_at(path), len(self._rows)
         if status is None:
@@ -149,14 +149,14 @@ class RoomLayout:
         return found if all(row.files().isdisjoint(self._strict) for _, row in fresh) else None
 
     def forget(self, path: str, *, below: bool) -> None:
-        """Forget a folder that is gone; ``below``: and those in it."""
+        """Forget a folder that is gone; ``below``: also the folders in it."""
         gone = [one for one in self.regions if is_below(one, path)] if below else [path]
         for one in gone:
             self.regions.pop(one, None)
             self._index.rows.pop(one, None)
 
     def has_linked(self) -> bool:
-        """Tell whether a closed file has several names, or so many files are closed that nobody could tell soon."""
+        """Tell whether a closed file has several names, or whether too many files are closed to find out soon."""
         try:
             return any(
                 True for _ in self._files_with_links([*self._hidden, *self._paths_closed_elsewhere()], FEW_LINKED)
@@ -201,7 +201,7 @@ class RoomLayout:
         return self._enter(folder, row, region, depth)
 
     def _whole(self, folder: FolderView, region: Region) -> Found:
-        """Mount a folder in which everything has one view."""
+        """Mount a folder in which the process sees everything in the same way."""
         path = folder.path
         if folder.generic is View.ABSENT:
             return Found(folder.own is not View.ABSENT, (Mount(MountKind.HIDE_FOLDER, path),))
@@ -223,7 +223,7 @@ class RoomLayout:
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
         if path == "/" or (ground is Ground.OVERLAY and self.views.has_below(self._no_overlay, path)):
-            ground = Ground.EMPTY  # the kernel makes no overlay of a folder that holds mounts or its whiteouts
+            ground = Ground.EMPTY  # the kernel allows no overlay over a folder with mounts, or over its whiteouts
         inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
@@ -247,9 +247,9 @@ class RoomLayout:
         return self._standing(path, inside, region, mounts, nodes)
 
     def _standing(self, path: str, inside: Region, region: Region, mounts: tuple[Mount, ...], nodes: Set[str]) -> Found:
-        """Put a folder with its mounts and hidden names on its own ground, or on that of the folder above."""
+        """Put a folder with its mounts and hidden names on a mount of its own, or on that of the folder above."""
         if inside.ground is Ground.EMPTY:
-            if path == "/":  # a room's own is empty, except for the folders of every room
+            if path == "/":  # the room's own folder is empty, except for the folders of every room
                 return Found(is_seen=True, mounts=mounts)
             return Found(is_seen=True, mounts=(Mount(MountKind.HIDE_FOLDER, path), *mounts))
         if inside.ground is Ground.ITSELF:
@@ -261,7 +261,7 @@ class RoomLayout:
         return Found(is_seen=True, mounts=(Mount(MountKind.OVERLAY, path), *mounts))
 
     def _inner(self, folder: FolderView, region: Region, depth: int) -> Found:
-        """Work out a folder inside an entered one; hide it if the process sees nothing of it."""
+        """Work out a folder inside an entered one; hide it if the process sees nothing in it."""
         path = folder.path
         try:
             found = self._folder(folder, region, depth)
@@ -292,14 +292,14 @@ class RoomLayout:
         return Found(is_seen=True, mounts=(Mount(_COVERS[view], path),))
 
     def _cannot_be_written(self, path: str, row: Row) -> bool:
-        """Tell whether a folder may get no new names: one would be protected, or a link in it cannot be covered."""
+        """Tell whether a folder must not get new names: one would be protected, or a link in it cannot be covered."""
         top = f"{path.rstrip('/')}/"
         if any(one.kind == LINK and one.view is not View.WRITE for one in row.odd):
             return True
         return any(not os.path.lexists(top + name) for name in self.views.next_names(self.views.kept, path))
 
     def _plain_files(self, folder: FolderView, row: Row, region: Region) -> Iterator[Found]:
-        """Yield the ordinary files of a folder that may get no new ones."""
+        """Yield the ordinary files of a folder that must not get new names."""
         odd = {one.name for one in row.odd}
         with os.scandir(folder.path) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False) and entry.name not in odd]
@@ -307,7 +307,7 @@ class RoomLayout:
             yield self._file(f"{folder.path.rstrip('/')}/{name}", PLAIN, folder.generic, region)
 
     def _beforehand(self, path: str) -> set[str]:
-        """Return the names that an overlay hides before anything has them."""
+        """Return the names to hide in an overlay before they exist."""
         top = f"{path.rstrip('/')}/"
         named = self.views.next_names(self.views.literals, path)
         if len(self.regions) <= MANY_FOLDERS:
@@ -316,13 +316,13 @@ class RoomLayout:
         return {top + name for name in fresh if self._is_closed_name(top + name)}
 
     def _is_closed_name(self, path: str) -> bool:
-        """Tell whether a missing name is closed, or would have a closed name below it."""
+        """Tell whether a missing name would be closed, or would have a closed name below it."""
         if self.views.has_below(self.views.literals, path):
             return True
         return View.ABSENT in {self.views.view(path, folder=kind) for kind in (False, True)}
 
     def _part_names(self) -> None:
-        """Hide or write-protect the other names of files that one name closes or only shows."""
+        """Hide or write-protect the other names of files that are closed or read-only under one name."""
         closed, read, written = (self._inodes(view) for view in View)
         closed |= set(self._files_with_links(self._paths_closed_elsewhere(), MAX_LINKED))
         read |= set(self._files_with_links(self.views.fixed, MAX_LINKED))

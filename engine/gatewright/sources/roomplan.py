@@ -1,12 +1,12 @@
 """The plan of a room: from a `Confinement` to its mounts on Linux, or to a profile of macOS's Seatbelt.
 
-Nothing is made in anybody's folders: whiteouts and the index lie in a folder of ours. Files of a process there go with
-it; after a killed process the next one clears up.
+Nothing is written into anybody's folders: whiteouts and the index lie in a folder of ours. A process removes its files
+there at its end; after a killed process the next one does.
 
-On macOS the program still denies what it would have to confine. Later lines win over earlier ones: first the grants of
-the places, from the outer to the inner, then the denials by levels, closed and fixed paths, which nothing lifts. Levels
-are patterns here, so a new name is closed from its first moment; where Seatbelt cannot express a pattern, it denies
-more.
+On macOS the program still denies whatever needs confinement. In a profile later lines win over earlier ones: first the
+grants of the places, from the outer to the inner, then the denials by levels, closed and fixed paths, which nothing
+lifts. Levels become patterns, so a new name is closed from its first moment; if Seatbelt cannot express a pattern, the
+profile denies more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_MOUNTS = 1_000
 MAX_HIDDEN = 50_000
 """The most mounts that a room may need, and the most names that all its overlays may hide."""
 _MAX_OPTIONS = 3_800
-"""The longest that both folders of an overlay may be together, in bytes: the kernel takes one page of options."""
+"""The longest that both folders of an overlay may be together, in bytes, since the kernel reads one page of options."""
 _PSEUDO = frozenset(
     [
         *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs"),
@@ -46,9 +46,9 @@ _INDEXES_KEPT = 16
 
 
 class RoomPlanner:
-    """Plans rooms. ``cache``: a folder of ours, made when it is first needed. Callable from any thread.
+    """Plans rooms. ``cache``: a folder of ours, made on first use. Any thread may call.
 
-    A plan fits the disk as of its making; `watch` makes it last.
+    A plan fits the disk at the moment of planning; `watch` keeps it true.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -60,7 +60,7 @@ class RoomPlanner:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start anew in a child of a fork, with whiteouts of its own."""
+        """Start anew in a child of a fork, with its own whiteouts."""
         self._whiteouts = {}
         self._copies = {}
 
@@ -70,7 +70,7 @@ class RoomPlanner:
             return self._plan(confinement)
 
     def watch(self, confinement: Confinement, plan: RoomPlan, listener: RoomListener) -> RoomWatch:
-        """Keep a plan true from its making on: once for each plan. Raises ToolFailure."""
+        """Keep a plan true from now on; call this once for each plan. Raises ToolFailure."""
 
         def lay(notice: Callable[[str], None]) -> RoomLayout:
             with self._lock:
@@ -81,9 +81,9 @@ class RoomPlanner:
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
 
     def whole(self, confinement: Confinement) -> dict[str, View]:
-        """Return the one view of each place, now and for later files: for programs that no kernel confines.
+        """Return how each place looks as a whole, now and for later files, for programs that no kernel confines.
 
-        Raises ToolFailure for a place with several views.
+        Raises ToolFailure if a process would see parts of a place differently.
         """
         with self._lock:
             layout = self.layout(confinement)
@@ -104,7 +104,7 @@ class RoomPlanner:
         known = self._rows.pop(kept.path, None)
         if known is None:
             known = kept.load()
-        is_all = "/" in views.uses  # nobody walks a whole disk
+        is_all = "/" in views.uses  # walking a whole disk would take too long
         is_deep = not is_all and any(place.use is not PlaceUse.READ for place in confinement.places)
         index = FolderIndex(views, known)
         layout = RoomLayout(views, index, points, home, is_deep=is_deep, notice=notice)
@@ -161,7 +161,7 @@ class RoomPlanner:
                     self._folders(str(Path(mount.whiteouts).parents[1])).let_go(mount.whiteouts)
 
     def _home(self, confinement: Confinement) -> str:
-        """Return the folder of ours for a confinement's whiteouts: outside every place, if one is."""
+        """Return our folder for the whiteouts of a confinement, if possible outside every place."""
         places = {place.path for place in confinement.places}
         outside = (one for one in homes() if not any(is_below(one, path) for path in places - {"/"}))
         if "/" in places:
@@ -187,7 +187,7 @@ class RoomPlanner:
 def _complete_mount(
     mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: WhiteoutFolders
 ) -> Mount | None:
-    """Complete a mount with what it needs of ours; None for one that a private copy leaves out."""
+    """Complete a mount with the folders of ours that it needs; None if a private copy does not contain it."""
     if copies and layout.views.use(mount.path) is PlaceUse.SNAPSHOT:
         return next(one for one in copies if is_below(mount.path, one.place)).mount(mount)
     if mount.kind is not MountKind.OVERLAY:
@@ -199,7 +199,7 @@ def _complete_mount(
 
 
 def _whole(layout: RoomLayout, place: str) -> View:
-    """Return the one view of all that lies in a place. Raises ToolFailure."""
+    """Return how the process sees everything in a place. Raises ToolFailure if parts differ."""
     folder, mounts = layout.views.folder(place), [one for one in layout.mounts if is_below(one.path, place)]
     is_one = folder.is_settled and folder.own is folder.generic and folder.own is not View.ABSENT
     if not is_one or [(one.path, one.kind in _PLAIN) for one in mounts] != [(place, True)] or layout.nodes.get(place):
@@ -259,9 +259,10 @@ _HIDDEN = {MountKind.HIDE_FILE: "literal", MountKind.HIDE_FOLDER: "subpath"}
 
 
 def seatbelt_profile(confinement: Confinement, plan: RoomPlan, *, proxy_port: int | None = None, own: str = "") -> str:
-    """Write the profile of a process. ``proxy_port``: the port of its `HostProxy`, its only connection.
+    """Write the profile of a process.
 
-    ``own``: its private temporary folder. The plan matters only for what it hides beside the levels.
+    ``proxy_port``: the port of its `HostProxy`, which is all it may connect to. ``own``: its private temporary folder.
+    The plan matters only for what it hides besides the levels.
     """
     lines = [_HEAD]
     programs = [_filter("subpath", path) for path in confinement.programs]
@@ -319,7 +320,8 @@ def _filter(kind: str, path: str) -> str:
 
 
 def _regex(base: str, pattern: str, *, widely: bool) -> str:
-    """Filter the paths that a pattern covers in a source; if none fits, more (``widely``) or less, perhaps nothing.
+    """Return a filter for the paths that a pattern covers in a source; if that is impossible, a filter for more paths
+    (``widely``) or for fewer.
 
     A pattern for folders also covers a file of that name, or not the folder itself: Seatbelt cannot tell them apart.
     """
@@ -339,7 +341,7 @@ def _regex(base: str, pattern: str, *, widely: bool) -> str:
 
 
 def _word(token: Token, *, widely: bool) -> str:
-    """Return a token as Seatbelt's regular expressions on bytes; empty if it cannot cover less."""
+    """Return a token in the syntax of Seatbelt's regular expressions on bytes; empty if only a wider one exists."""
     match token:
         case Wild.STAR:
             return "[^/]*"

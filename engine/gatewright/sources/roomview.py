@@ -1,10 +1,9 @@
-"""The view that a process in a room has of each path, and which names its folders showed when listed last.
+"""Knows what a process in a room sees of each path, and the names in its folders when they were last listed.
 
-Over one path the strictest of all trees counts, up to the use of the innermost place over it. ``closed`` paths are
-absent, ``fixed`` ones at most readable, with everything below.
-
-A folder is listed again when its device, inode or times change, so that after the first time a large tree costs one
-look at each folder. The index stays on disk, for one set of places and rules.
+Over a path the strictest of all trees counts, limited by the use of the innermost place that contains it. ``closed``
+paths are absent, ``fixed`` ones at most readable, with everything below. A folder is listed again when its device,
+inode or times change, so that after the first time a large tree costs one look at each folder. The index stays on disk,
+one for each set of places and rules.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from gatewright.sources.ground import is_below
 
 
 class MountKind(Word):
-    """The way a path gets into a room; later mounts lie over earlier ones.
+    """The way a path gets into a room; later mounts cover earlier ones.
 
-    overlay: the live folder, readable, without the names where ``whiteouts`` holds a device 0/0. read, write: the file
-    or folder itself. hide_file, hide_folder: something empty over an entry whose name stays visible.
+    overlay: the live folder, readable, without the names for which ``whiteouts`` has a device 0/0. read, write: the
+    file or folder itself. hide_file, hide_folder: something empty over an entry whose name stays visible.
     """
 
     OVERLAY = "overlay"
@@ -66,9 +65,9 @@ class RoomPlan:
 
 
 NOT_CONFINED = "not-confined"
-"""The code of a failure: the kernel cannot hold the policy."""
+"""The code of a failure: the kernel cannot enforce the policy."""
 _NEW = "\x7fnew\x7f"
-"""The name of a file without a rule of its own."""
+"""A name of a file for which no rule exists."""
 _RANK = {View.ABSENT: 0, View.READ: 1, View.WRITE: 2}
 _USE_RANK = {PlaceUse.READ: 0, PlaceUse.SNAPSHOT: 1, PlaceUse.WRITE: 2}
 
@@ -79,7 +78,7 @@ def stricter(views: Iterable[View]) -> View:
 
 
 def refuse(why: str) -> ToolFailure:
-    """Return the failure for a confinement that the kernel cannot hold."""
+    """Return the failure for a confinement that the kernel cannot enforce."""
     return ToolFailure(why, code=NOT_CONFINED)
 
 
@@ -101,7 +100,7 @@ class _RuledTree:
         self._above: dict[PlaceUse, list[tuple[View, list[int], FirstMatch]]] = {}
 
     def relative(self, path: str) -> str:
-        """Return the path from the base around it; empty for the base."""
+        """Return the path relative to the tree's base; empty for the base."""
         return path[len(self.base) :].lstrip("/")
 
     def view(self, relative: str, use: PlaceUse) -> View:
@@ -112,7 +111,7 @@ class _RuledTree:
         return [table[level] for level in self.rules.levels(relatives)]
 
     def is_settled(self, relative: str, use: PlaceUse) -> bool:
-        """Tell whether a folder has one view for all below: no rule before the one that covers it says otherwise."""
+        """Tell whether everything below a folder looks the same, since no earlier rule makes an exception."""
         index = self.rules.indexes([f"{relative}/"])[0] if relative else len(self.rules.rules)
         view = view_of(self._levels[index], use)
         folder = byte_text(relative)
@@ -125,7 +124,7 @@ class _RuledTree:
         return True
 
     def _classes(self, use: PlaceUse) -> list[tuple[View, list[int], FirstMatch]]:
-        """Group the rules by their view: their numbers, and the folders below which they may match."""
+        """Group the rules by what they let a process see: their numbers, and the folders below which they may match."""
         found = self._above.get(use)
         if found is None:
             found = list[tuple[View, list[int], FirstMatch]]()
@@ -138,9 +137,9 @@ class _RuledTree:
 
 @frozen
 class FolderView:
-    """The views of a folder and its names. ``generic``: the view of a new name without a rule.
+    """What a process sees of a folder and its names. ``generic``: of a new name without a rule.
 
-    ``is_settled``: everything below has it. ``own``: the view of the folder itself.
+    ``is_settled``: the same for everything below. ``own``: of the folder itself.
     """
 
     path: str
@@ -150,7 +149,8 @@ class FolderView:
 
 
 class RoomViews:
-    """The views of one confinement. ``own``: our folders, absent; ``cuts``: folders to examine by themselves.
+    """What processes under one confinement see. ``own``: our folders, absent; ``cuts``: folders to examine by
+    themselves.
 
     Raises ToolFailure for rules that cannot be enforced.
     """
@@ -173,7 +173,7 @@ class RoomViews:
         self.literals = tuple(sorted({*confinement.closed, *self._literals()}))
 
     def use(self, path: str) -> PlaceUse | None:
-        """Return the use of the innermost place over a path; None outside."""
+        """Return the use of the innermost place that contains a path; None outside all places."""
         found = [place for place in self.uses if is_below(path, place)]
         return self.uses[max(found, key=len)] if found else None
 
@@ -182,7 +182,7 @@ class RoomViews:
         return self._has_copies and self.use(path) is PlaceUse.SNAPSHOT
 
     def view(self, path: str, *, folder: bool) -> View:
-        """Return the view that a process has of a path."""
+        """Return what a process sees of a path."""
         use = self.use(path)
         if use is None or any(is_below(path, one) for one in self.closed):
             return View.ABSENT
@@ -196,7 +196,7 @@ class RoomViews:
         return stricter(views)
 
     def folder(self, path: str) -> FolderView:
-        """Work out the views of a folder and its names."""
+        """Work out what a process sees of a folder and its names."""
         use = self.use(path)
         own = self.view(path, folder=True)
         generic = self.view(f"{path.rstrip('/')}/{_NEW}", folder=False)
@@ -207,7 +207,7 @@ class RoomViews:
         return FolderView(path, own, generic, settled)
 
     def names(self, folder: str, names: Sequence[str]) -> list[View]:
-        """Return the views of names in a folder that are not folders."""
+        """Return what a process sees of names in a folder that are not folders."""
         top = f"{folder.rstrip('/')}/"
         use = self.use(folder)
         if use is None or self.has_below(self._cuts, folder):
@@ -242,7 +242,7 @@ class RoomViews:
         return found
 
     def _literals(self) -> Iterable[str]:
-        """Yield the paths that rules without wildcards close, and those outside every place."""
+        """Yield the paths that rules without wildcards close, and the closed paths outside every place."""
         for tree in self.trees:
             for pattern in tree.parsed:
                 relative = None if pattern.basename else literal_path(pattern)
@@ -251,23 +251,23 @@ class RoomViews:
                     yield path
 
     def _names_everywhere(self) -> tuple[tuple[str, str], ...]:
-        """Return the names without wildcards that a rule closes or opens in every folder: the base, the name."""
+        """Return the names without wildcards that a rule closes or opens in every folder, each with the base."""
         found = [(tree.base, literal_path(one)) for tree in self.trees for one in tree.parsed if one.basename]
         return tuple((base, name) for base, name in found if name is not None)
 
 
 MAX_PATH = 3_500
-"""The longest path of a folder, in bytes, whose entries a room shows: ours of hidden names are longer."""
+"""The longest path of a folder, in bytes, whose entries a room shows; ours for hidden names are longer."""
 _FORMAT = 1
 _FINE_NS, _COARSE_NS = 100_000_000, 2_500_000_000
-"""The time from a folder's last change to its listing that makes the next change show in its times."""
+"""The least time between a folder's last change and its listing for the next change to show in its times."""
 _VIEWS = {view.value: view for view in View}
 PLAIN, LINK, SPECIAL = "f", "l", "s"
 """Kinds of entries that are not folders; special: sockets, pipes, devices."""
 
 
 class Odd(NamedTuple):
-    """A name that is not a folder, and not the plain file that a new one would be, or has another view.
+    """A name that is no folder and that a process sees differently from a new plain file.
 
     In a closed folder with visible names: every name that is not a folder.
     """
@@ -279,9 +279,10 @@ class Odd(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One folder. ``folders``: each name with its view, the view of a new name in it, and True if all below is alike.
+    """One folder. ``folders``: each name with its view, the view of a new name in it, and True if everything below is
+    alike.
 
-    ``inodes``: of the plain files that are not odd; None if nobody asked.
+    ``inodes``: of the plain files that are not odd; None if nobody asked for them.
     """
 
     device: int
@@ -298,7 +299,7 @@ class Row(NamedTuple):
         return {(self.device, inode) for inode in (*(self.inodes or ()), *(one.inode for one in self.odd))}
 
     def is_of(self, status: os.stat_result) -> bool:
-        """Tell whether the folder is as it was when it was listed."""
+        """Tell whether the folder has not changed since it was listed."""
         margin = _FINE_NS if self.modified_ns % 1_000_000 else _COARSE_NS
         return (
             status.st_ctime_ns == self.changed_ns
@@ -375,7 +376,7 @@ class FolderIndex:
 
 
 class IndexFile:
-    """The file with the rows of a confinement. Several processes may share one: each writes it whole."""
+    """The file with the rows of a confinement. Several processes may share it: each writes it as a whole."""
 
     def __init__(self, cache: Path, confinement: Confinement, cuts: tuple[str, ...]) -> None:
         said = repr(
@@ -402,7 +403,7 @@ class IndexFile:
             return {}
 
     def save(self, rows: dict[str, Row]) -> None:
-        """Write the rows, if the disk lets it."""
+        """Write the rows, if the disk permits."""
         with suppress(OSError):
             write_atomically(self.path, json.dumps(rows, separators=(",", ":")).encode(), mode=0o600, follow=False)
 

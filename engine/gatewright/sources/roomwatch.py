@@ -1,7 +1,7 @@
-"""The watch that keeps names closed in rooms while files change: it follows their folders and hides new names.
+"""Keeps names closed in rooms while files change: follows their folders and hides new names.
 
-It uses inotify itself: `watchfiles` hides lost events, and a new folder may fill up before it is watched. All events of
-a room pass one queue in their order, so an event for a file made in a folder of ours proves that the watcher saw
+It uses inotify itself, since `watchfiles` hides lost events and a new folder may fill up before it is watched. All
+events of a room pass one queue in order, so the event of a file that we make ourselves proves that the watcher has seen
 everything before it.
 """
 
@@ -28,9 +28,9 @@ from gatewright.sources.roomlayout import Ground, RoomLayout
 from gatewright.sources.roomview import Mount, MountKind, RoomPlan, refuse
 
 BEHIND_S = 5.0
-"""The longest that the watcher may take for all events before a question."""
+"""The longest delay of the watcher behind the events before it counts as too late."""
 MAX_LATE = 1_000
-"""The most new names that writable folders may cover."""
+"""The most new names to cover in writable folders."""
 MANY_EVENTS = 5_000
 """The most events at once to examine one by one; with more, the watcher walks the folders again."""
 _READS = 64
@@ -42,25 +42,25 @@ _UNMOUNTED, _OVERFLOW, _IGNORED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x40000000
 
 
 class RoomListener(Protocol):
-    """Follows a room; called from the watcher's thread, and before `RoomPlanner.watch` returns."""
+    """Follows a room. The watcher's thread calls it, and `RoomPlanner.watch` before it returns."""
 
     def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
-        """Put these over what processes see. ``anew``: end those that started before.
+        """Mount these over what processes see. ``anew``: end the processes that started before.
 
-        An overlay of the plan among them has other names than before: it has to be mounted again in its place
-        (``MS_REMOUNT``, in the room), since the kernel goes on giving a process the files that names stood for.
+        If one is an overlay of the plan, its names have changed: mount it again in its place (``MS_REMOUNT``, in the
+        room), since the kernel would go on giving a process the old files.
         """
         ...
 
     def fail(self, why: str) -> None:
-        """Nothing is known any more: end every process."""
+        """End every process, since nothing is known any more."""
         ...
 
 
 class RoomWatch:
     """Watches the folders of one room until ``close``, which follows the end of the last process.
 
-    ``lay`` works out the room anew and names each folder before entering it. Made by `RoomPlanner.watch`.
+    ``lay`` works out the room anew and names each folder before entering it. `RoomPlanner.watch` makes one.
     """
 
     def __init__(
@@ -97,13 +97,15 @@ class RoomWatch:
 
     @property
     def plan(self) -> RoomPlan:
-        """The mounts for a process that starts now: with new covers, without paths that are gone or links by now."""
+        """The mounts for a process that starts now: with new covers, without paths that are gone or have become
+        links.
+        """
         late = self._late.copy()
         mounts = (*(mount for mount in self._planned.mounts if mount.path not in late), *late.values())
         return RoomPlan(tuple(filter(_stands, mounts)), self._planned.windows)
 
     def check(self) -> None:
-        """Wait until the watcher saw everything up to now. Raises ToolFailure if that takes too long."""
+        """Wait until the watcher has seen everything up to now. Raises ToolFailure if that takes too long."""
         if self._failure:
             raise refuse(self._failure)
         number = next(self._numbers)
@@ -125,7 +127,7 @@ class RoomWatch:
             raise refuse("another folder stands where a place was")
 
     def close(self) -> None:
-        """Stop watching. Callable more than once, and by the listener."""
+        """Stop watching. It may be called repeatedly, and by the listener."""
         with self._news:
             if not self._failure:
                 self._failure = _CLOSED
@@ -164,7 +166,7 @@ class RoomWatch:
         self._tell_seen(marks)
 
     def _note(self, folder: str, mask: int, name: str, news: _News) -> bool:
-        """Note the effect of one event; false where only a walk can tell."""
+        """Record the effect of one event; False if only a new walk can find it."""
         region, path = self._layout.regions.get(folder), f"{folder.rstrip('/')}/{name}"
         if region is None or region.ground is Ground.EMPTY:
             return True
@@ -195,7 +197,7 @@ class RoomWatch:
         return True
 
     def _follow(self, overlay: Mount | None, gone: str) -> None:
-        """Show nothing where a folder was."""
+        """Show nothing in place of a folder that went."""
         if overlay is not None:
             views = self._layout.views
             self._whiteouts.follow(overlay, gone, hides=views.has_below(views.literals, gone))
@@ -210,7 +212,7 @@ class RoomWatch:
         self._tell_seen(marks)
 
     def _take_over(self, *, is_first: bool) -> None:
-        """Hide the new findings of a walk; show again the places of folders that are gone."""
+        """Hide what a walk found; show again the places of folders that are gone."""
         news, planned = _News(), {(mount.kind, mount.path) for mount in self._planned.mounts}
         for top, nodes in self._layout.nodes.items():
             if top in self._overlays:
@@ -226,7 +228,7 @@ class RoomWatch:
         self._tell(news)
 
     def _tell(self, news: _News) -> None:
-        """Put mounts over the processes' view: covers as they are, everything else as the mount that shows least."""
+        """Put mounts over what processes see: covers as they are, everything else as the mount that shows least."""
         late: list[Mount] = []
         for mount in news.mounts:
             if mount.kind is MountKind.OVERLAY:
@@ -265,7 +267,7 @@ class RoomWatch:
             self._listener.fail(why)
 
     def _free(self) -> None:
-        """Close everything, once nobody uses it any more."""
+        """Close everything, once nobody uses it."""
         os.close(self._wake)
         os.close(self._woken)
         with suppress(AttributeError):
@@ -281,7 +283,7 @@ _CLOSED = "the room is closed"
 
 
 class _News:
-    """The effects of some events. ``stale``: overlays whose names stand for other files now."""
+    """The effects of some events. ``stale``: overlays whose names now mean other files."""
 
     def __init__(self) -> None:
         self.mounts: list[Mount] = []
@@ -299,7 +301,7 @@ class _Queue:
         self._folders: dict[int, str] = {}
 
     def add(self, folder: str) -> None:
-        """Watch a folder, if it is there. Raises ToolFailure."""
+        """Watch a folder, if it exists. Raises ToolFailure."""
         number = libc().inotify_add_watch(
             self.descriptor, os.fsencode(folder), _GONE | _MOVED_TO | _CREATED | _ONLY_FOLDERS
         )
@@ -344,7 +346,7 @@ def _watch_failure(why: int) -> ToolFailure:
 
 
 def _stands(mount: Mount) -> bool:
-    """Tell whether the path of a mount can still be mounted, or mounted on: no link leads elsewhere."""
+    """Tell whether the path of a mount can still be mounted, or mounted on, without a link that leads elsewhere."""
     if mount.origin:
         return True
     status = status_at(mount.path)
@@ -355,7 +357,9 @@ def _stands(mount: Mount) -> bool:
 
 
 def _mark(mount: Mount) -> tuple[int, ...] | None:
-    """Mark the file under a cover, to tell whether the cover still fits; a folder itself shows its new entries."""
+    """Return a mark of the file under a cover, which shows whether the cover still fits; a folder shows its new entries
+    itself.
+    """
     status = None if mount.kind in {MountKind.OVERLAY, MountKind.WRITE} else status_at(mount.path)
     return None if status is None else (status.st_dev, status.st_ino, status.st_ctime_ns)
 

@@ -1,13 +1,13 @@
-"""The roots of a workspace (shared, tmp, vault): where a path leads in them, and their files, by descriptors.
+"""The roots of a workspace (shared, tmp, vault): finds the places of paths, and works on files by descriptors.
 
-A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is an absolute one inside a root;
-one without a root begins in ``shared``. ``..`` is resolved in the text and never leaves the root that the path began
-in; links are not followed, so text and disk agree. The words for the model are the same whatever stands at a closed
-place.
+A path begins with the name of a root (``shared/a.txt``, also ``/shared/a.txt``), or is an absolute path inside a root;
+a path without a root begins in ``shared``. ``..`` is resolved in the text and never leaves the root in which the path
+began; links are not followed, so text and disk agree. At a closed place the words for the model are the same, whatever
+is there.
 
 Every use opens the folders on the way anew, none through a link, and checks protection and levels with the identities
-of the opened entries: a decision by name holds for the object in use. Disk work runs in threads; a change runs alone,
-among processes too. The gate decided before what each root allows.
+of the opened entries, so a decision by name applies to the object in use. Disk work runs in threads; a change runs
+alone, among processes too. The gate has already decided what each root allows.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RootPaths:
         return FileTarget(parameter, place.shown, place.absolute, writes, source_id, place.root, inside)
 
     def at(self, absolute: str) -> RootPlace:
-        """Return the place of a path from ``find``. Raises ToolFailure for any other."""
+        """Return the place of a path that ``find`` returned. Raises ToolFailure for any other."""
         found = self._inside(absolute)
         if found is None or any(part in {"", ".", ".."} or "\0" in part for part in found.parts):
             raise ToolFailure("this path is not available", code="not-available")
@@ -96,7 +96,7 @@ class RootPaths:
         if found is None:
             named = path.parts[0] if path.parts and path.parts[0] in ROOT_NAMES else None
             if path.absolute and ("/" + "/".join(path.parts)).startswith(self._workspace):
-                named = None  # a real path, whatever its first folder is called
+                named = None  # a real path, whatever the name of its first folder
             if named is None and path.absolute:
                 return Refusal("outside-roots", f"`{path}` lies in none of the roots", self._begin(roots))
             root = named or ROOT_NAMES[0]
@@ -121,7 +121,7 @@ class RootPaths:
         return None
 
     def _begin(self, roots: Sequence[str]) -> str:
-        """Tell the model how to begin a path instead."""
+        """Advise the model how a path has to begin."""
         there = [f"`{root}/`" for root in roots if root in self._bases]
         return f"begin the path with {' or '.join(there)}" if there else HINT
 
@@ -147,7 +147,7 @@ class RootPaths:
 
 
 def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
-    """Put a failure about the folder of a root into the words of roots."""
+    """Turn a failure of the folder of a root into words about the root."""
     told = {
         "source-missing": ("root-missing", f"the folder of root `{root}` is not there"),
         REPLACED: ("root-replaced", f"another folder stands in the place of root `{root}`"),
@@ -158,9 +158,9 @@ def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
 
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""The largest text to read, search or write."""
+"""The largest text in bytes to read, search or write."""
 MAX_COPY_BYTES = 16 * 1024 * 1024
-"""The largest file to copy."""
+"""The largest file in bytes to copy."""
 _GONE = "this path is not available"
 _CHANGED = "somebody else changed this meanwhile; make the call again"
 
@@ -168,8 +168,8 @@ _CHANGED = "somebody else changed this meanwhile; make the call again"
 class RootFolders:
     """The roots of ``[workspace]`` (shared, tmp, vault), as tools see them; ``workspace``: its own folder.
 
-    Paths are absolute and come from ``find``. The parameter names the roots for a tool (``FileParameter.roots``), and
-    the gate makes sure of them. Disk work goes through descriptors from the root's folder on, follows no link, refuses
+    Paths are absolute and come from ``find``. A tool's parameter names the permitted roots (``FileParameter.roots``),
+    and the gate enforces that. Disk work goes through descriptors from the root's folder on, follows no link, refuses
     protected paths and level none, and raises ToolFailure. ``exclusive`` keeps every other process from changing files
     meanwhile.
     """
@@ -190,7 +190,7 @@ class RootFolders:
     def find(
         self, path: str, *, roots: Sequence[str], parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
-        """Find the place of a model's path, in one of ``roots``; touches metadata only and never raises."""
+        """Find the place of a model's path in one of ``roots``; touches metadata only and never raises."""
         return self._paths.find(path, roots, parameter=parameter, writes=writes)
 
     def display_path(self, absolute: str) -> str:
@@ -200,7 +200,7 @@ class RootFolders:
     # assessments
 
     def stands(self, absolute: str) -> bool:
-        """Tell whether something stands there; an entry that nobody can look at counts."""
+        """Tell whether something exists there; an unreadable entry counts."""
         at = self._paths.at(absolute)
         try:
             return descriptor.look(at.base, at.parts).exists
@@ -253,7 +253,7 @@ class RootFolders:
     async def edit(
         self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Replace the one place of ``old`` by ``new``, if overwriting is granted."""
+        """Replace ``old``, which must occur exactly once, by ``new``, if overwriting is granted."""
         return await aio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
 
     async def delete(
@@ -366,7 +366,7 @@ class RootFolders:
             yield folder, at.parts[-1], passed
 
     def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
-        """Return the level, or refuse level none."""
+        """Return the level; raise ToolFailure for level none."""
         level = self._level(at, identities)
         closed = level is not None and level.permission is Permission.NONE
         if level is not None and closed and (level.protected or not levels_pass.get()):
@@ -390,7 +390,7 @@ class RootFolders:
 
 @contextmanager
 def _words(at: RootPlace) -> Generator[None]:
-    """Put failures of the descriptors into the words of roots."""
+    """Turn failures of descriptors into words about roots."""
     told = {"hard-link": "the file has a second name (hard link), perhaps outside the root", "conflict": _CHANGED}
     try:
         yield

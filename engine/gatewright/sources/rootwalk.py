@@ -1,7 +1,7 @@
-"""The tree below one folder of a root: listed, searched, counted, removed; bounded, and never through a link.
+"""Walks the tree below one folder of a root to list, search, count or remove it; bounded, and never through a link.
 
-Each folder opens anew from the root on. Protected paths and level none seem missing; links, pipes, devices and files
-with a second name are skipped, but the removal of a folder takes them along.
+Each folder opens anew, starting at the root. Protected paths and level none seem missing; links, pipes, devices and
+files with a second name are skipped, but removing a folder removes them too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
 
 @frozen
 class _Entry:
-    """An entry of a folder, as examined; ``folder``: it is one."""
+    """An entry of a folder after examination; ``folder``: the entry is one."""
 
     place: RootPlace
     status: os.stat_result
@@ -168,7 +168,7 @@ class Walk:
 
     @once
     def _all(self) -> tuple[_Entry, ...]:
-        """Everything below the folder, the deepest first. Raises ToolFailure if it is too much."""
+        """Yield everything below the folder, the deepest first. Raises ToolFailure if it is too much."""
         found: list[_Entry] = []
         waiting = [self._top]
         while waiting:
@@ -190,7 +190,8 @@ class Walk:
     def refuse_kept(self) -> None:
         """Raise ToolFailure if something at or below the folder must stay.
 
-        Entries of a source need a level that lets them go without asking: nobody asked about each of them.
+        Entries of a source need a level that permits their removal without a question, since nobody was asked about
+        each of them.
         """
         if self._protected.is_in(self._top.absolute):
             raise ToolFailure("this folder is not available", code="not-available")
@@ -200,14 +201,14 @@ class Walk:
                 raise ToolFailure("something in this folder may not go with it", code="not-granted")
 
     def describe(self) -> str:
-        """Describe the folder's content for the person who approves; the digest stands for all of it."""
+        """Describe the folder's content for the person who approves; a digest identifies all of it."""
         rows = [_row(entry) for entry in self._all]
         digest = hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()
         more = [f"and {len(rows) - _TOLD:,} more"] if len(rows) > _TOLD else []
         return "\n".join([f"folder with {len(rows):,} files and folders, sha256:{digest}", *rows[:_TOLD], *more])
 
     def remove(self) -> None:
-        """Remove the entries of the walk, then the folder; newer entries keep their folder from going."""
+        """Remove the entries of the walk, then the folder; a folder with newer entries stays."""
         for place, seen in [*((entry.place, entry.status) for entry in self._all), (self._top, None)]:
             self._remove(place, seen)
 
@@ -229,7 +230,7 @@ class Walk:
     # helpers
 
     def _entries(self, at: RootPlace) -> Iterator[_Entry]:
-        """Yield the entries of a folder, without names that no call could hold. Raises ToolFailure."""
+        """Yield the entries of a folder, without names that no call can write. Raises ToolFailure."""
         passed: list[Identity] = []
         with descriptor.entries_of(at.base, at.parts, passed=passed) as entries:
             if self._is_closed(at, passed):

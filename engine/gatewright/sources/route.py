@@ -1,14 +1,14 @@
-"""The way of a path, a label or a text in arguments: to which source or root, and to which place in it.
+"""Finds the source or root, and the place in it, to which a path, a label or a text in arguments leads.
 
-It has more than 450 lines because a path leads on in the same steps whoever asks.
+It has more than 450 lines because a path takes the same steps whoever asks.
 
-Roots are the bases of the running sources, the workspace's folder and the prefixes granted to the agent. The resolved
-path holds no link at the time of asking; the tool checks later changes on the descriptor that it opens. A refusal has
-the same words for the model whatever stands there, so that it reveals nothing that the model may not see.
+Roots are the bases of the running sources, the workspace's folder and the prefixes granted to the agent. A resolved
+path contains no link at the time of asking; the tool detects later changes on the descriptor that it opens. A refusal
+has the same words for the model whatever is there, so that it reveals nothing that the model may not see.
 
 ``..`` is resolved in the text: since no symlink is followed, text and disk agree. ``arguments`` finds the readings;
-this module resolves links and looks at the disk. A stranger's tool may do to all files in a folder what it does to the
-folder, so a folder has the strictest level of its content.
+this module resolves links and looks at the disk. A foreign tool may do to all files in a folder what it does to the
+folder, so a folder gets the strictest level of its content.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class DiskPaths:
 
 
 def refusal_of_protected(absolute: str, how: str = "is") -> Refusal:
-    """Return the refusal of a path that no tool reaches."""
+    """Return the refusal of a path that no tool may reach."""
     return Refusal(
         "protected",
         f"`{absolute}` {how} protected, or in the folder of a moved source: no tool reaches it",
@@ -176,17 +176,17 @@ class Route:
         return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
 
     def _counts(self, source: FileSource, relative: str) -> bool:
-        """Tell whether something stands there; a closed place never counts, since that would reveal its content."""
+        """Tell whether something exists there; a closed place never counts, since that would reveal its content."""
         if self.places.find(source, relative).is_closed:
             return False
         try:
             return source.look(relative).exists
         except ToolFailure as failure:
-            # an entry that nobody may look at may exist: the call stays with this source and hears so
+            # an entry that nobody may look at may exist: the call stays with this source, which refuses it
             return failure.code not in {"source-missing", "not-a-folder"}
 
     def _usable(self, source: FileSource, relative: str, *, folder: bool) -> Located | Refusal:
-        """Return the place with its level, or its refusal; level none reveals nothing else."""
+        """Return the place with its level, or its refusal, which hides everything behind level none."""
         known = self.places.find(source, relative)
         if known.is_closed:
             return Located(source.source_id, relative, known.file.absolute)
@@ -228,15 +228,17 @@ def _no_folder(status: os.stat_result | None) -> ToolFailure:
 
 
 MAX_ENTRIES = 20_000
-"""The most entries to examine below a folder; beyond, the strictest possible level holds."""
+"""The most entries to examine below a folder; after that the strictest possible level is assumed."""
 _NONE = LevelDecision(Permission.NONE)
 _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 
 @frozen
 class Look:
-    """The question about a text. ``contents``: the entries of a folder count, with ``lists`` only the names that it
-    shows; ``patterns``: signs of a pattern act as such.
+    """The question about a text. ``contents``: count the entries of a folder, with ``lists`` only the names that it
+    shows.
+
+    ``patterns``: signs of a pattern act as such.
     """
 
     action: Action
@@ -259,8 +261,8 @@ class NamedPlaces:
     def of(self, text: str, look: Look, *, folders: Sequence[str] | None, bases: bool) -> tuple[NamedPlace, ...] | None:
         """Return every place that ``text`` may mean, with its level for the action; None if it may mean too many.
 
-        ``folders`` None: only absolute paths count; else the folders that a relative one may start from. With ``bases``
-        it may start from the sources' bases too, and then folders above a base count as well.
+        ``folders`` None: only absolute paths count; else the folders where a relative path may start. With ``bases`` it
+        may also start in the sources' bases, and then folders above a base count as well.
         """
         read = readings(text)
         if read is None:
@@ -277,10 +279,10 @@ class NamedPlaces:
         return tuple(found.values())
 
     def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
-        """Yield each folder that a relative path may start from, and the path from there.
+        """Yield each folder where a relative path may start, with the rest of the path.
 
-        It may start from a base, and from a folder above it whose name on the way the path begins with: only where
-        something could stand, or where nobody may look.
+        It may start in a base, or in a folder above a base if the path begins with the name of the next folder on the
+        way: only if something could exist there, or if nobody may look.
         """
         for folder in folders:
             yield folder, f"{folder}/{path}"
@@ -296,7 +298,7 @@ class NamedPlaces:
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
     def _at(self, path: str, look: Look, *, above: bool, start: str | None = None) -> Iterator[NamedPlace]:
-        """Yield the meanings of a path, links resolved: places in sources, protected ones, or one place outside."""
+        """Yield what a path may mean, with links resolved: places in sources, protected ones, or one place outside."""
         real = self._real(path)
         if real is None:
             return
@@ -323,7 +325,7 @@ class NamedPlaces:
             yield from self._below(real, look, start)
 
     def _real(self, path: str) -> str | None:
-        """Resolve links, and spell the path as on disk if it leads to a source. None: it is not a path."""
+        """Resolve links, and spell the path as the disk does if it leads to a source; None if it is no path."""
         try:
             real = self._ground.real(path)
             real.encode()
@@ -373,7 +375,7 @@ class NamedPlaces:
     def _strictest_in(
         self, source: FileSource, relative: str, own: LevelDecision, look: Look
     ) -> tuple[str, LevelDecision]:
-        """Return the strictest level in a folder and its place, empty for the folder itself.
+        """Return the strictest level in a folder, and its place, which is empty for the folder itself.
 
         For reading, only none is stricter than another level.
         """
@@ -414,7 +416,7 @@ class NamedPlaces:
         return where, strictest
 
     def _other_names(self, real: str, status: os.stat_result, start: str | None) -> Iterator[NamedPlace]:
-        """Yield the sources' other names of a file with several names, each with its level."""
+        """Yield the sources' other names of a file that has several, each with its level."""
         left = MAX_ENTRIES
         for source in self.places.running.values():
             folders = [BASE]
@@ -437,7 +439,7 @@ class NamedPlaces:
                         yield NamedPlace(source.absolute(below), source.source.source_id, below, level, start)
 
     def _below(self, real: str, look: Look, start: str | None) -> Iterator[NamedPlace]:
-        """Yield the sources whose base lies in the folder."""
+        """Yield the sources whose base lies below the folder."""
         prefix = real.rstrip("/") + "/"
         within = replace(look, contents=look.lists is None)
         for source in self.places.running.values():

@@ -1,7 +1,7 @@
-"""Streams of changes, below folders or of a program's own: subscribers pull them, and no writer waits.
+"""Streams of changes, below folders or from a program; subscribers pull them, and no writer waits.
 
-A stream runs while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each path,
-up to a limit; beyond it reports only that more happened.
+A stream runs while somebody subscribes to it and nobody has paused it. A subscription keeps the newest change of each
+path, up to a limit; after that it only reports that more happened.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gatewright.sources.manager import SourceManager
 from gatewright.sources.watch import FolderNews, FolderWatch
 
 MAX_WAITING = 1_000
-"""The most paths whose changes one subscription holds."""
+"""The most paths whose changes one subscription keeps."""
 
 
 class StreamState(StrEnum):
-    """The state of a stream: nobody subscribes, somebody does, or it is paused."""
+    """The state of a stream: without subscribers, running, or paused."""
 
     STOPPED = "stopped"
     RUNNING = "running"
@@ -48,7 +48,8 @@ class ChangeKind(StrEnum):
 class StreamBatch:
     """Changes by path, from the base of the stream, the oldest first.
 
-    ``more``: other changes happened without a path: look at the folder. ``problem``: the reason why none come.
+    ``more``: other changes happened, whose paths are unknown, so look at the folder. ``problem``: the reason why no
+    more changes come.
     """
 
     changes: tuple[tuple[str, ChangeKind], ...] = ()
@@ -57,7 +58,7 @@ class StreamBatch:
 
 
 class Subscription:
-    """The changes that wait for one subscriber. End it with ``close``, or at the end of a ``with`` block."""
+    """The changes that wait for one subscriber. End it with ``close``, or by leaving a ``with`` block."""
 
     def __init__(self, end: Callable[[Subscription], None]) -> None:
         self._end = end
@@ -110,7 +111,7 @@ class Subscription:
 
 
 class Stream:
-    """The changes of one source. Methods may be called from any thread.
+    """The changes of one source; any thread may call the methods.
 
     ``_begin`` and ``_end`` start and stop the source's reports; they run under the lock, and do not wait.
     """
@@ -145,19 +146,19 @@ class Stream:
             return made
 
     def pause(self) -> None:
-        """Stay silent until ``resume``."""
+        """Report nothing until ``resume``."""
         with self._lock:
             self._paused = True
             self._run_or_not()
 
     def resume(self) -> None:
-        """Go on; once it runs, subscribers hear of possible changes in between."""
+        """Go on; once the stream runs, subscribers learn that changes may have happened meanwhile."""
         with self._lock:
             self._paused = False
             self._run_or_not()
 
     def close(self, problem: str | None = None) -> None:
-        """Stop; subscribers hear of ``problem``."""
+        """Stop; subscribers get the ``problem``."""
         with self._lock:
             ended, self._subscribed = self._subscribed, []
             self._run_or_not()
@@ -209,7 +210,7 @@ class FolderStream(Stream):
         self._watch: FolderWatch | None = None
 
     def subscribe(self) -> Subscription:
-        """Listen from now on; earlier changes, up to the start of the watch, come a moment later as ``more``.
+        """Listen from now on; changes before the watch begins are reported a moment later as ``more``.
 
         Raises WorkspaceError for a folder that nobody may watch.
         """
@@ -254,7 +255,7 @@ Tell = Callable[[str, ChangeKind], None]
 
 
 class StreamCode(Protocol):
-    """The parts of a stream that a program writes."""
+    """The part of a stream that a program writes."""
 
     def start(self, tell: Tell) -> None:
         """Begin to report changes, from any thread."""
@@ -266,7 +267,7 @@ class StreamCode(Protocol):
 
 
 class OwnStream(Stream):
-    """A stream of the program: one thread starts and stops its code in turn, and nobody waits for it."""
+    """A stream of the program; one thread starts and stops its code in turn, and nobody waits for it."""
 
     def __init__(self, source: Source, code: StreamCode) -> None:
         super().__init__(source)
@@ -275,7 +276,7 @@ class OwnStream(Stream):
         self._problem = ""
 
     def row(self) -> dict[str, JsonValue]:
-        """Return the row of every stream, and the problem of the last start or stop."""
+        """Return the row of every stream, with the problem of the last start or stop."""
         return {**super().row(), **({"problem": self._problem} if self._problem else {})}
 
     def _begin(self) -> None:
@@ -320,7 +321,7 @@ class OwnStream(Stream):
 
 
 class Streams:
-    """The streams of a workspace, and the rows that agents see of them and of its file sources."""
+    """The streams of a workspace, and the rows about them and the file sources for agents."""
 
     def __init__(self, manager: SourceManager) -> None:
         self._manager = manager
@@ -333,7 +334,9 @@ class Streams:
         wanted: Sequence[tuple[Source, BaseFolder]],
         own: Sequence[tuple[Source, StreamCode]] = (),
     ) -> None:
-        """Run exactly these, on folders and of the program; subscribers of a replaced one hear of its end."""
+        """Run exactly these streams, on folders and of the program; subscribers of a replaced one learn that it
+        ended.
+        """
         self._policy, before = policy, self._running
         self._running = {
             **{source.source_id: self._folder_stream(source, folder) for source, folder in wanted},
@@ -385,7 +388,7 @@ class Streams:
         return self._act(source_id, agent_id, Stream.pause)
 
     def resume(self, source_id: str, *, agent_id: str) -> JsonValue:
-        """Resume a stream, as ``pause`` pauses it."""
+        """Resume a paused stream; a file source only returns its state. Raises ToolFailure for an unknown one."""
         return self._act(source_id, agent_id, Stream.resume)
 
     def _act(self, source_id: str, agent_id: str, act: Callable[[Stream], None]) -> JsonValue:

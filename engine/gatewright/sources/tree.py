@@ -1,15 +1,14 @@
-"""Folders as they may be seen: by a model, listed, searched, removed; by people, with the level of each entry.
+"""Walks folders: for a model to list, search or remove them, for people to see the level of each entry.
 
-It has more than 450 lines because both look at folders in the same way.
+It has more than 450 lines because both walk folders in the same way.
 
-The lists leave out level none, temporary files of killed saves, entries that no operation can use (links, pipes,
+Lists for a model skip level none, temporary files of killed saves, entries that no operation can use (links, pipes,
 devices, hard links), and names that no call can write. Everything goes through descriptors, folder by folder, and never
 follows links. The walk is sorted and bounded in entries, depth and time, so that the same tree gives the same
-beginning. It does not enter a folder with level none: a path that an earlier rule opens inside is usable, but stays off
-the list.
+beginning. It does not enter a folder with level none: a path inside that an earlier rule opens is usable, but not
+listed.
 
-It reads disk and blocks: call it in a thread. Links appear in it, but it never follows them; temporary files of killed
-saves do not appear.
+It reads disk and blocks, so call it in a thread. The tree for people also shows links, but never follows them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def list_entries(
     level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
     limit: int,
 ) -> list[JsonValue]:
-    """List folders first, then by name; beyond ``limit`` the last row counts the rest."""
+    """List the entries, folders first, then by name; beyond ``limit`` the last row counts the rest."""
     parts = () if relative == BASE else tuple(relative.split("/"))
     loaded = source.block_labels()
     seen = count()
@@ -99,7 +98,7 @@ def row_of(
 
 
 def is_nameable(name: str) -> bool:
-    """Tell whether a call can name it: without control characters, backslashes and bytes that are not UTF-8."""
+    """Tell whether a call can write the name: no control characters, backslashes or bytes outside UTF-8."""
     return isinstance(parse_model_path(f"a/{name}"), ModelPath)
 
 
@@ -130,7 +129,7 @@ class Found:
 
 @dataclass(slots=True)
 class Walk:
-    """Everything below a folder, in order; ``stopped`` is the reason why the walk ended early."""
+    """Everything below a folder, in order; ``stopped`` is the reason if the walk ended early."""
 
     source: FileSource
     level_of: LevelOf
@@ -141,7 +140,9 @@ class Walk:
     _until: float = field(default=0.0)
 
     def below(self, relative: str, *, enter: Callable[[Found], bool]) -> Iterator[Found]:
-        """Yield the entries below a folder, a folder before its content, also those that ``enter`` rejects."""
+        """Yield the entries below a folder, each folder before its content; ``enter`` decides which folders to
+        enter.
+        """
         self._until = self.clock() + _MAX_SECONDS
         folders = [iter(self._entries(() if relative == BASE else tuple(relative.split("/"))))]
         too_deep: str | None = None
@@ -189,8 +190,8 @@ def list_tree(
 ) -> list[JsonValue]:
     """List the readable entries below a folder, by path; with a gitignore pattern the files that it matches.
 
-    The pattern applies to the path below ``relative``; without ``recursive`` to the entries of the folder itself. The
-    last row tells the reason if the list is cut.
+    The pattern applies to the path below ``relative``; without ``recursive`` to the entries of the folder itself. If
+    the list is cut, the last row gives the reason.
     """
     rules: PermissionRules | None = None
     if pattern is not None:
@@ -226,7 +227,7 @@ def _usable(found: Found) -> bool:
 
 
 def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[JsonValue]:
-    """Return the states of the files with a block below a folder, unless their level is none; the last row mentions a
+    """Return the states of the files with a block below a folder, without level none; the last row says if the list is
     cut.
     """
     below = "" if relative == BASE else relative + "/"
@@ -244,8 +245,9 @@ def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[J
 
 @frozen
 class Doomed:
-    """The files, folders and blocks that go with a folder. ``asks``: the number of files that go only after a
-    question.
+    """The files, folders and blocks that a folder's removal takes along.
+
+    ``asks``: the number of files that may go only after a question.
     """
 
     files: tuple[str, ...]
@@ -261,7 +263,10 @@ class Doomed:
 
 
 def plan_removal(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
-    """Collect everything that goes with a folder. Raises ToolFailure if a file in it may not go, or is not a file."""
+    """Collect everything to remove with a folder.
+
+    Raises ToolFailure if a file in it must stay, or an entry is no file.
+    """
     if relative == BASE:
         raise ToolFailure("the top folder of a source is never removed", code="is-a-folder")
     files: list[str] = []
@@ -290,7 +295,7 @@ def plan_removal(source: FileSource, relative: str, level_of: LevelOf) -> Doomed
 
 
 def remove_tree(source: FileSource, going: Doomed, level_of: LevelOf) -> JsonValue:
-    """Remove the planned files, then the folders; newer entries stay, and the failure counts the removed files."""
+    """Remove the planned files, then the folders; newer entries stay, and a failure counts the removed files."""
     gone = 0
     try:
         for path in going.files:
@@ -321,15 +326,15 @@ FIRST = 500
 _PIECE = 100
 _OUTSIDE = LevelDecision(Permission.NONE)
 _Seen: TypeAlias = "tuple[str, os.stat_result | None]"
-"""A name in a folder and its metadata; None if nobody can look at it."""
+"""A name in a folder, with its metadata; None if they are unreadable."""
 
 
 @frozen
 class Entry:
     """One row of the tree. ``index`` and ``pattern``: the deciding rule, None for the default.
 
-    ``decided_by``: the other source over the same files whose stricter rule (``pattern``) decides, else None.
-    ``unusable``: the reason why no operation can use it (a link, a pipe, ...), else None.
+    ``decided_by``: another source over the same files, if its stricter rule (``pattern``) decides. ``unusable``: the
+    reason if no operation can use it (a link, a pipe, ...).
     """
 
     name: str
@@ -345,16 +350,17 @@ class Entry:
 
 @frozen
 class Listing:
-    """The entries of a folder, folders first, by name in any case; ``truncated`` if it has more."""
+    """The entries of a folder, folders first, by name whatever the case; ``truncated`` if it has more."""
 
     entries: tuple[Entry, ...]
     truncated: bool
 
 
 class Overlay:
-    """One source as people see it. ``level_of(relative, is_folder, identities)`` returns the effective level.
+    """One source as people see it.
 
-    ``plain(prefix, inodes)`` tells that in the folder ``prefix`` the source's own rules decide alone; None: never.
+    ``level_of(relative, is_folder, identities)`` returns the effective level. ``plain(prefix, inodes)`` tells that the
+    source's own rules alone decide in the folder ``prefix``; None: never.
     """
 
     def __init__(
@@ -377,13 +383,13 @@ class Overlay:
     ) -> Listing:
         """Return the entries of one folder. Raises WorkspaceError for a missing or unreadable one.
 
-        ``first`` receives the beginning of a large folder as soon as it is known, marked as truncated.
+        ``first`` receives the beginning of a large folder, marked as truncated, as soon as it is known.
         """
         parts = _parts(folder)
         prefix, seen, found = "/".join((*parts, "")), count(), list[Entry]()
         try:
             with entries_of(self._source.folder, parts) as entries:
-                # names first, which cost little; their metadata follows piece by piece
+                # first the names, which cost little; their metadata follow piece by piece
                 named = (one for one in takewhile(lambda _: not cancelled(), entries) if not is_leftover(one.name))
                 wanted = nsmallest(limit, (one for one in named if next(seen) >= 0), key=_order)
                 for start in range(0, len(wanted), _PIECE):
@@ -397,7 +403,7 @@ class Overlay:
         return Listing(tuple(found), truncated=len(found) < next(seen))
 
     def _judge(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:
-        """Yield entries with their levels; where the rules decide alone, one question covers all."""
+        """Yield entries with their levels; if the rules alone decide, one question covers all."""
         inodes = [status.st_ino for _, status in found if status is not None]
         if self.plain is None or not self.plain(prefix, inodes):
             for name, status in found:
@@ -405,7 +411,7 @@ class Overlay:
             return
         rules = self._source.rules
         levels = [LevelDecision(rule.permission, at, rule.pattern) for at, rule in enumerate(rules.rules)]
-        levels += [LevelDecision(rules.default), _OUTSIDE]  # the last also stands at -1
+        levels += [LevelDecision(rules.default), _OUTSIDE]  # index -1 means the last one
         paths = [prefix + name + ("/" if _is_folder(status) else "") for name, status in found]
         for (name, status), index in zip(found, rules.indexes(paths), strict=True):
             yield _entry(prefix, name, status, levels[index])

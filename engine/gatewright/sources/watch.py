@@ -1,9 +1,9 @@
-"""Outside changes: noticed below watched folders, and taken into blocks where that loses nothing.
+"""Notices outside changes below watched folders, and takes them into blocks if that loses nothing.
 
 `FolderWatch` serves people who see the whole folder. `SourceWatching` runs one thread for each source, and compares
 content; it names only paths that have a level and are reached without a link, and its reports are bounded. The
-operating system reports the changes (watchfiles); where it cannot, the watch looks at the folder, or at the files with
-a block, every few seconds, and says so. A base that goes away and comes back is watched again and compared; another
+operating system reports the changes (watchfiles); if it cannot, the watch looks at the folder, or at the files with a
+block, every few seconds, and says so. A base that disappears and comes back is watched again and compared; another
 folder in its place is a problem instead.
 """
 
@@ -36,9 +36,9 @@ _POLL_MS = 1_500
 
 @frozen
 class FolderNews:
-    """Paths from the base, with ``/``, that changed. ``more``: others changed too, or all may be new.
+    """Changed paths from the base, with ``/``. ``more``: others changed too, or everything may be new.
 
-    ``is_there``: the folder exists. ``problem``: the reason why not, or why nobody notices its changes.
+    ``is_there``: the folder exists. ``problem``: why it does not, or why its changes go unnoticed.
     """
 
     came: frozenset[str] = frozenset()
@@ -57,8 +57,8 @@ class FolderNews:
 def changes_below(
     folder: BaseFolder, done: threading.Event, debounce_ms: int, tick_ms: int, *, polls: bool = False
 ) -> Iterator[set[tuple[Change, str]]]:
-    """Yield the changes since the last time, each ``tick_ms`` at least: until another folder stands there, or
-    ``done``.
+    """Yield the changes since the last time, at least every ``tick_ms``, until another folder takes the place or
+    ``done`` is set.
     """
     from watchfiles import Change, watch
 
@@ -81,7 +81,7 @@ def changes_below(
 class FolderWatch:
     """Watches from its making until ``close``. ``notify`` runs in a thread of ours.
 
-    ``debounce_ms``: the longest that changes gather; ``tick_ms``: the time to notice a folder that came back.
+    ``debounce_ms``: the longest time to gather changes; ``tick_ms``: the time to notice a folder that came back.
     ``tells_gap``: the watch begins with ``more``, for earlier changes.
     """
 
@@ -109,7 +109,7 @@ class FolderWatch:
         return self._stands.wait(timeout_s)
 
     def stop(self) -> None:
-        """Stay silent from now on; the thread ends by itself a moment later."""
+        """Report nothing from now on; the thread ends by itself a moment later."""
         self._done.set()
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class FolderWatch:
                 continue
             try:
                 self._run_watch(is_back=not was_there, polls=False)
-            except OSError:  # the system cannot watch so much: look at the folder now and then
+            except OSError:  # the system cannot watch so many folders: look at the folder now and then
                 self._poll(is_back=not was_there)
             was_there = True
 
@@ -190,7 +190,7 @@ Signature = tuple[int, int, int, int]
 
 @frozen
 class Noticed:
-    """Changes in a source, by path. ``more``: others changed too. ``problem``: the watch goes badly."""
+    """Changes in a source, by path. ``more``: others changed too. ``problem``: why the watch misses changes."""
 
     source_id: str
     changes: tuple[OutsideChange, ...] = ()
@@ -201,9 +201,9 @@ class Noticed:
 class SourceWatching:
     """A watch over sources of one manager, from the first ``follow`` on. End it with ``close``.
 
-    ``wanted`` returns the ids to watch; ``notify`` runs in a thread of ours, and its errors are ignored. It may change
-    the policy, and so call ``follow``, or ``close``: neither waits for a thread under a lock. ``debounce_ms``: the
-    longest that changes gather; ``tick_ms``: the time to notice a base that came back.
+    ``wanted`` returns the ids to watch; ``notify`` runs in a thread of ours, and its errors are ignored. ``notify`` may
+    change the policy, and so call ``follow``, or ``close``: neither waits for a thread under a lock. ``debounce_ms``:
+    the longest time to gather changes; ``tick_ms``: the time to notice a base that came back.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class SourceWatching:
         return all(one.stands.wait(timeout_s) for one in tuple(self._watches.values()))
 
     def close(self) -> None:
-        """Stop, and wait for running reports, unless one of them closes: no report follows."""
+        """Stop, and wait for running reports, unless one of them called this; no report comes afterwards."""
         with self._following:
             self._closed = True
             self._watch(())
@@ -263,7 +263,7 @@ class SourceWatching:
 
 
 class _Watch:
-    """One source, one thread, which ends by itself once ``done`` is set."""
+    """One source and one thread, which ends by itself once ``done`` is set."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class _Watch:
                 self._poll()
 
     def _run_watch(self) -> None:
-        """Watch until the base is another folder, or the end."""
+        """Watch until the base is another folder, or until the end."""
         prefix = self.folder.place.rstrip("/") + "/"
         for number, found in enumerate(changes_below(self.folder, self.done, self._debounce_ms, self._tick_ms)):
             if not number:
@@ -317,7 +317,7 @@ class _Watch:
         self._look_at(self._places_with_block())
 
     def _poll(self) -> None:
-        """Look at the files with a block, by their metadata, once in a while."""
+        """Look now and then at the files with a block, by their metadata."""
         for _ in range(_POLL_TICKS):
             if self.done.wait(self._tick_ms / 1000):
                 return
@@ -335,7 +335,7 @@ class _Watch:
             return set()
 
     def _look_at(self, changed: set[str]) -> None:
-        """Take in changes of files with a block, report them and the rest; retry the failed ones next time."""
+        """Take in changes of files with a block, report these and the others; retry failed ones next time."""
         loaded = self._places_with_block()
         wanted = (changed | self._again) & loaded
         wanted |= {path for path in loaded if any(above in changed for above in _above(path))}
@@ -352,7 +352,7 @@ class _Watch:
             self._tell(Noticed(self._source_id, tuple(told[:MAX_TOLD]), more))
 
     def _take_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
-        """Take in one path; None if it has nothing to report."""
+        """Take in one path; None if that yields nothing to report."""
         if self.done.is_set():
             return None
         try:
@@ -362,14 +362,14 @@ class _Watch:
         except GatewrightError:
             self._again.add(path)
             return None
-        if change is None:  # asked under the lock of a call, so no call is just making its block
+        if change is None:  # this asks under the lock of a call, so no call is just making its block
             return OutsideChange(path, FileState.NOT_LOADED, merged=False) if without_block else None
         if change.state is not FileState.DISK_DELETED and self.folder.fault() is not None:
-            return None  # stay silent about the folder in the place of the base
+            return None  # another folder in the place of the base is not reported here
         return None if change.state in {FileState.SYNCED, FileState.BLOCK_MODIFIED} else change
 
     def _may_report(self, path: str) -> bool:
-        """Tell whether a path has a level and no link leads there; temporary and hidden names stay out."""
+        """Tell whether a path has a level and no link leads there; temporary and hidden names are not reported."""
         source = self._manager.get(self._source_id)
         if source is None or any("\ud800" <= char <= "\udfff" for char in path):
             return False

@@ -1,9 +1,9 @@
-"""The changes of a process in its private copies, written back after it ended, as far as the levels allow.
+"""Writes back what a process changed in its private copies, after its end, as far as the levels allow.
 
-Every changed file counts as any other write: an allowed one is written in one step, and a file that somebody else
-changed meanwhile stays. The rest stays in a folder of ours; if somebody can be asked, a change that asks is written
-from there once they agree, while nobody waits. Only names and contents of files count, not links, modes and empty
-folders.
+Each changed file counts like any other write: an allowed one is written in one step, and a file that somebody else
+changed meanwhile stays. Other changes go to a folder of ours; if a person can be asked, a change that asks is written
+from there once the person agrees, and nobody waits for that. Only names and contents of files count, not links, modes
+and empty folders.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 """The largest file to write back."""
 MAX_CHANGES = 2_000
 MAX_KEPT = 20
-"""The most folders with unwritten changes; the oldest goes for a new one."""
+"""The most folders with unwritten changes; a new one replaces the oldest."""
 _TOLD = 50
 _DONE = {Action.APPEND: "written", Action.OVERWRITE: "written over", Action.DELETE: "deleted"}
 _THEIRS = "somebody else changed it meanwhile"
@@ -52,7 +52,7 @@ _TWICE = frozenset({"conflict", "exists", "not-found"})
 
 @frozen
 class Change:
-    """A file that a process made, changed or removed; ``diff``: of a text, for the person who is asked.
+    """A file that a process made, changed or removed; ``diff``: the change of a text, for the person who decides.
 
     ``approved_by``: the person who agreed, if it asked.
     """
@@ -63,7 +63,7 @@ class Change:
     approved_by: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return path and action, and the person who agreed."""
+        """Return path and action, and the person who agreed, if any."""
         agreed: dict[str, JsonValue] = {"approved_by": printable(self.approved_by)} if self.approved_by else {}
         return {"path": printable(self.path), "action": str(self.action)} | agreed
 
@@ -78,9 +78,10 @@ class KeptBack:
 
 @frozen
 class GivenBack:
-    """The outcome of the changes of a room's processes. ``folder``: the place of the unwritten files.
+    """The outcome for the changes of a room's processes.
 
-    ``unread``: the reason if nobody could look at the changes: then all of them lie there.
+    ``folder``: the place of the unwritten files. ``unread``: the reason if the changes were unreadable, so that all of
+    them lie there.
     """
 
     written: tuple[Change, ...] = ()
@@ -89,7 +90,7 @@ class GivenBack:
     unread: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the first of each, and their numbers."""
+        """Return the first of each kind, and their numbers."""
         told: dict[str, JsonValue] = {
             "written": [one.to_json() for one in self.written[:_TOLD]],
             "written_count": len(self.written),
@@ -100,7 +101,7 @@ class GivenBack:
         return told | ({"unread": self.unread} if self.unread else {})
 
     def words(self) -> list[str]:
-        """Return the same as lines for the caller."""
+        """Return the same as lines of text for the caller."""
         lines = [f"{_DONE[one.action]} {printable(one.path)}" for one in self.written[:_TOLD]]
         lines += [
             f"kept back what was {_DONE[one.change.action]}: {printable(one.change.path)}: {printable(one.why)}"
@@ -113,7 +114,7 @@ class GivenBack:
 
 
 class Asker(Protocol):
-    """Asks somebody who may agree to a change."""
+    """Asks a person who may agree to a change."""
 
     async def is_attended(self) -> bool:
         """Tell whether anybody can answer."""
@@ -132,7 +133,7 @@ class Asker(Protocol):
 
 @frozen
 class _Question:
-    """A change that asks; ``one`` is its copy among the kept ones, ``action`` its effect."""
+    """A change that asks; ``one`` is its copy among the stored ones, ``action`` its effect."""
 
     change: Change
     one: Difference
@@ -140,11 +141,11 @@ class _Question:
 
 
 class WriteBack:
-    """The places of a confinement that its processes get as copies, as of its making.
+    """The places that the processes of a confinement get as copies.
 
     ``kept``: our folder for unwritten changes. ``ask`` None: nobody can answer. ``told`` receives the outcomes, in a
-    thread. ``now``: the confinements in force at the time of a write, besides the one at the start; none: nothing may
-    be written.
+    thread. ``now`` returns the confinements in force at the time of a write, besides the one at the start; if it
+    returns none, nothing may be written.
     """
 
     def __init__(
@@ -162,9 +163,9 @@ class WriteBack:
         self._bases = {place: BaseFolder(place if os.path.isdir(place) else os.path.dirname(place)) for place in copied}  # noqa: PTH112, PTH120 - names of any bytes
 
     async def give_back(self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]) -> GivenBack:
-        """Write back the findings of ``look`` in the copies of a plan, once no process works in them.
+        """Write back what ``look`` finds in the copies of a plan, once no process works in them.
 
-        Changes that ask are kept, and asked about while nobody waits; ``told`` receives those outcomes later.
+        Changes that ask are stored, and a thread asks about them; ``told`` receives those outcomes later.
         """
         found, questions = await self._sort_changes(plan, look)
         if found != GivenBack():
@@ -210,7 +211,7 @@ class WriteBack:
         return GivenBack(tuple(written), tuple(refused), folder), moved
 
     async def _ask_about(self, questions: Sequence[_Question], folder: str, ask: Asker) -> None:
-        """Ask about one change after the other, until nobody answers, and write the agreed ones."""
+        """Ask about one change after the other until nobody answers, and write the agreed ones."""
         written, kept = list[Change](), list[KeptBack]()
         is_silent = False
         for question in questions:
@@ -233,7 +234,7 @@ class WriteBack:
     async def _write_if_agreed(self, question: _Question, ask: Asker) -> str:
         """Write a change after a person agreed, and return the person. Raises NobodyAnswered, and ToolFailure.
 
-        Nobody is asked about an impossible change, and an answer does not outlive the levels that asked.
+        Nobody is asked about an impossible change, and an answer counts only under the levels that asked.
         """
         one, action = question.one, question.action
         who = await ask(await aio.to_thread(self._with_diff, question))
@@ -269,7 +270,9 @@ class WriteBack:
         return max(found, key=STRICTNESS.__getitem__)
 
     def _mildest(self, change: Change, one: Difference) -> Action | None:
-        """Return the action of a change by the files' content: an append if only text was added; None: no change."""
+        """Return the action of a change by the files' content: an append if only text was added; None without a
+        change.
+        """
         if one.change is not CopyChange.CHANGED:
             return change.action
         try:
@@ -295,7 +298,7 @@ class WriteBack:
             return change
 
     def _write(self, one: Difference, granted: Action) -> str:
-        """Write a file that is still as copied; return the reason if not, empty if done."""
+        """Write a file whose original has not changed since the copy; return the reason if not, empty if done."""
         try:
             self._do(one, granted)
         except ToolFailure as failure:
@@ -331,7 +334,7 @@ class WriteBack:
         return base, tuple(above), name
 
     def _keep(self, left: Sequence[tuple[str, str]]) -> tuple[str, dict[str, str]]:
-        """Move files out of their copies into a new folder among the kept ones, of which the oldest go.
+        """Move files out of their copies into a new folder among the stored ones, and drop the oldest of these.
 
         Return that folder, and the new place of each path.
         """
@@ -350,7 +353,7 @@ class WriteBack:
         return str(own), goals
 
     def _drop(self, copy: str) -> None:
-        """Remove a written file from the kept ones, with its empty folders."""
+        """Remove a written file from the stored ones, with its empty folders."""
         with suppress(OSError):
             Path(copy).unlink()
             for folder in Path(copy).parents:
