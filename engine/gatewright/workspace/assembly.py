@@ -1,4 +1,4 @@
-"""The assembly of policy, tools, sources and gate into one workspace."""
+"""Assembles policy, tools, sources and gate into one workspace."""
 
 from __future__ import annotations
 
@@ -60,11 +60,13 @@ class Folders:
 
     @classmethod
     def of(cls, policy_path: Path, *, state: Path | None, keys: Path | None) -> Folders:
-        """Return the given folders, else the environment's, else those beside the policy and in the user's data."""
+        """Return the given folders, else those of the environment, else those beside the policy and in the user's
+        data.
+        """
         return cls(state_folder(policy_path, state), key_folder(keys))
 
     def require_real(self) -> None:
-        """Raises WorkspaceError if the state folder is a link to another place."""
+        """Raise WorkspaceError if the state folder is a link to another place."""
         try:
             PrivateFolder(self.state).require_real()
         except OSError as error:
@@ -73,14 +75,14 @@ class Folders:
 
 
 class GrowingProtection(Protection):
-    """Places that no tool may touch; a reload may add some, and removes only those that the policy reopens."""
+    """Places that no tool may touch. A reload may add places; it removes only those that the policy opens again."""
 
     def __init__(self, paths: Iterable[Path], ground: Ground) -> None:
         super().__init__(paths, ground)
         self._kept = self._paths
 
     def cover(self, paths: Iterable[Path], closed: Iterable[Path]) -> None:
-        """Protect these places too, and of the policy's own exactly ``closed``, existing or not."""
+        """Protect these places too; of the policy's own places exactly those in ``closed``, existing or not."""
         self._kept = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, paths))))
         wanted = tuple(dict.fromkeys((*self._kept, *map(os.path.abspath, closed))))
         if wanted != self._paths:
@@ -89,8 +91,10 @@ class GrowingProtection(Protection):
 
 @frozen
 class CopyOf:
-    """The link between a disposable copy and its original: the real places of the original's names (``ground``),
-    the names of its folders, and the ``closed`` places beside those of the copy itself.
+    """The link between a disposable copy and its original.
+
+    ``ground``: the real places behind the original's names; ``names``: the names of its folders; ``closed``: closed
+    places besides those of the copy itself.
     """
 
     ground: Ground
@@ -100,7 +104,7 @@ class CopyOf:
 
 @frozen
 class Parts:
-    """The parts of an open workspace beside its policy; they stay the same when the policy is read again."""
+    """The parts of an open workspace besides its policy; a reload of the policy keeps them."""
 
     folder: Path
     program: Program
@@ -124,9 +128,9 @@ class Parts:
     def enforce(
         self, before: PolicyState, after: PolicyState, changed: ChangeSet | None, *, afresh: bool = False
     ) -> None:
-        """Change sources, tools and policy for the gate in one step, and close unused ones afterwards.
+        """Put changed sources, tools and policy into force for the gate in one step, then close unused ones.
 
-        ``changed``: the changes since ``before``, None: perhaps everything. ``afresh``: follow the paths again.
+        ``changed``: the changes since ``before``; None means perhaps everything. ``afresh``: resolve all paths again.
         """
         policy, book = after.policy, after.book
         old = before.policy
@@ -164,7 +168,9 @@ class Parts:
         withdraw_idle()
 
     def blocks_of(self, agent_id: str) -> BlockService:
-        """Return the operator's service for the blocks of one agent and the shared ones; "": the shared ones only."""
+        """Return the operator's service for the blocks of one agent and the shared ones; "" means only the shared
+        ones.
+        """
         from gatewright.memory.blocks import BlockService
 
         owner = owner_of(agent_id) if agent_id else ""

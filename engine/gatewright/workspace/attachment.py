@@ -1,11 +1,8 @@
-"""The sources of a workspace: the folders that they are opened on, what they say of a path or block, watching them.
+"""The sources of a workspace: opens their folders, answers for their paths and blocks, watches them.
 
-An edit leaves a source on its open folder. Only a new reading of the policy follows the paths again, and then refuses
-untrusted ones that lead out of the workspace, whatever else the policy says.
-
-Its tools on roots come from here, too.
-
-For sources with ``watch = true``, a change outside goes into blocks if that loses nothing.
+An edit keeps a source on its open folder. Only a new reading of the policy resolves the paths again, and then refuses
+untrusted ones that lead out of the workspace, whatever else the policy says. It also makes the tools on roots. For
+sources with ``watch = true``, a change outside goes into blocks if that loses nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ Key = tuple[FolderKind, str, str]
 
 
 class Attachments:
-    """The folders of one policy file. Call `follow` first; one thread at a time may use it.
+    """The folders of one policy file. Call `follow` first; only one thread at a time may use it.
 
     ``ground``: the real places of names on disk; ``known``: the names of folders that another workspace opened there.
     """
@@ -69,7 +66,7 @@ class Attachments:
         self._held: dict[Key, BaseFolder] = {}
         self._places: dict[Key, BaseFolder] = {}
         self.mark: object = object()
-        """An object that changes with every possible change of a folder."""
+        """An object that is replaced whenever a folder may have changed."""
 
     @property
     def names(self) -> dict[Key, str]:
@@ -77,7 +74,7 @@ class Attachments:
         return {key: folder.path for key, folder in self._held.items()}
 
     def follow(self, policy: Policy, *, afresh: bool = False) -> bool:
-        """Open the folders of this policy; ``afresh``: follow the paths again. True if any folder changed."""
+        """Open the folders of this policy; ``afresh``: resolve all paths again. True if any folder changed."""
         sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.folder_sources]
         roots: list[Key] = [("root", name, written) for name, written in policy.roots.folders.items()]
         before, self._held = self._held, {key: self._folder(key, afresh=afresh) for key in (*sources, *roots)}
@@ -110,7 +107,7 @@ class Attachments:
         return {name: folder for (kind, name, _), folder in self._held.items() if kind == "root"}
 
     def places(self, catalog_id: str) -> dict[str, str]:
-        """Return a server's usable places beside sources, as written, with their real paths."""
+        """Return a server's usable places other than sources, as written, with their real paths."""
         return {
             written: folder.path
             for (_, name, written), folder in self._places.items()
@@ -124,7 +121,8 @@ class Attachments:
     def _folder(self, key: Key, *, afresh: bool) -> BaseFolder:
         held = self._held.get(key) or self._places.get(key)
         kind, name, written = key
-        if held is not None and not afresh and not (kind == "place" and held.refused):  # perhaps trusted since
+        # somebody may have trusted it since
+        if held is not None and not afresh and not (kind == "place" and held.refused):
             return held
         if (known := self._known.get(key)) is not None:
             return BaseFolder(known, place=self._ground.place(known))
@@ -174,7 +172,7 @@ def tools_on_roots() -> tuple[Rooted, ...]:
 
 
 def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
-    """Read the facts of such a tool with operations that a policy declares. Raises SchemaError."""
+    """Read the facts of a tool on roots with operations that a policy declares. Raises SchemaError."""
     tool = next((tool for tool in root_tools() if (tool.name, tool.major) == (facts.name, facts.major)), None)
     if tool is None:
         raise SchemaError(f"the schema of `{facts.name}` is not available")
@@ -182,13 +180,13 @@ def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, .
 
 
 def absences() -> dict[str, str]:
-    """Explain for each of the tools why it may be missing."""
+    """Return for each of the tools the reason why it may be missing."""
     return {tool.name: why_absent(tool.name, tool.needs) for tool in root_tools()}
 
 
 @cache
 def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
-    """Map each tool to the roots that its paths lie in."""
+    """Return for each tool the roots in which its paths lie."""
     return {
         tool.name: tuple(dict.fromkeys(root for marker in file_markers(tool) for root in marker.roots))
         for tool in root_tools()
@@ -201,8 +199,10 @@ def file_markers(tool: RootTool) -> list[FileParameter]:
 
 
 class RootTools:
-    """The tools in a registry that depend on ``[workspace]``. A tool of a program or catalog with the same name wins
-    over ours. ``shell`` and ``messages``: execute commands and send messages.
+    """The tools in a registry that depend on ``[workspace]``. A tool of a program or catalog with the same name
+    replaces ours.
+
+    ``shell`` and ``messages``: execute commands and send messages.
     """
 
     def __init__(self, registry: ToolRegistry, shell: ShellPort | None, messages: MessagePort | None) -> None:
@@ -212,7 +212,9 @@ class RootTools:
         self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
     def follow(self, policy: Policy, taken: Collection[Tool], change: Callable[[], None]) -> None:
-        """Register exactly the tools that the policy provides for; ``change`` registers ``taken`` in between."""
+        """Register exactly the tools that the policy provides for; ``change`` registers those of others, named
+        ``taken``, in between.
+        """
         names = {(tool.name, tool.major) for tool in taken}
         reached = policy.endpoints, policy.recipients
         if self._sender[0] != reached:
@@ -235,7 +237,7 @@ def root_problems(
     *,
     trust: bool,
 ) -> tuple[Problem, ...]:
-    """Report folders that contain each other or lie outside untrusted as errors, missing ones as warnings."""
+    """Report roots that contain each other, or lie outside untrusted, as errors; missing ones as warnings."""
     folders, found = root_folders(roots, policy_path.parent), list[Problem]()
     before: dict[str, Path] = {}
     for name, folder in folders.items():
@@ -292,7 +294,7 @@ class SourceTexts:
         return self._sources.level_of_label(record.label).permission
 
     def fit_line_ends(self, text: str, edit: blocks.Edit) -> blocks.Edit:
-        """Give the edit the line ends of the text, like the sources themselves."""
+        """Give the edit the text's line ends, like the sources themselves."""
         match edit:
             case blocks.Append(content=str() as content):
                 return replace(edit, content=in_line_ending_of(text, content))
@@ -303,14 +305,14 @@ class SourceTexts:
                 return edit
 
     def check(self, record: BlockRecord, text: str) -> None:
-        """Raises ToolFailure for invalid text, and for more than the source takes."""
+        """Raise ToolFailure for an invalid text, and for one that is too large for the source."""
         source = self._sources.get(record.source_id)
         if source is None:
             raise ToolFailure("the source of this file is not attached any more", code="no-source")
         encode_text(text, source.source.max_file_bytes)
 
     def is_inner(self, record: BlockRecord) -> bool:
-        """Tell whether it is the base text that a file and its block last had in common."""
+        """Tell whether the block is the base of another block: the last text that it and its file had in common."""
         return is_base_label(record.label)
 
 

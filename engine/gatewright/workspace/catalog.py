@@ -41,7 +41,7 @@ from gatewright.workspace.manifest import (
 )
 
 MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
-"""A maker of the runner for a catalog's tool; None if another program runs the tool. Raises RegistrationError."""
+"""Makes the runner for a catalog's tool; None if another program runs the tool. Raises RegistrationError."""
 _KINDS: Mapping[CatalogType, type[DefinedTool]] = {CatalogType.MCP: ServerTool, CatalogType.HOST: DefinedTool}
 _UNCHECKED = "is neither shown nor checked"
 _TAKEN = "the program's own tool has this name, and a bare name means the highest version"
@@ -67,7 +67,7 @@ class _Made:
 
 @frozen
 class _Wanted:
-    """The number of catalogs with a tool of each name: of the counting ones, and of all."""
+    """The number of catalogs with a tool of each name: of those that count, and of all."""
 
     counting: Counter[str]
     every: Counter[str]
@@ -82,7 +82,7 @@ class CatalogBook:
 
     ``own``: the tools that exist already; ``known``: those that a policy may name without a catalog; ``builtins``: the
     names of ours. ``before``: the book of the previous reading, whose unchanged tools stay the same objects.
-    ``trusted``: the trusted manifests outside the folder, with their contents. ``given``: contents to read instead of
+    ``trusted``: the trusted manifests outside the folder, with their contents. ``given``: contents to use instead of
     files, by the path in the policy.
     """
 
@@ -157,7 +157,9 @@ class CatalogBook:
         return tuple(self._folder / file for catalog in catalogs for file in catalog.files)
 
     def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
-        """Return the contents of the files in the folder (or those ``outside``) at reading, by the path as written."""
+        """Return the contents of the files in the folder (or those ``outside``) when they were read, by the path as
+        written.
+        """
         read = {one.file: self.manifest(one) for one in catalogs}
         listed = {one.manifest: listing for one in catalogs if (listing := self.manifest(one).listing) is not None}
         return {
@@ -167,7 +169,7 @@ class CatalogBook:
         }
 
     def outside(self, catalogs: Iterable[Catalog]) -> list[tuple[str, Path, bytes]]:
-        """List the catalogs with a manifest outside the folder: id, real path, and content at reading."""
+        """List the catalogs with a manifest outside the folder: id, real path, and content when it was read."""
         read = ((one.catalog_id, self.manifest(one)) for one in catalogs)
         return [
             (catalog_id, manifest.outside, manifest.content)
@@ -176,7 +178,7 @@ class CatalogBook:
         ]
 
     def is_outdated(self, catalogs: Iterable[Catalog]) -> bool:
-        """Tell whether a file on disk differs from the reading."""
+        """Tell whether a file on disk has changed since the reading."""
         return any(self.manifest(catalog).is_outdated() for catalog in catalogs)
 
     def _tool(self, key: Key) -> Tool | None:
@@ -196,10 +198,10 @@ class CatalogBook:
             return self._last[1]
 
     def _name_tools(self, catalog: Catalog, manifest: Manifest, plain: _Wanted, names: Counter[str]) -> _Named:
-        """Name one catalog's tools; ``plain``, ``names``: the demand for each name before and after the shared ones
-        differ.
+        """Name one catalog's tools; ``plain``, ``names``: how many want each name, before and after shared names are
+        changed.
 
-        A name that two tools still want goes to neither: the policy's words about one must never come to mean the
+        A name that two tools still want goes to neither, since the policy's words about one must never come to mean the
         other.
         """
         where = f"catalog `{catalog.catalog_id}`"
@@ -249,9 +251,9 @@ class CatalogBook:
         return _Named(tuple(tools), problems)
 
     def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:
-        """Return the name in this policy: the catalog's id precedes a name that one of ours or another catalog has.
+        """Return the name in this policy; the catalog's id precedes a name that one of ours or another catalog has.
 
-        Raises RegistrationError for a name that no policy can write, and for a version of a tool of the program.
+        Raises RegistrationError for a name that no policy can write, and for a version that the program's tool lacks.
         """
         name = _plain_name(catalog, entry)
         if catalog.prefix is not None:
@@ -264,7 +266,7 @@ class CatalogBook:
         return name
 
     def _tool_of(self, catalog: Catalog, entry: Entry, name: str, instructions: str) -> DefinedTool:
-        """Return the tool under its name: the former object if unchanged. Raises RegistrationError."""
+        """Return the tool under its name; an unchanged tool stays the same object. Raises RegistrationError."""
         key = catalog.catalog_id, (name, entry.key[1])
         kept = self._made.get(key)
         if kept is not None and kept.url != catalog.url:
@@ -313,11 +315,11 @@ class RegisteredTools:
 
     @property
     def held(self) -> tuple[Tool, ...]:
-        """The registered tools."""
+        """The tools registered here."""
         return tuple(tool for tool, _ in self._held.values())
 
     def follow(self, tools: Iterable[Tool]) -> None:
-        """Register exactly ``tools``; leave those that are registered already."""
+        """Register exactly ``tools``; those registered already stay."""
         wanted = {(tool.name, tool.major): tool for tool in tools}
         for key, (tool, withdraw) in list(self._held.items()):
             if wanted.get(key) is not tool:
@@ -342,7 +344,7 @@ class ComposedTools:
     def follow(self, policy: Policy, book: CatalogBook, change: Callable[[], None]) -> None:
         """Register exactly the tools of the policy's compositions; ``change`` registers the others first.
 
-        A nameable tool that is missing now counts too: until it comes, the gate denies the step that calls it.
+        A step may call a tool that a policy can name but that is missing now: until it comes, the gate denies the step.
         """
         self._registered.follow(())
         change()
@@ -362,12 +364,14 @@ class ComposedTools:
 
 
 def as_it_came(tool: Tool) -> Tool:
-    """Return the tool without operations that a policy or manifest declares; its author's own stay."""
+    """Return the tool without operations that a policy or manifest declares; operations that its author declared
+    stay.
+    """
     return tool if tool.declares_operations else tool.with_operations("", None)
 
 
 def _plain_name(catalog: Catalog, entry: Entry) -> str:
-    """Return the name that a tool would have without any rival."""
+    """Return the name that a tool would have if no other tool wanted it."""
     name = entry.definition.name
     return name if catalog.prefix is None else f"{catalog.prefix}.{name}"
 
@@ -378,7 +382,7 @@ def _count_names(
     *,
     everything: bool = False,
 ) -> Counter[str]:
-    """Count the catalogs with a tool of each name: the counting ones, or all."""
+    """Count the catalogs with a tool of each name: those that count, or all."""
     found: Counter[str] = Counter()
     for catalog, manifest in read:
         names: set[str] = set()
@@ -390,7 +394,7 @@ def _count_names(
 
 
 def _counts(entry: Entry) -> bool:
-    """Tell whether it may take a bare name from others: a tool that nobody accepted may not."""
+    """Tell whether a tool may take a bare name from others, which a tool that nobody accepted may not."""
     return not entry.held or entry.acceptance is not None
 
 

@@ -1,7 +1,7 @@
-"""Configuration files of MCP clients on disk: read with their servers, and written with the gateway in their place.
+"""Configuration files of MCP clients on disk: reads their servers, and puts the gateway in place of servers.
 
-The rest of the file stays, comments too. The variables of those servers move from their entries to the gateway's, which
-hands each server the ones that its catalog names; the visible difference shows no value.
+The rest of the file stays, even comments. The variables of those servers move from their entries to the gateway's
+entry; the gateway passes each server the variables that its catalog names. The visible difference shows no value.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ _SECRET = ("env", "headers")
 class GatewayEdit:
     """A client's file with the gateway in it: the whole ``text``, and a ``difference`` without values to show.
 
-    ``replaced``: the servers that it replaces; ``direct``: the servers that the client still reaches without it, with
-    the reason; ``handed``: the variables that the gateway gets from the file; ``entry``: its command, without them.
+    ``replaced``: the servers that the gateway replaces; ``direct``: the servers that the client still reaches directly,
+    with the reason; ``handed``: the variables that the gateway gets from the file; ``entry``: the gateway's command,
+    without these.
     """
 
     text: str
@@ -70,8 +71,8 @@ def put_gateway(
 ) -> GatewayEdit:
     """Edit a client's file so that it starts ``command`` instead of the servers in ``catalogs``.
 
-    A ``--wait`` in the gateway's old entry stays if the command has none. An empty ``text`` stands for a missing file.
-    Raises WorkspaceError if it is not JSON.
+    A ``--wait`` in the gateway's old entry stays unless the command has one. An empty ``text`` stands for a missing
+    file. Raises WorkspaceError if it is not JSON.
     """
     before = text if text.strip("\ufeff \t\r\n") else "{}\n"
     keys = servers_key(before) or (client.key,)
@@ -212,9 +213,9 @@ class ClientFile:
 
 @frozen
 class ServerImport:
-    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for omitted ones.
+    """Servers of a client as an edit of the policy. ``ids``: their catalogs; ``reasons``: for omitted servers.
 
-    ``there``: the existing catalogs of servers that were omitted for that reason.
+    ``there``: the existing catalogs of servers that were omitted because they have one.
     """
 
     edit: Edit | None
@@ -320,7 +321,7 @@ def import_servers(
 def gateway_edit(
     file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str, wait: str = ""
 ) -> ClientEdit:
-    """Return the edit of a client's file after which it reaches the policy's servers through the gateway only.
+    """Return the edit of a client's file after which the client reaches the policy's servers only through the gateway.
 
     ``wait``: how long a question waits there, such as ``10m``; "" keeps the file's value. Writes nothing. Raises
     WorkspaceError for an unreadable file or a bad ``wait``.
@@ -341,9 +342,9 @@ def gateway_edit(
 
 
 def write_client_file(change: ClientEdit) -> Path | None:
-    """Write it, whole or not at all, and return the backup beside it, None without a former file.
+    """Write the file, whole or not at all, and return the backup beside it, None without a former file.
 
-    Raises WorkspaceError, and leaves the file alone, if it changed meanwhile or cannot be written.
+    Raises WorkspaceError, and leaves the file alone, if it has changed meanwhile or cannot be written.
     """
     path = change.file.path
     now = content_of(path) if os.path.lexists(path) else None
@@ -359,7 +360,7 @@ def write_client_file(change: ClientEdit) -> Path | None:
 
 
 def gateway_command() -> tuple[str, ...]:
-    """Return the full command of this program, since a client does not search like a shell."""
+    """Return the full command of this program, since a client does not search the PATH like a shell."""
     beside = Path(sys.executable).with_name("gatewright.exe" if sys.platform == "win32" else "gatewright")
     found = str(beside) if beside.is_file() else shutil.which("gatewright")
     return (found,) if found is not None else (sys.executable, "-m", "gatewright")
@@ -376,7 +377,7 @@ def _name_of(words: Sequence[str]) -> str:
 
 
 def _back_up(path: Path, content: bytes) -> Path:
-    """Copy the file beside it, with the same readers; keep an older copy."""
+    """Copy the file beside itself, for the same readers; an older copy stays."""
     names = (f"{path.name}{BACKUP}" + (f"-{number}" if number > 1 else "") for number in range(1, 10_000))
     backup = next(one for name in names if not os.path.lexists(one := path.with_name(name)))
     write_atomically(backup, content, mode=stat.S_IMODE(path.stat().st_mode), follow=False)
@@ -398,7 +399,10 @@ def _project(path: Path) -> Path | None:
 
 
 def content_of(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Read an ordinary file whole, perhaps a stranger's. Raises WorkspaceError, also for a file that is too large."""
+    """Read an ordinary file whole, perhaps one from a stranger.
+
+    Raises WorkspaceError, also for a file that is too large.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")

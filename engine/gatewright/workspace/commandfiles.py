@@ -1,7 +1,7 @@
-"""The files of a command line on this disk: those that it needs to run, and the places that it names.
+"""Finds the files that a command line needs to run, and proposes the places that it names.
 
-It proposes and never grants. Its proposals stay narrow: no home folder, none above one, none that holds a place of
-``guarded``.
+A person accepts the proposals, which stay narrow: no home folder or folder above one, no folder that holds a
+``guarded`` place.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders of the system that every process may read."""
 _SCRIPTED = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|bash|sh|dash|zsh|tsx|ts-node)[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "--conditions", "-C"})
-"""Options of interpreters with a value, so that the next word is no script."""
+"""Options of interpreters that take a value: the word after one is no script."""
 _INSTEAD = frozenset({"-m", "-c", "-e", "-p", "--eval", "--print"})
 """Options of interpreters that replace a script."""
 _WRITERS = ("filesystem", "memory", "sqlite", "git")
-"""Words in the name of a server that writes: its proposed places are writable, those of others readable."""
+"""Words in the name of a server that writes; its proposed places are writable, those of other servers readable."""
 _MOST_FIRST_LINE = 512
 _MOST_STEPS = 8
 _SHIM = re.compile(r"""^\s*exec\s+["']?(?:[^"'\s]*/)?([a-z]+env|asdf|mise|rtx)["']?\s+exec\s""", re.MULTILINE)
-"""Line by which a script hands over to a version manager."""
+"""The line by which a script calls a version manager."""
 _LINKED_SHIMS = {"mise": "mise", "volta-shim": "volta"}
-"""Version managers that programs link to under other names."""
+"""Programs of version managers, to which the names of other programs are linked."""
 _MOST_OF_A_SHIM = 4_096
 _MOST_NAMED = 65_536
 """Limit of characters in a file that names folders of modules."""
@@ -38,13 +38,15 @@ _MOST_NAMED = 65_536
 
 @frozen
 class Guarded:
-    """Places to keep out of a program's folder: ``folders`` and everything above; ``trees``: also their insides."""
+    """Places to keep out of a program's folder: no ``folders`` and nothing above them, no ``trees`` and nothing inside
+    them.
+    """
 
     folders: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
 
     def refuses(self, path: str, *, strict: bool = False) -> bool:
-        """Tell whether a folder holds a guarded place; ``strict``: or lies in a tree."""
+        """Tell whether a folder holds a guarded place or, if ``strict``, lies in a guarded tree."""
         held = (*self.folders, *self.trees, *_homes())
         if any(covers(path, one) for one in held) or covers(path, "/tmp") or covers(path, "/var"):
             return True
@@ -75,8 +77,9 @@ def locate(command: str, folder: Path) -> str | None:
 
 
 def shim_fault(command: str, folder: Path) -> tuple[str, str] | None:
-    """Detect a command that cannot start confined, with advice: the shim of a version manager (pyenv, asdf, mise, ...)
-    searches the user's own files for the real program; None for any other.
+    """Return advice on a command that cannot start confined, None for any other.
+
+    The shim of a version manager (pyenv, asdf, mise, ...) searches the user's own files for the real program.
     """
     path = locate(command, folder)
     manager = None if path is None else _manager_of(path)
@@ -104,7 +107,7 @@ def _manager_of(path: str) -> str | None:
 
 
 def is_of_system(path: str) -> bool:
-    """Tell whether it lies in the system's folders that every process sees."""
+    """Tell whether a path lies in the system's folders, which every process sees."""
     return any(covers(one, path) for one in SYSTEM)
 
 
@@ -253,10 +256,11 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def propose_places(catalog: Catalog, folder: Path, sources: Mapping[str, str]) -> dict[str, PlaceUse]:
     """Propose the places that a server's command line names: existing folders and files among its arguments, and its
-    ``cwd``. ``sources``: folders by id, which replace them.
+    ``cwd``.
 
-    They are readable; writable for a server whose name says that it writes. Never a home folder or one above, never the
-    system's, never its own script. A person accepts them.
+    The ids of ``sources`` stand for their folders. Places are readable, or writable if the server's name says that it
+    writes. A home folder, a folder above one, the system's folders and the server's own script are never among them. A
+    person accepts the proposals.
     """
     start = folder / (catalog.cwd or ".")
     script = script_of(catalog.command or "", catalog.args, start)
@@ -285,7 +289,7 @@ def as_written(path: str, folder: Path) -> str:
 
 
 def _words(args: Sequence[str], start: Path) -> Iterator[str]:
-    """Yield the arguments, or their ends behind a ``=``, that exist on disk."""
+    """Yield the arguments that exist on disk; of an argument with ``=``, the part behind it."""
     behind_option = False
     for word in args:
         is_option = word.startswith("-")
@@ -298,5 +302,5 @@ def _words(args: Sequence[str], start: Path) -> Iterator[str]:
 
 
 def _is_too_much(path: str) -> bool:
-    """Tell whether it is the whole disk, a home or above one, or the system's."""
+    """Tell whether a place is too large to propose: the whole disk, a home folder or above one, or the system's."""
     return any(covers(path, one) for one in (*_homes(), "/tmp", "/var", "/etc")) or is_of_system(path)

@@ -1,6 +1,6 @@
-"""The confinement of each process that a workspace may start, and the changes from its private copies.
+"""Works out the confinement of each process that a workspace may start, and returns changes from private copies.
 
-An unchanged confinement stays the same value, so that the owner of a process need only compare.
+An unchanged confinement stays the same value, so that the owner of a process only needs to compare.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _Key = tuple[str, str | None]
 
 
 class Confinements:
-    """The confinements of one workspace. ``closed``: hidden, ``fixed``: read-only in each, beside the policy."""
+    """The confinements of one workspace.
+
+    Besides what the policy says, ``closed`` is hidden and ``fixed`` read-only in each.
+    """
 
     def __init__(
         self,
@@ -58,9 +61,9 @@ class Confinements:
         """Return the confinement of a catalog's process for an agent, or (None) of the agent's shell commands. A
         catalog's module has no network and no variables.
 
-        An empty ``agent_id``: the process only lists its tools, for no agent, without a host. None if nothing is
-        confined: under ``confine = "none"``, and for a catalog without its own process. Raises WorkspaceError for an
-        unknown agent or catalog.
+        An empty ``agent_id`` means that the process only lists its tools, for no agent and without network. None if
+        nothing is confined: under ``confine = "none"``, and for a catalog without its own process. Raises
+        WorkspaceError for an unknown agent or catalog.
         """
         policy, mark = self._policy(), self._attachments.mark
         agent = policy.agents.get(agent_id) if agent_id else Agent("")
@@ -156,8 +159,9 @@ class Confinements:
 
 
 def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequence[Path]) -> Confinement | None:
-    """Return the confinement of an unopened policy's server in ``folder`` that only lists its tools: its folders among
-    the places, read-only, and no source.
+    """Return the confinement of an unopened policy's server in ``folder`` that only lists its tools.
+
+    The folders among its places are read-only, and it gets no source.
     """
     if not catalog.is_confined:
         return None
@@ -187,7 +191,7 @@ _DONE = {Action.APPEND: "wrote", Action.OVERWRITE: "overwrote", Action.DELETE: "
 
 
 class CopyReturns:
-    """The maker of a `WriteBack` for each room with copies. ``kept``: the folder for changes that stay out.
+    """Makes a `WriteBack` for each room with copies. ``kept``: the folder for unwritten changes.
 
     ``now`` returns the present confinement of a catalog's server for an agent; it may raise WorkspaceError.
     """
@@ -205,12 +209,12 @@ class CopyReturns:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start afresh in the child of a fork, without the parent's questions."""
+        """Start anew in the child of a fork, without the parent's questions."""
         self._working: set[asyncio.Task[None]] = set()
         self._asking: set[asyncio.Task[Approval]] = set()
 
     def of_server(self, confinement: Confinement, served: Collection[str]) -> WriteBack:
-        """Return the write-back for a server's process: nobody waits for the answers, and later edits count.
+        """Return the write-back for a server's process, which does not wait for answers; later edits count.
 
         ``served``: the agents whose calls it served until its end.
         """
@@ -228,7 +232,9 @@ class CopyReturns:
         return WriteBack(confinement, self._kept, _Operator(self, confinement, served), told=record, now=now)
 
     def of_program(self, confinement: Confinement, heard: Callable[[GivenBack], None]) -> WriteBack:
-        """Return the write-back for a program that ends with this process, so nobody is asked; ``heard`` gets all."""
+        """Return the write-back for a program that ends with this process, so nobody can be asked; ``heard`` receives
+        all outcomes.
+        """
 
         def record(what: GivenBack) -> None:
             self._record(confinement.agent_id, confinement.subject, what)
@@ -237,7 +243,7 @@ class CopyReturns:
         return WriteBack(confinement, self._kept, told=record)
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Run the asking work in the loop thread."""
+        """Run work that asks in the thread of the loop."""
         loop_thread().begin(self._carry_out(work))
 
     async def _carry_out(self, work: Coroutine[None, None, None]) -> None:
@@ -249,7 +255,7 @@ class CopyReturns:
             self._working.discard(task)
 
     async def is_attended(self) -> bool:
-        """Tell whether an operator is there and the workspace open."""
+        """Tell whether an operator is present and the workspace is open."""
         return not self._is_closed and await self._broker.is_attended()
 
     async def answer(self, request: ApprovalRequest) -> Approval:
@@ -280,17 +286,17 @@ class CopyReturns:
             await asyncio.wait(working)
 
     def _record(self, agent_id: str, subject: str, what: GivenBack) -> None:
-        with suppress(AuditUnavailable):  # it has happened, and calls stop until the log works again
+        with suppress(AuditUnavailable):  # the effect has happened, and calls stop until the log works again
             self._audit.append([AuditEntry(RowKind.COPY_RETURNED, "", agent_id, "", subject, body=what.to_json())])
 
 
 def _agents(confinement: Confinement, served: Collection[str]) -> list[str]:
-    """List the agents whose calls a process served, else its owner; at least one name, which may be empty."""
+    """List the agents whose calls a process served, else its owner: at least one name, which may be empty."""
     return sorted(served) or [confinement.agent_id]
 
 
 class _Operator:
-    """The operator's approval of changes by one room's processes."""
+    """The operator's approval of changes by the processes of one room."""
 
     def __init__(self, returns: CopyReturns, confinement: Confinement, served: Collection[str]) -> None:
         self._confinement, self._served = confinement, served

@@ -1,4 +1,4 @@
-"""An export of a policy: its texts and folders, and what a team gets besides to start and to verify it."""
+"""Exports a policy: its texts and folders, and for a team also files to start with and to verify it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gatewright.workspace.client_file import content_of
 
 @frozen
 class BoundPath:
-    """A path of a policy that is valid on this computer only; ``place``: its position in the file."""
+    """A path of a policy that is valid only on this computer; ``place``: its position in the file."""
 
     path: str
     what: str
@@ -73,7 +73,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) -> dict[str, str]:
-    """Return texts by file name: the policy unchanged, or one Pattern file for each agent with a tool."""
+    """Return texts by file name: the policy unchanged, or one file for Pattern for each agent with a tool."""
     if dialect == "gatewright":
         return {POLICY_NAME: text}
     if dialect != "pattern":
@@ -84,7 +84,7 @@ def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) 
 
 
 def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
-    """List the agents without their own file in the dialect, since they have no tool; our dialect has all."""
+    """List the agents that get no file in the dialect, since they have no tool; our dialect has all agents."""
     if dialect != "pattern":
         return ()
     return tuple(one for one, agent in policy.agents.items() if not carries(policy, agent))
@@ -93,7 +93,9 @@ def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:
 def write_export(
     folder: Path, texts: Mapping[str, str], workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
 ) -> tuple[Path, ...]:
-    """Write the texts, and the manifests and relative folders that they name, so that the export loads from there."""
+    """Write the texts, with the manifests and relative folders that they name, so that the export loads in the
+    folder.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
@@ -114,7 +116,7 @@ def write_export(
 def write_copy(
     path: Path, text: str, workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
 ) -> tuple[Path, ...]:
-    """Write the text as a new policy file with the extras of `write_export`, without replacing anything.
+    """Write the text as a new policy file, with the manifests and folders of `write_export`; nothing is replaced.
 
     Raises WorkspaceError, before any write, if something is in the way.
     """
@@ -184,7 +186,9 @@ What stands under *some ask* depends on the file, or on values of the call. What
 
 
 class _Manifest(BaseModel):
-    """``export.json``: its writer, the SHA-256 of each file, and the folders with contents outside the export."""
+    """``export.json``: who wrote it, the SHA-256 of each file, and the folders whose contents are outside the
+    export.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -219,10 +223,10 @@ def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) 
 
 
 def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
-    """Return the manifest's digest, the number of its files, and every difference to the files on disk.
+    """Return the manifest's digest, the number of its files, and every difference from the files on disk.
 
-    The contents of source folders do not count, nor does a state folder with a log proved by this user's keys; any
-    other state folder counts as added. Raises WorkspaceError without a readable manifest.
+    The contents of source folders do not count, nor does a state folder whose log this user's keys prove; any other
+    state folder counts as added. Raises WorkspaceError without a readable manifest.
     """
     try:
         content = content_of(folder / MANIFEST)
@@ -272,7 +276,7 @@ def _additions(folder: Path, said: _Manifest) -> Iterator[str]:
 
 
 def _is_own(state: Path) -> bool:
-    """Tell whether this user's keys prove the log there, as they do once the export was used here."""
+    """Tell whether this user's keys prove the log there, as they do after the export was used here."""
     if state.is_symlink() or not state.is_dir():
         return False
     report = AuditLog(state, key_folder()).verify()

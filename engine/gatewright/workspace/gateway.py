@@ -1,4 +1,4 @@
-"""The gateway: agents served to MCP clients over standard streams or HTTP, by a policy or one made for one server."""
+"""The gateway: serves agents to MCP clients over standard streams or HTTP, by a policy or by one made for a server."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def policy_for_server(
     """Return the policy file in a folder for this server and agent; make it if missing, and report that to ``tell``.
 
     The typed command counts as trusted, and its package is installed (``scripts``: with its install scripts). A new
-    policy comes from the server's list, with all tools accepted; the paths in its arguments become its places, to
-    change. Raises WorkspaceError for a folder with another policy, or a silent server; then nothing of a new policy
-    stays.
+    policy accepts all tools that the server lists; paths in the command's arguments become its places, which it may
+    change. Raises WorkspaceError for a folder with another policy, or a server that does not answer; then nothing of a
+    new policy stays.
     """
     path = folder.absolute() / POLICY_NAME if folder.is_dir() else folder.absolute()
     is_new = not path.exists()
@@ -115,13 +115,13 @@ def _write(
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STDIO_SESSION = "stdio"
 WATCH_S = 0.25
-"""Interval of checks of policy, tokens and sessions."""
+"""The seconds between checks of policy, tokens and sessions."""
 _MOST_SESSIONS = 20
 _log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """A workspace in service. ``tell`` gets lines to print for the operator.
+    """A workspace in service. ``tell`` receives lines to print for the operator.
 
     Raises AuditUnavailable for a log that cannot be continued.
     """
@@ -137,7 +137,7 @@ class Gateway:
         """Serve one agent on standard input and output, until the client closes its end or the process must end.
 
         Raises WorkspaceError for an unknown agent or an unavailable session, and KeyboardInterrupt for SIGINT, after
-        all is stored.
+        everything is stored.
         """
         self._workspace.view(agent_id)
         with _stop_signals() as stopped:
@@ -167,7 +167,7 @@ class Gateway:
         _raise_interrupt(stopped)
 
     def open_door(self, token: Token, session: Session, names: tuple[str, ...]) -> TokenDoor:
-        """Open the door of a token, whose calls count in ``session``."""
+        """Open the door of a token: its calls count in ``session``."""
         caller = Caller(token.agent_id, session, token.user_id, token.elicit, token.token_id)
         return TokenDoor(self._agent_server(caller), security_of(names))
 
@@ -177,7 +177,7 @@ class Gateway:
 
     @asynccontextmanager
     async def hold_session(self, session_id: str, agent_id: str) -> AsyncGenerator[Session]:
-        """Hold a session of the agent for this process alone, and save it all along. Raises WorkspaceError."""
+        """Hold a session of the agent for this process alone, and save it continually. Raises WorkspaceError."""
         store = self._workspace.sessions
         async with store.hold(session_id, agent_id=agent_id, patience_s=0.0) as session:
             keeping = asyncio.ensure_future(_keep(store, session))
@@ -208,14 +208,14 @@ class Gateway:
         return ServingProcess(new_id("serving"), policy, os.getpid(), transport, address, (), time.time())
 
     async def _watch(self, process: ServingProcess, agents: Callable[[], tuple[str, ...]]) -> None:
-        """Take over changes on disk, notify the clients with other tools, and report the connected ones."""
+        """Apply changes on disk, notify the clients whose tools changed, and publish which clients are connected."""
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
         known = None if self._workspace.is_changed_outside() else _signature(self._workspace)
         seen = known
         try:
             while True:
                 now = _signature(self._workspace)
-                if now != known and now == seen:  # no more changes: an editor may write in several steps
+                if now != known and now == seen:  # wait until changes stop, since an editor may write in several steps
                     await self._reload()
                     known = now
                 seen = now
@@ -235,7 +235,7 @@ class Gateway:
             leave()
 
     async def _reload(self) -> None:
-        """Read the policy again; after errors the last good one stays, and the alarm reports that."""
+        """Read the policy again; after errors the last good one stays, and an alarm reports that."""
         try:
             await asyncio.to_thread(self._workspace.reload)
         except GatewrightError as error:
@@ -249,7 +249,7 @@ class Gateway:
 
 
 class _Doors:
-    """The doors of the used tokens. Its own task opens, holds and closes each."""
+    """The doors of the tokens in use; a task of its own opens, holds and closes each door."""
 
     def __init__(self, gateway: Gateway, tokens: TokenBook, names: tuple[str, ...]) -> None:
         self._gateway = gateway
@@ -319,7 +319,7 @@ async def _serve_streams(agent: AgentServer) -> None:
 
 
 async def _keep(store: SessionStore, session: Session) -> None:
-    """Save the session after every count in it; retry a failed save."""
+    """Save the session after every count in it, and retry a failed save."""
     kept = session.facts()
     while True:
         await asyncio.sleep(WATCH_S)
@@ -357,7 +357,7 @@ async def _until(stopped: asyncio.Future[int], *works: Awaitable[None]) -> None:
 
 @contextmanager
 def _stop_signals() -> Generator[asyncio.Future[int]]:
-    """A future with the number of the signal that asks the process to end."""
+    """Return a future for the number of the signal that asks the process to end."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
     signals = (signal.SIGTERM, signal.SIGINT)

@@ -1,9 +1,9 @@
 """Warnings about a valid policy: rules that decide nothing, grants that reach nothing.
 
-A grant is only questioned if every tool of the agent that needs the kind works on files of the roots: the arguments of
-other tools are open. Folders count as they are now, with links resolved, as in the gate.
+A grant is doubted only if every tool of the agent that needs the kind works on files of the roots, since nobody knows
+the arguments of other tools. Folders count as they are now, with links resolved, as in the gate.
 
-Each warning is proved, and the search skips lists of rules that would take more than a moment.
+Each warning is proved; lists of rules that would take more than a moment are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _Idle = tuple["Agent", int, CapabilityKind, tuple[str, ...]]
 
 
 def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -> tuple[Problem, ...]:
-    """Yield a warning for each idle grant. ``facts``: of every tool, called only if a warning is possible."""
+    """Yield a warning for each idle grant.
+
+    ``facts`` returns those of every tool, called only if a warning is possible.
+    """
     if not policy.roots.folders:
         return ()
     folders = {name: str(path) for name, path in root_folders(policy.roots, folder).items()}
@@ -54,7 +57,7 @@ def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -
 
 
 def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str) -> Iterator[_Idle]:
-    """Yield the grants of a kind that miss every root on which tools need it, and those tools."""
+    """Yield the grants of a kind that miss every root on which tools need them, with those tools."""
     if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
         return
     listed = None if agent.tools is None else _bare(agent.tools)
@@ -77,12 +80,12 @@ def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str)
 
 @lru_cache(maxsize=4)
 def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
-    """Map the tools on roots that need a kind to the roots that they need it for."""
+    """Return for each tool on roots that needs a kind the roots on which it needs the kind."""
     found: dict[str, tuple[str, ...]] = {}
     for tool in root_tools():
         markers = file_markers(tool)
         own = [marker for marker in markers if kind_needed(marker) is kind]
-        # the gate judges under a kind the paths with its mark, else every path that needs it
+        # under a kind the gate judges the marked paths, else every path that needs the kind
         judged = own or (markers if kind in tool.capabilities else [])
         if roots := tuple(dict.fromkeys(root for marker in judged for root in marker.roots)):
             found[tool.name] = roots
@@ -96,11 +99,11 @@ def _bare(tools: tuple[str, ...]) -> frozenset[str]:
 
 
 def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str]]:
-    """Map each kind to the other tools that may need it, beside ours on roots."""
+    """Return for each kind the other tools that may need it, besides ours on roots."""
     ours = {name for kind in _FILES for name in _roots_by_tool(kind)}
     theirs = [one for one in facts if one.origin != _OWN or one.name not in ours]
     found: dict[CapabilityKind, frozenset[str]] = {}
-    for kind in _FILES:  # a grant may serve a need for it, or a path outside of all sources
+    for kind in _FILES:  # a grant may serve these, or a path outside of all sources
         found[kind] = frozenset(
             one.name
             for one in theirs
@@ -112,7 +115,7 @@ def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str
 def _grant_problem(
     policy: Policy, agent: Agent, index: int, kind: CapabilityKind, tools: tuple[str, ...], places: Places
 ) -> Problem:
-    """Report one idle grant; it names the folders as written, since a grant may use the same words."""
+    """Report one idle grant; the warning names the folders as the policy writes them, like the grant itself."""
     roots = dict.fromkeys(root for name in tools for root in _roots_by_tool(kind)[name])
     folders = [f"`{folder}`" for root in roots if (folder := policy.roots.folder(root)) is not None]
     named = [f"`{name}`" for name in tools[:MAX_TOOLS_NAMED]]
@@ -148,7 +151,7 @@ def lints(loaded: LoadedPolicy, facts: Callable[[], Iterable[ToolFacts]]) -> tup
 
 
 def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
-    """Yield bare names that mean a tool of ours although a catalog has one, too, which the policy never names."""
+    """Yield bare names that mean a tool of ours although a catalog, too, has one that the policy never names."""
     tools = {tool.name: tool for tool in facts}
     prefixes = {one.catalog_id: one.prefix or one.catalog_id for one in policy.catalogs}
     twins: dict[str, ToolFacts] = {}
@@ -173,7 +176,7 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
 
 
 def _tool_mentions(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
-    """Yield the names of tools in the policy with their places; a key of approvals counts with all its beginnings."""
+    """Yield the names of tools in the policy with their places; of a key of approvals, every possible name."""
     yield ("defaults", "approvals"), _beginnings(policy.defaults.approvals)
     for agent in policy.agents.values():
         at = "agents", agent.agent_id
@@ -192,7 +195,7 @@ def _beginnings(keys: Iterable[str]) -> set[str]:
 
 
 def _path_lints(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
-    """Yield tools of some agent with arguments that look like undeclared paths."""
+    """Yield tools of agents with arguments that look like undeclared paths."""
     listing: dict[str, str] = {}
     for agent in reversed(list(policy.agents.values())):
         listing.update((split_name(written)[0], agent.agent_id) for written in agent.tools or ())

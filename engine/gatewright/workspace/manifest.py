@@ -1,6 +1,6 @@
-"""The tools of one catalog, read as data: the manifest of a program, or the pin of accepted tools.
+"""Reads the tools of one catalog as data: the manifest of a program, or the pin of accepted tools.
 
-A manifest that lists the tools of a pin is read with it: a tool that differs from the accepted one is held.
+A manifest that lists the tools of a pin is read with the pin: a tool that differs from the accepted one is held.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN = 80
 def parse_json(content: bytes, what: str) -> object:
     """Parse the one JSON value in ``content``; ``what`` names it in messages. Raises only WorkspaceError.
 
-    Refuses bad JSON, repeated keys in an object, numbers beyond JSON, and nesting too deep to walk.
+    It refuses bad JSON, repeated keys in an object, numbers beyond JSON, and nesting too deep to walk.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -71,7 +71,7 @@ def _float(text: str) -> float:
 
 MAX_MANIFEST_BYTES = 8 * 1024 * 1024
 MAX_PIN_BYTES = 32 * 1024 * 1024
-"""Limit of a pin's bytes, which may hold each definition twice: as listed and as accepted."""
+"""The most bytes of a pin, which may contain each definition twice: as listed and as accepted."""
 MAX_REPORTED = 50
 MAX_NAMED = 5
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
@@ -80,7 +80,7 @@ Key = tuple[str, int]
 Finding = tuple[Severity, str, str]
 Signature = tuple[int, int, int]
 Trusted = Callable[[str, Path], Callable[[bytes], bool] | None]
-"""A lookup from a catalog's id and its manifest's real path to the trusted contents, None without any."""
+"""Returns the trusted contents for a catalog's id and its manifest's real path, None without any."""
 
 
 def trust_none(_catalog_id: str, _manifest: Path) -> None:
@@ -90,9 +90,9 @@ def trust_none(_catalog_id: str, _manifest: Path) -> None:
 
 @frozen
 class Entry:
-    """One tool under its name in the catalog. ``acceptance``: the operator's decision about a tool of a pin.
+    """One tool under its name in the catalog.
 
-    ``held``: why it is closed; empty if open.
+    ``acceptance``: the operator's decision about a tool of a pin. ``held``: why it is held; empty if in use.
     """
 
     definition: ToolDefinition
@@ -107,7 +107,7 @@ class Entry:
 
 @frozen
 class Manifest:
-    """One manifest or pin as read: ``content`` None for a missing or unreadable file.
+    """One manifest or pin as read; ``content`` is None for a missing or unreadable file.
 
     ``outside``: its real path if it lies outside the policy's folder. ``listing``: for a pin, the manifest that lists
     its tools, if read with it.
@@ -125,17 +125,17 @@ class Manifest:
 
     @property
     def fault(self) -> str:
-        """Why its definitions, or its manifest's, are unavailable; empty if available."""
+        """Why its definitions, or those of its listing, are unavailable; empty if they are available."""
         read = self.listing or self
         errors = (message for severity, _, message in read.problems if read.is_missing or severity is Severity.ERROR)
         return next(errors, "")
 
     def is_outdated(self) -> bool:
-        """Tell whether the file, or the one that lists its tools, differs from the reading."""
+        """Tell whether the file, or the one that lists its tools, has changed since the reading."""
         return self.is_rewritten() or (self.listing is not None and self.listing.is_rewritten())
 
     def is_rewritten(self) -> bool:
-        """Tell whether the file itself differs from the reading."""
+        """Tell whether the file itself has changed since the reading."""
         now = _signature(self.path)
         if now == self.signature or (self.signature is None and self.content is not None):
             return False
@@ -168,7 +168,7 @@ def read_manifest(
 
 
 def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None) -> tuple[Listing, Manifest]:
-    """Read a catalog's listing from its present manifest, at any place, with the manifest itself.
+    """Read the tools that a catalog lists from its present manifest, wherever it lies, and the manifest itself.
 
     Raises WorkspaceError for an unreadable one.
     """
@@ -267,7 +267,7 @@ def _missing(path: Path, message: str) -> Manifest:
 
 
 def _unread(path: Path, named: str, error: OSError | ValueError | WorkspaceError, ask: str = "") -> Manifest:
-    """Report an unreadable or empty file; ``ask``: how to make it anew."""
+    """Report an unreadable or empty file; ``ask`` says how to make it again."""
     if isinstance(error, WorkspaceError):
         return _fail(path, "bad-manifest", f"{error if named in str(error) else f'{named}: {error}'}{ask}")
     why = (error.strerror if isinstance(error, OSError) else None) or error
@@ -284,7 +284,7 @@ def _with_tools(catalog: Catalog, manifest: Manifest, value: object) -> Manifest
 
 
 def _with_pin(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
-    """Return the pin with its tools, the accepted and the held ones."""
+    """Return the pin with its tools, accepted and held."""
     entries: list[Entry] = []
     for name in dict.fromkeys((*pin.listing.definitions, *pin.accepted)):
         accepted, listed = pin.accepted.get(name), pin.listing.read.get(name)
@@ -299,7 +299,7 @@ def _with_pin(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
 
 
 def _report_held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:
-    """Report everything that waits to be accepted in one warning."""
+    """Report all waiting tools in one warning."""
     waits: list[str] = []
     for words, names in (
         ("never accepted", pin.drift.new),
@@ -344,7 +344,7 @@ def _fail(path: Path, code: str, message: str) -> Manifest:
 
 
 def _is_within(path: Path, folder: Path) -> bool:
-    """Tell whether ``path`` lies in ``folder`` both as written and after its links."""
+    """Tell whether ``path`` lies in ``folder``, both as written and after resolving links."""
     written = Path(os.path.normpath(path))
     try:
         return written.is_relative_to(os.path.normpath(folder)) and is_inside(Path(os.path.realpath(path)), folder)

@@ -47,8 +47,8 @@ class CatalogState:
     """One catalog now: its pin (None: never imported, or run by a program), and its trust.
 
     ``is_trusted`` None: it needs no trust. ``tool_names``: its tools by their names in the policy; ``listed_names``:
-    the same by their program's names; ``held``: the tools that no agent sees before their acceptance. ``fault``: why
-    its manifest is unreadable or missing; empty for a server.
+    the same by the names of their program; ``held``: the tools that no agent sees until they are accepted. ``fault``:
+    why its manifest is unreadable or missing; empty for a server.
     """
 
     catalog: Catalog
@@ -62,10 +62,10 @@ class CatalogState:
 
 @frozen
 class Waiting:
-    """One tool that waits for acceptance: ``change`` is new, changed or vanished.
+    """One tool that waits for acceptance; ``change`` is new, changed or vanished.
 
-    ``before``: the accepted state, ``after``: the proposed one, with ``why``. ``description``: as listed;
-    ``difference``: of the definitions, as a unified diff.
+    ``before``: the accepted state; ``after``: the proposed one, with the reason ``why``. ``description``: as listed;
+    ``difference``: between the definitions, as a unified diff.
     """
 
     name: str
@@ -126,10 +126,10 @@ def store(folder: Path, catalog: Catalog, content: bytes) -> None:
 
 
 async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path | None = None) -> Pin | None:
-    """Ask a catalog's server for its tools if its pin is lost or damaged, and pin them without acceptance.
+    """Ask a catalog's server for its tools if its pin is lost or damaged, and pin them without accepting any.
 
-    For a policy that cannot open without its pin; ``path`` is its file or folder. A damaged pin stays beside the new
-    one. None: nothing to mend. Raises WorkspaceError, also for an untrusted server.
+    It is for a policy that cannot open without the pin; ``path`` is its file or folder. A damaged pin stays beside the
+    new one. Returns None if nothing has to be repaired. Raises WorkspaceError, also for an untrusted server.
     """
     from gatewright.adapters.confine import Confiner
     from gatewright.adapters.host_proxy import HostProxy
@@ -177,7 +177,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
 
 
 def acceptance_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEntry:
-    """Return the row CatalogAccepted: the tools with digests of their definitions, and the dropped ones."""
+    """Return the row CatalogAccepted: the tools with the digests of their definitions, and the dropped ones."""
     changed = [name for name, row in after.accepted.items() if before.accepted.get(name) != row]
     gone = [name for name in before.accepted if name not in after.accepted]
     tools: dict[str, JsonValue] = {
@@ -200,7 +200,9 @@ def acceptance_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> Audit
 
 
 class ServerPins:
-    """The pins of the policy in force: ``state`` returns it, ``put`` writes a pin, puts it in force and logs a row."""
+    """The pins of the policy in force; ``state`` returns the policy's state, ``put`` writes a pin, puts it in force and
+    logs a row.
+    """
 
     def __init__(
         self,
@@ -236,7 +238,7 @@ class ServerPins:
         return self._state().book.manifest(self.server(catalog_id)).pin
 
     def record(self, catalog_id: str, listing: Listing) -> Pin:
-        """Store the present listing of its tools. Raises WorkspaceError, PolicyInvalid."""
+        """Store the present listing of a catalog's tools. Raises WorkspaceError, PolicyInvalid."""
         before, is_kept = self.pin(catalog_id), self._state().book.manifest(self.server(catalog_id)).content is not None
         after = relist(before or Pin(), listing)
         if before is None or not is_kept or write_pin(after) != write_pin(before):  # equal values may differ: 1, true
@@ -296,8 +298,8 @@ _NOT_RUN = "this tool cannot be run here now; try again later or go on without i
 class CatalogTools:
     """The executor of the tools of one workspace's catalogs; any thread and any loop may use it.
 
-    ``catalog`` returns one under the present policy, ``servers`` the MCP servers, ``adapters`` the adapter's maker for
-    each other type. ``pin``, ``trusts`` and ``record`` are as for `Servers`.
+    ``catalog`` returns a catalog under the present policy, ``servers`` the MCP servers, ``adapters`` the adapters'
+    makers for the other types. ``pin``, ``trusts`` and ``record`` are as for `Servers`.
     """
 
     def __init__(
@@ -337,7 +339,7 @@ class CatalogTools:
         return run
 
     async def refresh(self, catalog_id: str) -> Pin:
-        """Ask a server, or read the manifest, for the present tools, and hold the ones that nobody accepted.
+        """Ask a server, or read the manifest, for the present tools, and hold those that nobody has accepted.
 
         Raises WorkspaceError, and PolicyInvalid if the policy could not be loaded with them.
         """

@@ -1,4 +1,4 @@
-"""Reading a policy file together with its catalogs, and finding problems outside of its text."""
+"""Reads a policy file together with its catalogs, and finds problems outside of its text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ UNTRUSTED = frozenset({SERVER_NOT_TRUSTED, ENDPOINT_NOT_TRUSTED})
 
 @frozen
 class PolicyState:
-    """An open policy as one value: the edited policy, the text that its edits began with, its catalogs."""
+    """An open policy as one value: the edited policy, the text that its edits started from, its catalogs."""
 
     policy: Policy
     text: PolicyText
@@ -51,16 +51,16 @@ class PolicyState:
 
     @property
     def loaded(self) -> LoadedPolicy:
-        """The text that a save would write now, read from end to end."""
+        """The reading of the text that a save would write now."""
         return self.text.read(self.policy)
 
 
 class PolicyReader:
-    """A reader of one policy file, any number of times, with the manifests and pins that it names.
+    """Reads one policy file, any number of times, with the manifests and pins that it names.
 
     ``tools`` returns those of the program. ``given``: manifests to use instead of files, by the path in the policy.
-    ``runner``: makes the executor of a catalog's tool; None: such tools are only decided. ``facts``: the tools that
-    exist now; ``added``: the ids of the sources that the program has added.
+    ``runner``: makes the executor of a catalog's tool; None means that such tools are only decided. ``facts``: the
+    tools that exist now; ``added``: the ids of the sources that the program has added.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class PolicyReader:
     def catalogs(
         self, before: CatalogBook | None, given: Mapping[str, bytes] = MappingProxyType({}), *, as_read: bool = False
     ) -> CatalogBook:
-        """Return the catalogs, read anew if changed since ``before``; ``given``: contents to read instead of files.
+        """Return the catalogs, read again if changed since ``before``.
 
-        ``as_read``: look at none of the files again.
+        ``given``: contents to use instead of files. ``as_read``: look at no file again.
         """
         book = catalog_book(
             self._path,
@@ -162,10 +162,10 @@ def catalog_book(
 ) -> CatalogBook:
     """Return everything that a policy file may name: the built-ins, ``tools``, and its own catalogs' tools.
 
-    It reads a manifest outside the folder if ``records`` (the user's own, if None) or ``trust`` allows it, and a
-    manifest in ``given`` from there. ``runner``: makes the executor of a catalog's tool; without it such tools are only
-    decided. It refuses planned features as unsupported. Raises AlreadyRegistered for one of ``tools`` with the name and
-    major version of another.
+    A manifest outside the folder is read if ``records`` (the user's own, if None) or ``trust`` allows it; contents in
+    ``given`` replace files. ``runner``: makes the executor of a catalog's tool; without it such tools are only decided.
+    Planned features are refused as unsupported. Raises AlreadyRegistered for one of ``tools`` with the name and major
+    version of another.
     """
 
     def judge(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
@@ -226,7 +226,7 @@ def base_problems(
     *,
     trust: bool,
 ) -> tuple[Problem, ...]:
-    """Report untrusted source folders outside the workspace as errors, missing ones as warnings."""
+    """Report untrusted source folders outside the workspace as errors, and missing ones as warnings."""
     found: list[Problem] = []
     for source in sources:
         source_id, written = source.source_id, source.base_path
@@ -246,7 +246,7 @@ def base_problems(
 def folder_problems(
     loaded: LoadedPolicy, policy_path: Path, records: TrustRecords, *, trust: bool
 ) -> tuple[Problem, ...]:
-    """Report the faults of sources' and roots' folders; for a policy with errors as far as it was built.
+    """Report the faults of sources' and roots' folders; for a policy with errors, of the part that could be read.
 
     ``trust``: trust those outside from now on, if nothing else is wrong.
     """
@@ -258,7 +258,7 @@ def folder_problems(
         *base_problems(policy.folder_sources, policy_path, records, places, trust=given),
         *root_problems(policy.roots, policy_path, records, places, trust=given),
     )
-    told = {(problem.code, problem.subject) for problem in loaded.problems}  # of the same roots, by their text
+    told = {(problem.code, problem.subject) for problem in loaded.problems}  # the same roots, compared by their text
     fresh = (problem for problem in found if (problem.code, problem.subject) not in told)
     return tuple(problem for problem in fresh if given or not trust or problem.code != "not-trusted")
 
@@ -266,7 +266,7 @@ def folder_problems(
 def server_problems(
     policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
 ) -> tuple[Problem, ...]:
-    """Warn of each catalog whose tools may not run yet: everything except their calls works without it."""
+    """Warn about each catalog whose tools may not run yet; only calls of them do not work without that."""
     found: list[Problem] = []
     for catalog in policy.catalogs:
         if catalog.kind.is_pinned and not records.trusts_server(policy_path, catalog):
@@ -280,7 +280,7 @@ def server_problems(
 
 
 def place_problems(policy: Policy, policy_path: Path, places: Callable[[Address], Place | None]) -> Iterator[Problem]:
-    """Warn of servers whose places nobody has accepted, and of missing folders among the places."""
+    """Warn about servers whose places nobody has accepted, and about missing folders among the places."""
     for catalog in policy.catalogs:
         name = catalog.catalog_id
         address: Address = ("catalogs", name)
@@ -304,7 +304,7 @@ def _catalog_of(problem: Problem) -> str | None:
 def own_source_problems(
     policy: Policy, added: frozenset[str], places: Callable[[Address], Place | None]
 ) -> Iterator[Problem]:
-    """Warn of each source of a program that this program has not added: nobody gets its tools here."""
+    """Warn about each source of a program that this program has not added: nobody gets its tools here."""
     for source in policy.sources:
         if source.kind is SourceType.HOST and source.source_id not in added:
             address: Address = ("sources", source.source_id)
@@ -315,7 +315,7 @@ def own_source_problems(
 def endpoint_problems(
     policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
 ) -> Iterator[Problem]:
-    """Warn of each endpoint that may not connect yet: everything except messages to it works."""
+    """Warn about each endpoint that may not connect yet; only messages to it do not work without that."""
     for target, url in policy.endpoints.outside.items():
         if not records.trusts_endpoint(policy_path, policy, target):
             address: Address = ("workspace", "endpoints", target)

@@ -1,4 +1,5 @@
-"""The text of one policy file: as saved, as it would be saved now, and what models saw by the saved one.
+"""The text of one policy file: the saved text, the text that a save would write now, and models' views by the saved
+policy.
 
 Any thread may call any method; text, policy and readings always belong together.
 """
@@ -58,7 +59,7 @@ class PolicyText:
         self._compared = (policy, policy, loaded.text, True)
 
     def reread(self, known: KnownTools) -> PolicyText:
-        """Hold the same text to other tools. Raises PolicyInvalid if it names an unknown one."""
+        """Check the same text against other tools. Raises PolicyInvalid if it names an unknown one."""
         loaded = parse_policy(self.saved, file=str(self._path), known=known)
         if loaded.policy is None:
             raise PolicyInvalid(loaded.problems)
@@ -67,7 +68,7 @@ class PolicyText:
     def of(self, policy: Policy) -> str:
         """Write ``policy`` as a save would: the least change of `base_of`, whatever edits came in between.
 
-        Raises NotSupported for what the file's dialect cannot say.
+        Raises NotSupported for what the file's dialect cannot express.
         """
         return self._patch(policy)[1]
 
@@ -86,7 +87,7 @@ class PolicyText:
     def base_of(self, policy: Policy) -> Written:
         """Return the base text of ``policy``: typed text, or an older one that undo returned to, else the saved one.
 
-        The saved policy's own base no longer counts.
+        Once the policy is saved, its own base no longer counts.
         """
         written, own = policy.written, self.saved_policy.written
         is_saved = written is not None and own is not None and written.identity == own.identity
@@ -95,7 +96,9 @@ class PolicyText:
         return written
 
     def is_saved(self, policy: Policy) -> bool:
-        """Tell whether the file holds the text that a save of ``policy`` would write; compare once, then remember."""
+        """Tell whether the file has the text that a save of ``policy`` would write; the comparison is made once and
+        remembered.
+        """
         asked, compared = (policy, self.saved_policy, self.saved), self._compared
         if not all(one is other for one, other in zip(asked, compared[:3], strict=True)):
             self._compared = compared = (*asked, self._is_same(policy, self.saved_policy))
@@ -123,7 +126,9 @@ class PolicyText:
         return replace(self._known, facts=facts, is_complete=self._known.has_all_of(policy.catalogs))
 
     def keep_saved(self, policy: Policy, text: str) -> bool:
-        """Count ``policy`` as saved with ``text``, as another process reports; False if that is not its text here."""
+        """Count ``policy`` as saved with ``text``, as another process reports; return False if its text here is another
+        one.
+        """
         try:
             if self.of(policy) != text:
                 return False
@@ -135,8 +140,8 @@ class PolicyText:
     def save(self, policy: Policy, *, overwrite: bool = False) -> None:
         """Write the difference into the file atomically. Raises WorkspaceError, and then changes nothing.
 
-        Refuses a file that changed outside, unless ``overwrite``: then it edits that file's text if it still loads,
-        else replaces it by the text here.
+        A file that changed outside is refused, unless ``overwrite``: then the text in that file is edited if it still
+        loads, else replaced by the text here.
         """
         with self._saving:
             if overwrite and self.is_changed_outside():
@@ -178,7 +183,7 @@ class PolicyText:
         return edit_between(name, self._policy_in(before), self._policy_in(after))
 
     def edit_of_typed(self, policy: Policy, name: str, over: str, text: str) -> tuple[Edit, str]:
-        """Turn text typed over another into an edit of ``policy``, with the resulting text.
+        """Turn text typed over another text into an edit of ``policy``; return the edit and the resulting text.
 
         The result is as typed, except where ``policy`` differs from ``over``. Raises PolicyInvalid, and EditRefused if
         both changed the same.
@@ -193,7 +198,7 @@ class PolicyText:
             raise EditRefused(str(error)) from None
 
     def problems_of(self, text: str, beside: Callable[[LoadedPolicy], Iterable[Problem]]) -> tuple[Problem, ...]:
-        """Find the problems of another text for the file; ``beside``: yields those outside of its text."""
+        """Find the problems of another text for the file; ``beside`` yields those outside of the text."""
         loaded = self._read(text)
         return (*loaded.problems, *beside(loaded))
 
@@ -225,7 +230,7 @@ class PolicyText:
         return edit, text if said is not None and said.is_same(after) else None
 
     def is_changed_outside(self) -> bool:
-        """Tell whether the file on disk differs from the text read or saved here."""
+        """Tell whether the file on disk differs from the text as read or saved here."""
         return self._on_disk() != self.saved
 
     def _keep(self, policy: Policy, text: str) -> None:
@@ -236,7 +241,7 @@ class PolicyText:
     def _rebase(self, on_disk: str, policy: Policy) -> str | None:
         """Edit the text on disk so that it says ``policy``; None if that text cannot be edited."""
         loaded = self._read(on_disk)
-        if loaded.policy is None or self.base_of(policy).text != self.saved:  # typed text stays as it is
+        if loaded.policy is None or self.base_of(policy).text != self.saved:  # a typed text stays as it is
             return None
         try:
             return policyfile.patch_text(on_disk, loaded.policy, policy)
@@ -244,7 +249,7 @@ class PolicyText:
             return None
 
     def _read(self, text: str) -> LoadedPolicy:
-        """Read a text, and keep the last reading."""
+        """Read a text, and remember the last reading."""
         loaded = self._last_read
         if loaded.text != text:
             self._last_read = loaded = parse_policy(text, file=str(self._path), known=self._known)
@@ -275,17 +280,16 @@ class WorkspaceImage:
     late: LateTools
 
     def is_read_alike(self, other: WorkspaceImage) -> bool:
-        """Tell whether both were read from the same files with the same content, whatever edits or saves came since."""
+        """Tell whether both come from the same files with the same content, whatever edits or saves followed."""
         return all(
             getattr(self, name) == getattr(other, name) for name in ("policy_path", "folders", "manifests", "late")
         )
 
 
 class SavedViews:
-    """Views of the saved policy over the present tools, kept until either changes.
+    """Views of the saved policy over the present tools, cached until either changes.
 
-    They share the parts that later edits leave alone with the policy in force, so that a view costs only its
-    differences.
+    They share all parts that later edits leave alone with the policy in force, so a view costs only its differences.
     """
 
     def __init__(self) -> None:
@@ -295,9 +299,9 @@ class SavedViews:
         self._views: dict[str, AgentView] = {}
 
     def view(self, gate: Gate, saved: Policy, agent_id: str) -> AgentView | None:
-        """Return an agent's view under the saved policy; None if it lacks the agent.
+        """Return an agent's view under the saved policy; None if that policy lacks the agent.
 
-        If catalogs or roots changed since, their former tools are gone, and the present ones replace them; see
+        If catalogs or roots have changed since, their former tools are gone and the present ones replace them; see
         `remark`.
         """
         from gatewright.compile.view import AgentView
@@ -330,5 +334,5 @@ _OFFERS = ("catalogs", "roots", "shell")
 
 
 def _offers(one: Policy, other: Policy) -> list[str]:
-    """List the parts that supply tools in which two policies differ."""
+    """List the parts of two policies that supply different tools."""
     return [part for part in _OFFERS if getattr(one, part) != getattr(other, part)]

@@ -3,7 +3,7 @@
 A source runs while the policy has a row for it, ``type = "host"`` with its id. Adding it asks its code for tools and
 rules once, in the thread of the program.
 
-A policy may name every tool that the program ever brought; only those that it has not withdrawn exist.
+A policy may name every tool that the program ever brought; withdrawn ones no longer exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gatewright.tools.server_tool import ServerTool
 
 
 class ProgramSource(Protocol):
-    """The common part of all sources of a program."""
+    """The methods that all sources of a program have."""
 
     @property
     def source_id(self) -> str:
@@ -59,7 +59,10 @@ class BlockSource(ProgramSource, Protocol):
 
 @runtime_checkable
 class StreamSource(ProgramSource, Protocol):
-    """A source that reports keys that come, change and go. A thread of ours calls both methods, which may block."""
+    """A source that reports added, changed and removed keys.
+
+    A thread of ours calls both methods, which may block.
+    """
 
     def start(self, tell: Tell) -> None:
         """Begin to call ``tell(key, change)``, from any thread, since somebody listens."""
@@ -72,7 +75,7 @@ class StreamSource(ProgramSource, Protocol):
 
 @frozen
 class _Added:
-    """A source at the time of its adding. ``places``: the limit of its simultaneous loads."""
+    """A source as it was added. ``places``: the limit of its simultaneous loads."""
 
     load: Callable[[str], object] | None
     stream: StreamCode | None
@@ -104,7 +107,7 @@ class ProgramSources:
         return other
 
     def serve(self, take_in: Callable[[], None]) -> None:
-        """Let ``take_in`` put later changes in force, or raise."""
+        """Apply later changes through ``take_in``, which puts them in force, or raises."""
         self._take_in = take_in
 
     def add(self, source: ProgramSource) -> Callable[[], None]:
@@ -135,7 +138,7 @@ class ProgramSources:
                 self._take_in()
 
     def running(self, policy: Policy) -> dict[str, _Added]:
-        """Return the present sources with a row in the policy."""
+        """Return the present sources that have a row in the policy."""
         rows = {one.source_id for one in policy.sources if one.kind is SourceType.HOST}
         found = {name: one for name, one in self._added.items() if name in rows}
         there = {tool.name for one in found.values() for tool in one.tools}
@@ -157,8 +160,9 @@ class WorkspaceSources(SourceManager):
         """Add a source of the program; the result removes it, and may be called repeatedly.
 
         It runs, and its tools exist, while the policy has ``[[sources]]`` with its id and ``type = "host"``. Raises
-        AlreadyRegistered for another source of that id or another tool of a name, RegistrationError for an invalid
-        source or tools with gaps, PolicyInvalid if the policy's settings do not fit a tool; then nothing has changed.
+        AlreadyRegistered for another source of that id or another tool of the same name, RegistrationError for an
+        invalid source or incomplete tools, PolicyInvalid if the policy's settings do not fit a tool; then nothing has
+        changed.
         """
         return self.program.add(source)
 
@@ -206,7 +210,9 @@ Key = tuple[str, int]
 
 @frozen
 class LateTools:
-    """The tools that came and went since the start, for another process: a manifest of those, keys of these."""
+    """The tools that came and went since the start, for another process: a manifest of the new ones, the keys of the
+    others.
+    """
 
     manifest: bytes = b""
     withdrawn: frozenset[Key] = frozenset()
@@ -230,7 +236,7 @@ class ProgramTools:
 
     @property
     def there(self) -> tuple[Tool, ...]:
-        """The tools that it has not withdrawn."""
+        """The tools that the program has not withdrawn."""
         return tuple(tool for tool in self.known if _key(tool) not in self._withdrawn)
 
     def twin(self) -> ProgramTools:
@@ -241,7 +247,9 @@ class ProgramTools:
 
     @classmethod
     def of_late(cls, given: Iterable[Tool], late: LateTools) -> ProgramTools:
-        """Rebuild the tools in another process, which is ``given`` the first ones and gets the others by definition."""
+        """Rebuild the tools in another process, which has the first ones (``given``) and receives the others as
+        definitions.
+        """
         found = cls(given)
         if late.manifest:
             definitions, _ = read_definitions(json.loads(late.manifest))
@@ -262,7 +270,7 @@ class ProgramTools:
         self.late = LateTools(canonical_json(manifest_of(came)) if came else b"", withdrawn)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever tools come or go, in the acting thread; the result ends that."""
+        """Call ``listener`` in the acting thread whenever tools come or go; the result ends that."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -280,8 +288,8 @@ class ProgramTools:
         """Register a tool while the workspace is open; the result withdraws it, and may be called repeatedly.
 
         Agents without ``tools`` do not see it before somebody edits the policy, as ``new_tools`` says. Raises
-        AlreadyRegistered if its name and major version, or its name on a server, is taken, RegistrationError for a
-        declaration with gaps, PolicyInvalid if the policy's settings do not fit it; then nothing has changed.
+        AlreadyRegistered if its name and major version, or its name on a server, is taken, RegistrationError for an
+        incomplete declaration, PolicyInvalid if the policy's settings do not fit it; then nothing has changed.
         """
         if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise RegistrationError(f"`{type(tool).__name__}` is no tool")
@@ -334,11 +342,11 @@ class Program:
 
     @property
     def known(self) -> tuple[Tool, ...]:
-        """All tools that it ever brought."""
+        """All tools that the program ever brought."""
         return (*self.tools.known, *self.sources.known)
 
     def twin(self) -> Program:
-        """Return the same for a copy of the workspace, which ignores later changes."""
+        """Return the same tools and sources for a copy of the workspace, which ignores later changes."""
         return Program(self.tools.twin(), self.sources.twin())
 
 
@@ -347,4 +355,4 @@ def _key(tool: Tool) -> Key:
 
 
 def _nothing() -> None:
-    """Take in nothing while the workspace opens."""
+    """Do nothing while the workspace opens."""

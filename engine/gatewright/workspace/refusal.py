@@ -1,4 +1,4 @@
-"""Problems of an edit and of a policy: why an edit may not become the policy, and the edits that mend a problem."""
+"""Says why an edit may not become the policy, and finds edits that remove a problem."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refuse_untrusted(
     records: TrustRecords,
     places: Callable[[Address], Place | None],
 ) -> None:
-    """Refuse a new source or root outside the workspace without the operator's trust."""
+    """Refuse a new source or root outside the workspace unless the operator trusts it."""
     known = {(source.source_id, source.base_path) for source in before.sources}
     fresh = tuple(source for source in after.folder_sources if (source.source_id, source.base_path) not in known)
     found = base_problems(fresh, policy_path, records, places, trust=False)
@@ -51,9 +51,10 @@ def refuse_untrusted(
 
 
 def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edit) -> None:
-    """Refuse an edit of nameable things after which the saved policy would not load.
+    """Refuse an edit after which the saved policy would not load, since it names missing things.
 
-    These are catalogs, settings of tools, compositions, recipients of messages, and the tools that the workspace loses.
+    Such edits concern catalogs, settings of tools, compositions, recipients of messages, and tools that the workspace
+    loses.
     """
     taken = before.provides - after.provides or before.endpoints != after.endpoints
     taken = taken or before.compositions is not after.compositions
@@ -70,7 +71,7 @@ def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edi
 
 
 def refuse_unreadable(edit: Edit) -> None:
-    """Refuse new rules and capabilities of an agent that could not be loaded again; look only at changes."""
+    """Refuse new rules and capabilities of an agent that could not be loaded again; unchanged ones are skipped."""
     for change in edit.changes:
         if not isinstance(change, AgentChange) or change.after is None:
             continue
@@ -87,7 +88,9 @@ def refuse_faulty(faults: tuple[Fault, ...]) -> None:
 
 
 def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tuple[ToolFacts, ...]]) -> None:
-    """Refuse to hide a tool that an agent must call; ``facts`` returns those of all tools, called only if needed."""
+    """Refuse to hide a tool that an agent must call; ``facts`` returns the facts of all tools, called only if
+    needed.
+    """
     changed = change_set(edit)
     everybody = changed.everything or bool(changed.sources)
     agents = [
@@ -144,7 +147,7 @@ def mends(
 def mends_together(
     policy: Policy, catalog: Sequence[ToolFacts], problems: Sequence[Problem], propose: Propose = _no_places
 ) -> tuple[Edit, ...]:
-    """The mildest mend for each of several problems, each for the policy that the earlier ones leave.
+    """The mildest edit for each of several problems, each for the policy that the earlier ones leave.
 
     The last rows of a list come first, so that no edit moves the subject of another. A problem whose subject has
     changed is skipped.
@@ -225,7 +228,7 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
 
 
 def _mend_shadow(policy: Policy, source_id: str, index: int) -> Iterator[Edit]:
-    """Remove a rule that decides nothing; if it disagrees with the rules above, offer to move it up."""
+    """Remove a rule that decides nothing; if it disagrees with the rules above it, also offer to move it up."""
     source = policy.source(source_id)
     if source is None:
         return

@@ -1,9 +1,8 @@
-"""Trials of calls that nobody makes: recorded ones under two policies, and every one that can touch a given file.
+"""Tries calls that nobody makes: recorded calls under two policies, and every call that can touch a given file.
 
-Each decision is free of effects and ignores the earlier calls of its session, so limits there do not count.
-
-It invents a call from the tool's schema for every argument that may name the file: paths in sources and on disk,
-labels, commands. If no call fits, the level of the file decides.
+Each decision has no effect and ignores the earlier calls of its session, so limits there do not count. For every
+argument that may name the file (paths in sources and on disk, labels, commands) a call is invented from the tool's
+schema. If no call fits, the level of the file decides.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from gatewright.tools.parameter import (
 from gatewright.workspace.workspace import Workspace
 
 NEWEST = 2_000
-"""Limit of calls to decide again."""
+"""The most calls to decide again."""
 MOST = 200
-"""Limit of differing calls to report; the rest is counted."""
+"""The most differing calls to report; the rest is counted."""
 MOST_OF_RULE, NEWEST_OF_RULE = 50, 20_000
-"""Limits for one rule: calls to decide again, and calls to look at."""
+"""Limits for one rule: the most calls to decide again, and the most calls to look at."""
 _ROWS_A_CALL = 5
 _A_PIECE = 20
 _AT_ONCE = 500
@@ -61,9 +60,10 @@ _AT_ONCE = 500
 
 @frozen
 class ReplayedCall:
-    """A recorded call with its verdicts by two policies. ``reason``: of the second decision.
+    """A recorded call with its verdicts under two policies.
 
-    ``lacks``: arguments that the log lacks, so that the verdict may differ.
+    ``reason``: of the second decision. ``lacks``: arguments that are missing in the log, so that the verdict may
+    differ.
     """
 
     call: LoggedCall
@@ -80,7 +80,10 @@ class ReplayedCall:
 
 @frozen
 class Replay:
-    """Calls, newest first; ``differing``: the number of all that differ; ``looked_at``: of the newest ones read."""
+    """Calls, newest first.
+
+    ``differing``: the number of all that differ; ``looked_at``: the number of the newest ones that were read.
+    """
 
     calls: tuple[ReplayedCall, ...]
     differing: int
@@ -118,9 +121,9 @@ def replay(workspace: Workspace, before: Policy, after: Policy) -> Generator[int
 
 
 def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Replay:
-    """Decide the newest recorded calls that concern a policy rule, without it and with it.
+    """Decide the newest recorded calls that a policy rule may match, without the rule and with it.
 
-    ``index``: the rule that it replaces; None: it is new. Reads the log, so keep it off the GUI thread. Raises
+    ``index``: the rule that it replaces; None for a new rule. Reads the log, so keep it off the GUI thread. Raises
     EditRefused for an impossible rule, AuditUnavailable.
     """
     tools = None if rule.tools is None else {split_name(name)[0] for name in rule.tools}
@@ -191,7 +194,7 @@ _TOOL = "file"
 _NEW = "new"
 """Name for a new entry in a folder."""
 _ELSEWHERE = "/elsewhere/x"
-"""Value for the other paths of a call: outside of all sources."""
+"""The value for the other paths of a call: outside of all sources."""
 _LEAST_READ = "cat"
 
 
@@ -255,7 +258,7 @@ class _Asked:
                 yield Touch(_TOOL, op.name, op.actions[-1], found.verdict, found.reason)
 
     def _file_calls(self) -> Mapping[str, Mapping[str, JsonValue]]:
-        """Return a call of each operation that fits the path."""
+        """Return one call for each operation that fits the path."""
         if self._path.endswith("/"):
             new = {"path": f"{self._path}{_NEW}", "content": "x"}
             return {
@@ -335,7 +338,7 @@ class _Asked:
                         continue
 
     def _uses_by_guess(self, op: OperationFacts) -> Iterator[_Use]:
-        """Yield the arguments of a stranger's tool that are, or look like, paths."""
+        """Yield the arguments of a foreign tool that are, or look like, paths."""
         for one in op.paths:
             if one.use is not PathUse.NONE:
                 [plan] = path_plans(replace(op, paths=(replace(one, confidence="declared"),)))

@@ -1,15 +1,15 @@
-"""A disposable copy of a workspace, to run calls in: its folders copied, by clones where the file system has them.
+"""A disposable copy of a workspace, to run calls in; its folders are clones if the file system can make them.
 
-It has more than 450 lines because what is copied and what stays out is one promise.
+It has more than 450 lines because what a copy contains and what it leaves out is one promise.
 
-It opens each folder from the one above and never through a link, so that it copies exactly what the sources hold. Links
-stay links but lead nowhere outside the copy; a hard link becomes an empty file with a second name; it omits pipes,
-sockets and devices; an unreadable entry becomes an empty, unreadable one.
+Copying opens each folder from the one above and never through a link, so that it copies exactly the content of the
+sources. Links stay links but never lead out of the copy; a hard link becomes an empty file with a second name; pipes,
+sockets and devices are omitted; an unreadable entry becomes an empty, unreadable one.
 
 The copy has the edited policy, the folders of its sources and roots, the manifests of its catalogs, the present blocks
 and notes, and its own state and key folder: standing approvals, counts and the log stay behind. Its files have the
-names of the original (`Ground`), so paths, labels and decisions are the same. Its maker holds a lock on its folder;
-without a lock the maker has died, and any process may remove it.
+names of the original (`Ground`), so paths, labels and decisions are the same. The process that made it keeps a lock on
+its folder; without the lock the process has died, and any other may remove the copy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from gatewright.sources.ground import Ground, place_file
 from gatewright.sources.manager import SourceManager
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
-"""Limit of really copied bytes; clones share their bytes with the original and do not count."""
+"""The most bytes to really copy; clones share their bytes with the original and do not count."""
 MAX_COPY_FILES = 250_000
 MAX_COPY_DEPTH = 128
 MAX_NAMED = 20
@@ -57,13 +57,16 @@ class CopyCancelled(WorkspaceError):
 
 @frozen
 class CopyWatch:
-    """``cancelled`` is called before every entry and piece, ``progress`` with files and bytes after every file."""
+    """Follows a copy:
+
+    ``cancelled`` is called before every entry and piece, ``progress`` with files and bytes after every file.
+    """
 
     cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[int, int], None] = lambda files, size: None  # noqa: ARG005 - nobody watches
 
     def stop_if_cancelled(self) -> None:
-        """Raises CopyCancelled."""
+        """Raise CopyCancelled if the caller has cancelled the copy."""
         if self.cancelled():
             raise CopyCancelled("the copy was cancelled")
 
@@ -72,8 +75,8 @@ class CopyWatch:
 class Copied:
     """The result of a copy. ``cloned``: files that share their bytes with the original.
 
-    ``links_cut``: links that led outside and now lead nowhere. ``unread``: unreadable entries, empty in the copy; of
-    both at most the first twenty, by relative path.
+    ``links_cut``: links that led outside and now lead nowhere. ``unread``: unreadable entries, which are empty in the
+    copy. Both lists have at most twenty entries, by relative path.
     """
 
     files: int
@@ -100,7 +103,7 @@ def clone(source: int, target: int) -> bool:
 
 @dataclass(slots=True)
 class FolderCopy:
-    """One run of copying from below ``origin`` (a real path) to below ``target``, with its limits."""
+    """One run that copies from below ``origin`` (a real path) to below ``target``, with its limits."""
 
     origin: Path
     target: Path
@@ -141,7 +144,7 @@ class FolderCopy:
             )
 
     def _folder(self, folder: int, origin: Path, target: Path, depth: int) -> None:
-        """``folder``: an open descriptor of the folder found at ``origin``, which only names it from now on."""
+        """Copy an open folder; ``folder`` is its descriptor, and ``origin`` only names it from now on."""
         if depth == 0:
             raise WorkspaceError(f"folders are nested too deeply for a disposable copy (more than {MAX_COPY_DEPTH})")
         target.mkdir(exist_ok=True)
@@ -199,7 +202,7 @@ class FolderCopy:
     def _content(self, source: int, goal: Path) -> None:
         status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode):
-            return  # something else took its place meanwhile
+            return  # something else has taken its place meanwhile
         if status.st_nlink > 1:
             self._second_name(goal)
             return
@@ -216,7 +219,7 @@ class FolderCopy:
             os.close(target)
 
     def _second_name(self, goal: Path) -> None:
-        """Make an empty file with a second name beside the copy: the tools refuse it like the original."""
+        """Make an empty file with a second name beside the copy, so that tools refuse it like the original."""
         other = self.target.parent / _SECOND_NAME
         try:
             other.touch()
@@ -234,7 +237,7 @@ class FolderCopy:
         return self._tries_clones
 
     def _link(self, folder: int, origin: Path, goal: Path) -> None:
-        """Make the same link if it stays inside; else one that leads to a missing place, outside as well."""
+        """Make the same link if it stays inside; else a link to a missing place, outside as well."""
         try:
             written = Path(os.readlink(origin.name, dir_fd=folder))
         except OSError as error:
@@ -255,7 +258,7 @@ class FolderCopy:
 
 
 def _open(name: str, flags: int, folder: int) -> int | None:
-    """Open an entry; None if it vanished or changed its type since the reading of its folder."""
+    """Open an entry; None if it vanished or changed its type since its folder was read."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
@@ -327,7 +330,7 @@ Opened = TypeVar("Opened", bound=Original)
 class Sandbox(Generic[Opened]):
     """A copy in a temporary folder until ``close``; ``copied`` is the result of copying, ``workspace`` the copy.
 
-    ``files``: other files that the policy names, by relative path, as of the reading. ``left_out``: folders that are
+    ``files``: other files that the policy names, by relative path, as they were read. ``left_out``: folders that are
     never copied (state and keys). ``watch``: follows the progress, and may stop the copy.
     """
 
@@ -353,7 +356,7 @@ class Sandbox(Generic[Opened]):
             run = FolderCopy(Path(original), self.folder, real, {STATE_FOLDER}, watch)
             self.copied: Copied = run.copy(bases)
             copy = self.folder / origin.policy_path.name
-            copy.unlink(missing_ok=True)  # a base may have brought it, perhaps as a link
+            copy.unlink(missing_ok=True)  # a base may have brought it along, perhaps as a link
             copy.write_bytes(text.encode("utf-8"))
             for name, content in files.items():
                 place_file(self.folder, name, content)
@@ -370,7 +373,7 @@ class Sandbox(Generic[Opened]):
             raise
 
     def hand_memory_to(self, other: Original) -> None:
-        """Give its blocks and notes to a workspace opened on its folder. Raises WorkspaceError."""
+        """Give the copy's blocks and notes to a workspace opened on its folder. Raises WorkspaceError."""
         _copy_memory(self.workspace, other, self._run)
 
     def close(self) -> None:
@@ -420,7 +423,7 @@ def _size(path: Path) -> int:
 
 
 def _holder(state: Path, folder: Path) -> tuple[Path, int]:
-    """Make a folder for a copy, with its lock: beside the state if only there files can be cloned, else temporary."""
+    """Make a locked folder for a copy: beside the state if files can be cloned only there, else a temporary one."""
     temporary = Path(tempfile.gettempdir())
     with suppress(OSError):
         if state.is_dir() and not _clones_into(folder, temporary) and _clones_into(folder, state):
@@ -429,7 +432,7 @@ def _holder(state: Path, folder: Path) -> tuple[Path, int]:
 
 
 def _new_holder(place: Path) -> tuple[Path, int]:
-    for _ in range(_TRIES):  # before the lock, another process may mistake the folder for a dead one's
+    for _ in range(_TRIES):  # before the lock exists, another process may mistake the folder for a dead one's
         made = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=place)))
         held = _lock(made)
         if held is not None:

@@ -1,8 +1,8 @@
-"""The MCP servers of a workspace: their start, their stop, and the calls of their tools.
+"""The MCP servers of a workspace: starts them, stops them, and calls their tools.
 
-The operator starts a server, or the first allowed call of one of its tools does, and never before somebody trusted its
-exact definition. A process starts in a room; another process serves the agents with another confinement, and a process
-whose confinement is outdated ends at once.
+The operator starts a server, or the first allowed call of one of its tools does, and never before somebody has trusted
+its exact definition. A process starts in a room; agents with another confinement get a process of their own, and a
+process whose confinement is outdated ends at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gatewright.workspace.commandfiles import shim_fault
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
 PASSED_ON = ("PATH", "HOME", "LANG")
-"""Environment variables for every server; its catalog must name all others."""
+"""Environment variables that every server gets; its catalog must name all others."""
 _UNREACHABLE = "the server of this tool cannot be reached now; try again later or go on without it"
 _UNCONFINED = "the limits of this tool cannot be enforced here, so it does not start; go on without it"
 _CHANGED = "its confinement changed"
@@ -44,7 +44,7 @@ _Key = tuple[object, ...]
 _Made = tuple[str, _Key, Confinement | None]
 """A catalog's id, its definition, and the confinement of its process."""
 INSTALLED = "/run/gatewright/server"
-"""Path in a room of a package that we installed, since its state folder is hidden there."""
+"""The path in a room of a package that we installed, since the state folder is hidden there."""
 _PROMINENCE = (
     ServerStatus.RUNNING,
     ServerStatus.STARTING,
@@ -118,7 +118,7 @@ class Servers:
     def lend(self, catalog_id: str, values: Mapping[str, str]) -> None:
         """Set values for variables of a catalog, such as those of a client's file, in memory only.
 
-        They precede the environment, and go only to the server as the policy defines it now.
+        They override the environment, and only the server as the policy defines it now gets them.
         """
         catalog = self._catalog(catalog_id)
         self._lent[catalog_id, _key_of(catalog)] = dict(values)
@@ -154,7 +154,7 @@ class Servers:
     async def restart(self, catalog_id: str, *, scripts: bool = False) -> None:
         """Stop a server and start it, despite earlier failures. Raises ServerFailed.
 
-        ``scripts``: install its package again if install scripts were omitted, and run them.
+        ``scripts``: if install scripts were omitted, install its package again and run them.
         """
         await self.stop(catalog_id)
         if scripts:
@@ -165,7 +165,7 @@ class Servers:
             self._with_scripts.discard(catalog_id)
 
     def left_out_scripts(self, catalog_id: str) -> tuple[str, ...]:
-        """List the packages with omitted install scripts that await a decision: the server was just installed, or
+        """List the packages whose omitted install scripts need a decision, since the server was just installed, or
         failed.
         """
         catalog = self._catalog(catalog_id)
@@ -192,7 +192,7 @@ class Servers:
         return listing
 
     async def refresh(self, catalog_id: str) -> Pin:
-        """Ask a server for its present list, and hold the ones that nobody accepted, in the policy in force too.
+        """Ask a server for its present list, and hold the tools that nobody has accepted, in the policy in force too.
 
         Raises ServerFailed, WorkspaceError if the pin cannot be written, PolicyInvalid if the policy could not be
         loaded with it.
@@ -204,7 +204,7 @@ class Servers:
     ) -> dict[str, JsonValue]:
         """Execute a tool for the gate and return the whole `CallToolResult`. Raises ToolFailure.
 
-        Refuses a tool whose present listing differs from the accepted one.
+        A tool whose present listing differs from the accepted one is refused.
         """
         try:
             self._use(self._key(catalog_id, context.agent_id), context.agent_id)
@@ -230,7 +230,7 @@ class Servers:
     def follow(self) -> None:
         """Begin to stop the servers whose catalogs the policy has dropped or redefined.
 
-        It kills a process with an outdated confinement before it returns; the next call starts a new one.
+        A process with an outdated confinement is killed before this returns; the next call starts a new one.
         """
         keys = {catalog.catalog_id: _key_of(catalog) for catalog in self._of_servers()}
         for key, server in self._take_out(lambda made: keys.get(made[0]) == made[1] and self._holds(made)).items():
@@ -266,7 +266,7 @@ class Servers:
         self._began()
 
     def take_ended(self) -> Mapping[str, str]:
-        """Return the servers that `follow` ended since the last call, by catalog, with the reason."""
+        """Return the servers that `follow` ended since the last call of this, by catalog, with the reason."""
         with self._lock:
             ended, self._ended = self._ended, {}
         return ended
@@ -308,7 +308,7 @@ class Servers:
         return found
 
     def _key(self, catalog_id: str, agent_id: str = "") -> _Made:
-        """Return the key of an agent's server now; without an agent, of a running one. Raises ServerFailed."""
+        """Return the key of an agent's server as of now; without an agent, of a running one. Raises ServerFailed."""
         own = _key_of(self._catalog(catalog_id))
         if not agent_id:
             for key, server in self._of(catalog_id).items():
@@ -336,7 +336,10 @@ class Servers:
     async def _target(
         self, key: _Made, catalog: Catalog, server: McpServer
     ) -> AsyncGenerator[Command | Confined | Endpoint]:
-        """Open the target to start or reach for a catalog, for the length of the context. Raises ServerFailed."""
+        """Open the command to start, or the address to reach, for a catalog, while the context lasts.
+
+        Raises ServerFailed.
+        """
         server.advice = ""
         if not self._trusts(catalog):
             raise ServerFailed(*NOT_TRUSTED)
@@ -378,7 +381,7 @@ class Servers:
     async def _install(
         self, catalog: Catalog, tell: Callable[[str], None], *, scripts: bool = False
     ) -> Installed | None:
-        """Install a catalog's package in the version that it names, else that of its pin, else the newest."""
+        """Install a catalog's package in the version that the catalog names, else that of its pin, else the newest."""
         if not self._trusts(catalog):
             raise ServerFailed(*NOT_TRUSTED)
         package = None if catalog.command is None else read_runner(catalog.command, catalog.args)
@@ -412,7 +415,7 @@ class Servers:
 
 
 def _key_of(catalog: Catalog) -> _Key:
-    """Return the values that a connection depends on."""
+    """Return the values on which a connection depends."""
     how = (catalog.command, catalog.args, catalog.env, catalog.cwd)
     return (*how, catalog.url, tuple(sorted(catalog.headers_env.items())))
 

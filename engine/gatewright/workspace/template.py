@@ -1,7 +1,7 @@
-"""New workspaces: what a policy begins with, bundled templates, settings of Claude Code, an agent's file of Pattern.
+"""Makes new workspaces: from a beginning, a bundled template, settings of Claude Code, or an agent's file of Pattern.
 
-It lists all rules for secrets, even without such a file yet: one may come tomorrow. The policy lies in the folder
-itself, where no tool reaches it whatever the rules say.
+A new policy has all rules for secrets, even if the folder has no such file yet, since one may come tomorrow. The policy
+lies in the folder itself, and no tool can reach it, whatever the rules say.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECRETS = (
     ".git/", ".ssh/", ".aws/", ".gnupg/", ".env*", ".netrc", ".npmrc", ".pypirc", "id_rsa*", "id_ed25519*", "*.pem",
     "*.key", "*.p12", "*.pfx", "*.kdbx", "credentials*", "secrets*",
 )  # fmt: skip
-"""Patterns of files better hidden from every agent."""
+"""Patterns of files that are better hidden from every agent."""
 SOURCE_ID = "files"
 
 
@@ -42,7 +42,7 @@ SOURCE_ID = "files"
 class Beginning:
     """The contents of a new workspace: one agent without tools, and perhaps the files of the folder.
 
-    ``level``: the agent's level for the files, None: no files at all. ``hides_secrets``: except secrets.
+    ``level``: the agent's level for the files; None means no files at all. ``hides_secrets``: except secrets.
     """
 
     agent_id: str
@@ -51,7 +51,7 @@ class Beginning:
 
 
 def secret_rules() -> tuple[PermissionRule, ...]:
-    """Return rules that hide all files and folders of `SECRETS`, later ones included."""
+    """Return rules that hide all files and folders of `SECRETS`, including later ones."""
     return tuple(PermissionRule(pattern, Permission.NONE, "a secret") for pattern in SECRETS)
 
 
@@ -120,7 +120,8 @@ def create_workspace(folder: Path, template: str) -> Path:
 
 
 def name_schema(policy_path: Path) -> None:
-    """Write the JSON Schema of policies beside the policy, and name it in its first line, where editors look for it.
+    """Write the JSON Schema of policies beside the policy, and name it in the policy's first line, where editors look
+    for it.
 
     Raises WorkspaceError.
     """
@@ -154,7 +155,7 @@ def _copy_whole(origin: Path, folder: Path) -> None:
 
 
 def _fill_memory(state: Path, keys: Path) -> None:
-    """Fill the demo's blocks, archive, conversations and notes, unless the state folder has memory."""
+    """Fill the demo's blocks, archive, conversations and notes, unless the state folder already has memory."""
     from gatewright.blocks.schemajson import schema_from_json
     from gatewright.memory.agentblocks import owner_of
     from gatewright.memory.archive import Archive, Conversations
@@ -205,7 +206,7 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
 
 
 def write_demo(folder: Path) -> Path:
-    """Return the demo workspace in ``folder``; write it the first time, then leave it alone."""
+    """Return the demo workspace in ``folder``; only the first call writes it."""
     policy_path = folder / POLICY_NAME
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
 
@@ -214,10 +215,10 @@ SETTINGS_FOLDER = ".claude"
 
 
 def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a policy that is at most as open as ``files``, and notes on the parts that it lacks.
+    """Return the text of a policy that is at most as open as ``files``, and notes on what it leaves out.
 
-    ``files``: settings of Claude Code (``.json``) that hold together, or one file of Pattern (``.toml``). ``project``:
-    the folder that the settings are for; else the one around their folder ``.claude``. Raises WorkspaceError,
+    ``files``: settings of Claude Code (``.json``) that apply together, or one file of Pattern (``.toml``). ``project``:
+    the folder that the settings are for; by default the one around their folder ``.claude``. Raises WorkspaceError,
     PolicyInvalid.
     """
     kinds = {file.suffix.casefold() for file in files}
@@ -281,7 +282,7 @@ def _text(file: Path) -> str:
 
 
 def _pattern(file: Path) -> Migrated:
-    """Read a file of Pattern, which is valid already, for our own dialect."""
+    """Read a file of Pattern, whose policy is valid, as one in our own dialect."""
     with Workspace.open(file) as workspace:
         if workspace.policy.dialect is not Dialect.PATTERN:
             raise WorkspaceError(f"`{file}` is a policy of this program already")

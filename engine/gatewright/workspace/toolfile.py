@@ -1,7 +1,7 @@
 """A file that defines tools, an OpenAPI document or a manifest, read as data and turned into a catalog.
 
-The person who adds one first sees its tools. A document becomes HTTP tools by a manifest beside the policy; a manifest
-stays in the policy's folder, or is copied there.
+A person who adds such a file sees its tools first. A document becomes HTTP tools through a manifest beside the policy;
+a manifest stays in the policy's folder, or is copied there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 
 @frozen
 class FoundTool:
-    """A tool of a file in its own words; ``operations``: their number, 0 for a tool without any."""
+    """A tool of a file in its own words; ``operations`` is their number, 0 for a tool without operations."""
 
     name: str
     description: str
@@ -51,9 +51,9 @@ class FoundTool:
 class ToolFile:
     """The content of a file of tools. ``content``: the manifest that it is, or becomes.
 
-    ``kinds``: the possible executors of its tools, the likeliest first. ``servers``: the addresses in a document,
-    ``headers`` those of its security, each with its scheme, ``fields`` the same for queries. ``left_out``: the number
-    of all faults.
+    ``kinds``: the possible executors of its tools, the likeliest first. ``servers``: the addresses in a document;
+    ``headers``: the headers that its security needs, each with its scheme; ``fields``: the same for queries.
+    ``left_out``: the number of all faults.
     """
 
     is_document: bool
@@ -74,7 +74,7 @@ class ToolFile:
 
     @property
     def words(self) -> str:
-        """The amount of tools and operations."""
+        """The number of tools and operations in words."""
         return f"{plural(self.operations, 'operation')} in {plural(len(self.tools), 'tool')}"
 
     def variables(self, catalog: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ class ToolFile:
 
 
 def says_tools(text: str) -> bool:
-    """Tell whether a text seems to define tools, rather than a configuration of servers or anything else."""
+    """Tell whether a text seems to define tools, rather than servers or anything else."""
     start = text.lstrip("\ufeff \t\r\n")
     if start[:1] not in {"{", "["}:
         return _YAML.search(text) is not None
@@ -117,8 +117,8 @@ def catalog_of_file(
 ) -> Catalog:
     """Return the catalog of a file's tools; ``wanted`` has its id and perhaps address and variables.
 
-    ``path``: the file, which stays if it lies in ``folder``, the policy's. An existing catalog of a document stays: its
-    document is read again. Raises WorkspaceError.
+    ``path``: the file, which stays if it lies in the policy's ``folder``. An existing catalog of a document stays, and
+    the document is read again. Raises WorkspaceError.
     """
     if not found.tools:
         what = "the document has no operation" if found.is_document else "the manifest has no tool"
@@ -207,7 +207,7 @@ def _manifest(content: bytes, value: object) -> ToolFile:
 
 
 def _within(folder: Path, path: Path | None) -> str | None:
-    """Return a file of the policy's folder in the policy's form; None for any other."""
+    """Return the path of a file in the policy's folder as the policy writes it; None for any other."""
     if path is None or not is_inside(Path(os.path.realpath(path)), folder):
         return None
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder)).replace(os.sep, "/")

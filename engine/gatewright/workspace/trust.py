@@ -1,15 +1,15 @@
 """Records kept for a workspace outside it: trusted definitions, tokens of HTTP clients, unsaved edits.
 
-It has more than 450 lines because what lies outside the workspace is read by the same few steps.
+It has more than 450 lines because all of these files are opened and read in the same few steps.
 
-A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; for a manifest
-the SHA-256 of its content follows, since the trust is in its words. Trust in a folder is trust in a place, since its
-content is meant to change.
+A record is the SHA-256 of the exact definition (kind, policy file, id, resolved target), one per line; a manifest's
+record ends with the SHA-256 of its content, since the operator trusted these very words. Trust in a folder covers
+whatever it holds, since that is meant to change.
 
-They lie in the key folder, outside the workspace, so that write access to the policy's folder creates no token.
+The records lie in the key folder, outside the workspace, so that write access to the policy's folder cannot forge any.
 
-One file for each window and policy, named by a `Lifeline`: a journal whose process lives belongs to that process.
-Unsaved texts of the memory page share one file for all windows of a policy.
+Each window has a journal for each policy, named by a `Lifeline`: while its process lives, no other takes it. Unsaved
+texts of the memory page share one file for all windows of a policy.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TrustRecords:
         self._keys = PrivateFolder(key_folder)
         self._path = key_folder / _TRUST_FILE
         self._known: tuple[tuple[int, ...], dict[str, str]] | None = None
-        """The file's last reading, since each call of a catalog's tool asks."""
+        """The trust file as last read: every call of a catalog's tool asks it."""
 
     def trusts_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> bool:
         """Tell whether the operator trusted exactly this folder for a source or root of this policy."""
@@ -73,7 +73,9 @@ class TrustRecords:
         self._add(_record_digest(kind, policy_path, name, folder))
 
     def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
-        """Return a test for the last trusted content of this manifest; None if none ever was."""
+        """Return a function that recognises the content of this manifest that somebody trusted last; None if nobody
+        did.
+        """
         held = self._read().get(_record_digest("manifest", policy_path, catalog_id, manifest))
         return None if held is None else lambda content: _sha256(content) == held
 
@@ -158,10 +160,10 @@ def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
 async def require_accepted(
     name: str, catalog: Catalog, listing: Listing, pin: Pin | None, record: Callable[[str, Listing], Pin]
 ) -> None:
-    """Raises ToolFailure if the tool's present listing is not the accepted one; reports the listing to ``record``."""
+    """Raise ToolFailure if the tool's present listing is not the accepted one, after passing it to ``record``."""
     definition = listing.definitions.get(name)
     if pin is not None and drift(pin, listing) != pin.drift:
-        with suppress(GatewrightError):  # this call holds it anyhow
+        with suppress(GatewrightError):  # such a call holds the tool in any case
             await in_own_thread(record, catalog.catalog_id, listing)
     if definition is not None and pin is not None and pin.is_accepted(definition):
         return
@@ -210,7 +212,7 @@ _MOST_TOKENS_BYTES = 1 << 22
 MOST_TOKENS = 1_000
 
 
-@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and does not understand `frozen`
 class Token:
     """The agent, user and policy of a token's bearer. ``digest``: SHA-256 of the token, in hexadecimal.
 
@@ -228,7 +230,7 @@ class Token:
 
     @property
     def made(self) -> str:
-        """Its time of creation, for people and scripts."""
+        """The time of its creation, for people and scripts."""
         return iso_utc(self.made_wall_s)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -288,7 +290,7 @@ class TokenBook:
         return found
 
     def find(self, secret: str) -> Token | None:
-        """Find a presented token of this policy, in a time that reveals nothing about the others."""
+        """Find the token that a client presents; the time that it takes reveals nothing about other tokens."""
         digest, found = _secret_digest(secret), None
         for one in self.list():
             if hmac.compare_digest(one.digest, digest):
@@ -328,7 +330,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Limit of a journal's bytes: two texts of a policy, as JSON."""
 
 
-@dataclass(frozen=True, slots=True)  # pydantic makes these, and cannot read `frozen`
+@dataclass(frozen=True, slots=True)  # pydantic makes these, and does not understand `frozen`
 class UnsavedPolicy:
     """A policy's ``text`` with ``steps`` unsaved edits, and the file's text that they started from."""
 
@@ -346,7 +348,7 @@ class TypedText:
 
 
 MOST_TYPED = 100
-"""Limit of a policy's typed texts: the latest stay."""
+"""Limit of a policy's unsaved typed texts; the latest stay."""
 
 
 class Journal:
@@ -372,7 +374,7 @@ class Journal:
         self._life.close()
 
     def close(self) -> None:
-        """Leave the journal to the next process that opens the policy."""
+        """Leave the journal for the next process that opens the policy."""
         self._own = ""
         self._life.close()
 
@@ -426,7 +428,7 @@ class TypedTexts:
             return {}
 
     def change(self, changes: Mapping[str, TypedText | None]) -> None:
-        """Store these, drop those that are None; leave other windows' texts. Raises OSError."""
+        """Store these texts, and remove those whose value is None; the texts of other windows stay. Raises OSError."""
         self._folder.make()
         with self._folder.exclusive():
             before = self.read()

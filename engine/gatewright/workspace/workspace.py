@@ -1,8 +1,8 @@
 """One open workspace: its edited policy, its gate, its sources.
 
-The way of an edit below the app: ``check`` (no effect), ``apply`` (the gate swaps its snapshot), ``save`` (it patches
-the difference between the saved and the present policy into the text on disk). Over 450 lines, since it is the one
-face of everything below: most methods hand on to the part that does the work.
+The way of an edit below the app: ``check`` (no effect), ``apply`` (the gate swaps its snapshot), ``save`` (the text on
+disk gets the difference between the saved and the present policy). It has more than 450 lines because callers reach
+everything below through this one class: most methods hand on to the part that does the work.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.trust import TokenBook
 
 _MOST_FILES = 100
-"""Limit of adopted memory files that the log names."""
+"""The most adopted memory files that the log names."""
 
 
 class Workspace:
@@ -194,9 +194,9 @@ class Workspace:
     ) -> Self:
         """Open a policy file, or the ``policy.toml`` of a folder, by reading alone.
 
-        ``tools`` and ``sources``: the program's own, beside the built-in ones. ``durable``: audit rows survive a loss
-        of power too, which costs a disk write for each call; None: by ``GATEWRIGHT_DURABLE``. ``approvals``: the wait
-        of a question to the broker, and the limit of questions by one agent with one user.
+        ``tools`` and ``sources``: the program's own, beside the built-in ones. ``durable``: audit rows even survive a
+        loss of power, which costs a disk write for each call; None: as ``GATEWRIGHT_DURABLE`` says. ``approvals``: how
+        long a question to the broker waits, and how many one agent with one user may have.
 
         Raises WorkspaceError (missing, unreadable), PolicyInvalid (all problems at once), or AlreadyRegistered for a
         tool with the name and major version of another.
@@ -246,7 +246,7 @@ class Workspace:
         return self._of_image(replace(self.image(), policy=policy), self._program.twin())
 
     def follow(self, image: WorkspaceImage) -> bool:
-        """Update this workspace from a later image; False if its file has been read anew since."""
+        """Update this workspace from a later image; False if the image's file has been read again since."""
         text = self._state.text
         if image.text != text.saved and not text.keep_saved(image.saved, image.text):
             return False
@@ -277,12 +277,12 @@ class Workspace:
 
     @property
     def key_folder(self) -> Path:
-        """The folder of their keys and of the records of trust."""
+        """The folder of the keys for that state, and of the records of trust."""
         return self._folders.keys
 
     @property
     def alarm(self) -> Alarm | None:
-        """The alarm since the file failed to load; None while all is well."""
+        """The alarm that the file failed to load; None while all is well."""
         return self.gate.alarm
 
     @property
@@ -325,9 +325,9 @@ class Workspace:
     def session(self, agent_id: str, session_id: str | None = None, *, user_id: str | None = None) -> Session:
         """Return a conversation of the agent: the one that ``sessions.save`` stored under that id, else a new one.
 
-        Without an id: the agent's usual one with that user (without ``user_id``: the policy's user for the agent, or
+        Without an id: the agent's usual conversation with that user (by default the policy's user for the agent, or
         nobody), which counts calls without a session while this workspace is open. Raises WorkspaceError for an unknown
-        agent, a user too many, and an unreadable or forged session.
+        agent, for too many users, and for an unreadable or forged session.
         """
         if session_id is None:
             return self.gate.session(agent_id, user_id=user_id)
@@ -354,7 +354,7 @@ class Workspace:
 
     @once
     def catalog_tools(self) -> CatalogTools:
-        """The executor of the catalogs' tools; it starts with the first call."""
+        """The executor of the catalogs' tools; the first call creates it."""
         from gatewright.adapters.web import HttpAdapter
         from gatewright.workspace.pins import CatalogTools
 
@@ -386,7 +386,8 @@ class Workspace:
         def trusts(catalog: Catalog, module: str) -> bool:
             return self._records.trusts_server(self.policy_path, catalog, module)
 
-        def confinement(agent_id: str, catalog: Catalog) -> Confinement:  # neither exists while the policy is read
+        # neither exists while the policy is being read
+        def confinement(agent_id: str, catalog: Catalog) -> Confinement:
             held = self.confinement(agent_id, catalog.catalog_id)
             if held is None:
                 raise WorkspaceError(f"catalog `{catalog.catalog_id}` has no module any more")
@@ -398,9 +399,9 @@ class Workspace:
         return self._planner.whole(confinement)
 
     def why_not_given(self, agent_id: str, catalog_id: str) -> str:
-        """Explain why a catalog's module cannot get its places for the agent; empty if it can.
+        """Explain why a catalog's module cannot get its places for the agent; empty if it can. It looks at the disk.
 
-        Looks at the disk. Raises WorkspaceError for an unknown agent or catalog.
+        Raises WorkspaceError for an unknown agent or catalog.
         """
         from gatewright.adapters.wasm_tool import module_folders
 
@@ -456,7 +457,7 @@ class Workspace:
 
     @once
     def confiner(self) -> Confiner:
-        """The confiner, which makes the kernel enforce a process's confinement, in a room."""
+        """Enforces the confinement of processes, each in a room, through the kernel."""
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
         from gatewright.gate.record import ConnectionLog
@@ -491,17 +492,17 @@ class Workspace:
     def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:
         """Return the confinement of a catalog's executor for the agent's calls, or (None) of its shell commands.
 
-        It is the same object while nothing in it changes. The kernel enforces that of a process; a catalog's module
-        runs in this program, and reaches its places only.
-
-        None if nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
-        WorkspaceError for an unknown agent or catalog.
+        It is the same object while nothing in it changes. The kernel enforces it for a process; a catalog's module runs
+        in this program, and reaches only its places. None if nothing is confined: ``confine = "none"``, a server with a
+        ``url``, tools of the program. Raises WorkspaceError for an unknown agent or catalog.
         """
         return self._confinements.of(agent_id, catalog_id)
 
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
-        """Propose the places that a server's command line names, for a person to accept: folders and files among its
-        arguments, and its ``cwd``; none for a server with a ``url``. Looks at the disk.
+        """Propose the places that a server's command line names, for a person to accept.
+
+        These are folders and files among its arguments, and its ``cwd``; none for a server with a ``url``. It looks at
+        the disk.
         """
         from gatewright.workspace.commandfiles import propose_places
 
@@ -519,7 +520,7 @@ class Workspace:
     ) -> int:
         """Run a program to its end on this process's streams, in a room of the agent, and return its exit code.
 
-        ``tell`` gets its limits, and at the end the changes in private copies that were written back or not. Raises
+        ``tell`` receives its limits, and at the end the changes in private copies, written back or not. Raises
         ToolFailure if the limits cannot be enforced, WorkspaceError.
         """
         import asyncio
@@ -561,7 +562,7 @@ class Workspace:
     def inbox(self, agent_id: str = "") -> Inbox:
         """Return an agent's waiting messages, for the program that runs it to read and take.
 
-        Without an agent: the untaken messages to the user. Raises WorkspaceError for an unknown agent.
+        Without an agent: the messages to the user that nobody took. Raises WorkspaceError for an unknown agent.
         """
         from gatewright.memory.archive import Inbox
 
@@ -580,9 +581,10 @@ class Workspace:
         return self._parts.sources
 
     def blocks(self, agent_id: str = "") -> BlockService:
-        """Return the blocks of an agent and the shared ones for the operator: to make, read, change, delete.
+        """Return the blocks of an agent and the shared ones for the operator, who may make, read, change and delete
+        them.
 
-        It ignores levels and read-only fields. Without an agent: the shared ones only.
+        It ignores levels and read-only fields. Without an agent: only the shared ones.
         """
         return self._parts.blocks_of(agent_id)
 
@@ -594,15 +596,15 @@ class Workspace:
         return agent_blocks(self._parts.shelf, self.sources.snapshot()).context(agent_id, source_ids)
 
     def archive(self, agent_id: str = "") -> Archive:
-        """Return the archive of an agent and the shared one for the operator: to add, search, delete.
+        """Return the archive of an agent and the shared one for the operator, who may add, search and delete.
 
-        Without an agent: the shared one only, which every agent finds.
+        Without an agent: only the shared one, which every agent can search.
         """
 
         return Archive(self._parts.blocks, owner=owner_of(agent_id) if agent_id else "", operator=True)
 
     def conversations(self, agent_id: str, *, user_id: str | None = None) -> Conversations:
-        """Return an agent's messages with a user, or with nobody: for its program to record, and to read.
+        """Return an agent's messages with a user, or with nobody, for its program to record and to read.
 
         The newest 10,000 for an agent with a user stay.
         """
@@ -641,7 +643,7 @@ class Workspace:
         return None if tool is None else as_it_came(tool).input_schema()
 
     def result_schema(self, tool_name: str, operations: Iterable[str] = ()) -> Schema | None:
-        """Return the schema of a step's result from these operations of a tool (none: all); None if unknown."""
+        """Return the schema of a step's result from these operations of a tool (none given: all); None if unknown."""
         from gatewright.tools.server_tool import ServerTool
 
         tool = self._tool(tool_name)
@@ -660,7 +662,7 @@ class Workspace:
         return {"name": tool.listed_name, "description": tool.description, "inputSchema": schema}
 
     def survey(self, tool_name: str) -> Survey | None:
-        """Search the tool's whole schema for operations, to help declare them; None for an unknown tool."""
+        """Search the tool's whole schema for operations, as help to declare them; None for an unknown tool."""
         from gatewright.schema import survey
 
         tool = self._tool(tool_name)
@@ -669,7 +671,7 @@ class Workspace:
     def is_executable(self, tool_name: str) -> bool:
         """Tell whether a call of the tool can be executed here.
 
-        Other programs run their own tools; a disposable copy runs nothing that acts outside of it.
+        Another program runs its own tools; a disposable copy runs nothing that acts outside of it.
         """
         tool = self._tool(tool_name)
         return tool is None or (tool.is_executable and not (self._is_copy and tool.leaves_copy))
@@ -713,9 +715,9 @@ class Workspace:
         return after
 
     def faults(self, edit: Edit) -> tuple[Fault, ...]:
-        """Find the faults, with places, of the rules, defaults, workspace and compositions that the edit would make.
+        """Find the faults, with places, that the edit would make in rules, defaults, workspace and compositions.
 
-        Changes nothing. Raises EditRefused for an edit of another policy.
+        It changes nothing. Raises EditRefused for an edit of another policy.
         """
         from gatewright.policy import edit as edits
 
@@ -738,18 +740,19 @@ class Workspace:
         return changed
 
     def edit_between(self, name: str, before: str, after: str) -> Edit:
-        """Return the edit that turns one text of this policy file into the other; it reads both, off the GUI thread.
+        """Return the edit that turns one text of this policy file into the other. It reads both, so keep it off the GUI
+        thread.
 
         Raises PolicyInvalid for a text with errors, EditRefused for a difference that no edit makes.
         """
         return self._state.text.edit_between(name, before, after)
 
     def typed_edit(self, name: str, over: str, text: str) -> tuple[Edit, str]:
-        """Turn text typed over one of this policy file into an edit of the present policy, with the resulting text.
+        """Turn text typed over a text of this policy file into an edit of the present policy; return both edit and
+        result.
 
-        The text is for `with_text`: letter by letter as typed, except where something else changed meanwhile.
-
-        Reads everything, so keep it off the GUI thread. Raises PolicyInvalid for a text with errors, EditRefused if
+        The resulting text is for `with_text`: letter by letter as typed, except where something else changed meanwhile.
+        It reads everything, so keep it off the GUI thread. Raises PolicyInvalid for a text with errors, EditRefused if
         both changed the same.
         """
         state = self._state
@@ -771,7 +774,7 @@ class Workspace:
         return state.text.base_of(state.policy)
 
     def on_text(self, edit: Edit, base: Written | None) -> Edit:
-        """Base the text of the edit's result on ``base`` alone; None: on the file's content.
+        """Base the text of the edit's result on ``base`` alone; None means the file's content.
 
         So undo brings back, letter by letter, the text that an edit removed, even after a save.
         """
@@ -785,17 +788,22 @@ class Workspace:
         return edits.Edit(edit.name, changes)
 
     def problems_of(self, text: str) -> tuple[Problem, ...]:
-        """Find the problems of another text for this policy file; it reads everything, off the GUI thread."""
+        """Find the problems of another text for this policy file.
+
+        It reads everything, so keep it off the GUI thread.
+        """
         return self._state.text.problems_of(text, self._reader.problems_beside)
 
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
-        """Return the agent's right on every registered tool, in catalog order, hidden ones included with the reason."""
+        """Return the agent's right on every registered tool, in catalog order, including hidden ones with the
+        reason.
+        """
         return self.view(agent_id).rights
 
     def rights_under(self, policy: Policy, agent_id: str) -> Mapping[str, ToolRight]:
         """Return the ``rights`` of an agent if ``policy`` were in force over the present tools.
 
-        Compiles the differences to the policy in force: for a large catalog off the GUI thread.
+        It compiles the differences to the policy in force; with a large catalog, keep it off the GUI thread.
         """
         view = self.view_under(policy, agent_id)
         return {} if view is None else view.rights
@@ -812,10 +820,10 @@ class Workspace:
         return self.gate.view(agent_id)
 
     def saved_view(self, agent_id: str) -> AgentView | None:
-        """Return the view of the agent's model under the last saved policy; None if that had no such agent.
+        """Return the view of the agent's model under the last saved policy; None if that policy lacks the agent.
 
-        The first one after a save compiles the edits since: off the GUI thread. If catalogs or roots changed since, it
-        uses the present tools, and `saved_view_remark` says so.
+        The first one after a save compiles the edits since, so keep it off the GUI thread. If catalogs or roots have
+        changed since, it uses the present tools, and `saved_view_remark` says so.
         """
         return self._saved_views.view(self.gate, self._state.text.saved_policy, agent_id)
 
@@ -824,7 +832,10 @@ class Workspace:
         return self._saved_views.remark(self.gate, self._state.text.saved_policy)
 
     def unsaved_rights(self) -> PolicyDiff:
-        """Return the changes of agents' rights that a save would bring; it compiles the edits, off the GUI thread."""
+        """Return the changes of agents' rights that a save would bring.
+
+        It compiles the edits, so keep it off the GUI thread.
+        """
         from gatewright.policy.rightsdiff import policy_diff
 
         def rights_as_saved(agent_id: str) -> Mapping[str, ToolRight]:
@@ -834,7 +845,7 @@ class Workspace:
         return policy_diff(self._state.text.saved_policy, self.policy, rights_as_saved, self.rights)
 
     def text(self) -> str:
-        """Return the TOML that a save would write; unchanged from the file while nothing differs."""
+        """Return the TOML that a save would write, which equals the file if nothing changed."""
         return self._state.text.of(self.policy)
 
     def text_under(self, policy: Policy) -> str:
@@ -846,14 +857,15 @@ class Workspace:
         return self._state.text.places(self.policy)(address)
 
     def current_problems(self) -> tuple[Problem, ...]:
-        """Return every problem of the present policy; it reads ``text()`` anew, off the GUI thread."""
+        """Return every problem of the present policy. It reads ``text()`` again, so keep it off the GUI thread."""
         loaded = self._state.loaded
         return (*loaded.problems, *self._reader.problems_beside(loaded))
 
     def mends(self, problem: Problem) -> tuple[Edit, ...]:
-        """Return edits that would each mend a problem of the present policy, the mildest first.
+        """Return edits that would each remove a problem of the present policy, the mildest first.
 
-        None for a foreign problem. Each edit's name says what it does. Takes time: off the GUI thread.
+        None for a problem of another policy. Each edit's name says what it does. It takes time, so keep it off the GUI
+        thread.
         """
         from gatewright.workspace.refusal import mends
 
@@ -867,9 +879,9 @@ class Workspace:
         return tuple(found)
 
     def mend_all(self, problems: Sequence[Problem]) -> tuple[Edit, ...]:
-        """Return the mildest mend of each of these problems that has one; together they are one edit, in this order.
+        """Return one edit that removes all of these problems for which a mild edit exists, in this order.
 
-        None if the policy would not load after all of them. Takes time: off the GUI thread.
+        None if the policy would not load afterwards. It takes time, so keep it off the GUI thread.
         """
         from gatewright.policy import edit as edits
         from gatewright.workspace.refusal import mends_together
@@ -884,10 +896,10 @@ class Workspace:
         return found
 
     def save(self, *, overwrite: bool = False) -> None:
-        """Write the difference into the file, atomically. Raises WorkspaceError, and then keeps the edits.
+        """Write the difference into the file, atomically. Raises WorkspaceError; the edits then stay unsaved.
 
-        Refuses a file that changed outside, unless ``overwrite``: then this policy replaces the one in the file, in the
-        present text (with its comments and order) if that text still loads, else in the text from here.
+        A file that changed outside is refused, unless ``overwrite``: then this policy replaces the one in the file,
+        within the file's text (with its comments and order) if that still loads, else with the text from here.
         """
         self._refuse_in_copy()
         state = self._state
@@ -898,7 +910,7 @@ class Workspace:
             raise WorkspaceError("this is a disposable copy, whose policy cannot be written")
 
     def write_again(self) -> None:
-        """Write the policy if its file is gone. Raises WorkspaceError, also if a file is there again."""
+        """Write the policy if its file is gone. Raises WorkspaceError, also if the file exists again."""
         self._refuse_in_copy()
         state = self._state
         state.text.write_again(state.policy)
@@ -909,10 +921,10 @@ class Workspace:
         return state.text.saving_over(state.policy)
 
     def merge_edit(self) -> tuple[Edit, str | None]:
-        """Return the unsaved edits as one edit of the file's present content, for after a ``reload``; it takes time.
+        """Return the unsaved edits as one edit of the file's present content, for use after a ``reload``; it takes
+        time.
 
-        If somebody typed text, also return the merged text for ``with_text``; None if both changed the same lines.
-
+        If somebody typed text, also return the merged text for ``with_text``, None if both changed the same lines.
         Raises EditRefused if both changed the same agent, source, rule list or setting, WorkspaceError if the file is
         unreadable or has errors.
         """
@@ -921,22 +933,22 @@ class Workspace:
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether the policy's path is empty now."""
+        """Tell whether the policy's file is missing now."""
         return not os.path.lexists(self.policy_path)
 
     def is_changed_outside(self) -> bool:
         """Tell whether the file on disk, or a manifest that it names, differs from the one read or saved here."""
         state = self._state
-        if self._is_copy:  # its files are the copy's own, but it has read the original's
+        if self._is_copy:  # its files are those of the copy, but it has read those of the original
             return False
         return state.text.is_changed_outside() or state.book.is_outdated(state.text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
         """Read the file again and drop unsaved edits; after errors the last good policy stays in force, with an alarm.
 
-        The manifests of its catalogs are read again with it.
+        The manifests of its catalogs are read again too.
 
-        The gate stays the same object: running calls finish under the old policy, waiting ones are decided again.
+        The gate stays the same object: running calls finish under the old policy, and waiting ones are decided again.
         Returns the problems of the reading. Raises WorkspaceError for an unreadable file, which raises the alarm too.
         """
         with self._changing:
@@ -960,7 +972,7 @@ class Workspace:
     ) -> tuple[Path, ...]:
         """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError.
 
-        ``team``: with extras for people who have only that folder, and a manifest for `verify_export`.
+        ``team``: add files for people who have only that folder, and a manifest for `verify_export`.
         """
         from gatewright.workspace import export as exporting
 
@@ -1026,9 +1038,9 @@ class Workspace:
         """Bring a file and its block into step for the operator, without any change on disk.
 
         ``strategy``: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` joins both if they do not
-        conflict, ``ask`` only reports. Answers path, state, strategy, outcome, and for a conflict its places and both
-        differences. Raises WorkspaceError for an unknown source or strategy, without a block, and if block or file
-        changed since its ``mark``.
+        conflict, ``ask`` only reports. It returns path, state, strategy, outcome, and for a conflict its places and
+        both differences. Raises WorkspaceError for an unknown source or strategy, without a block, and if block or file
+        has changed since the ``mark``.
         """
         at = self.sources.locate(path, source_id=source_id, allowed=self.sources.ids)
         if isinstance(at, Refusal):
@@ -1041,7 +1053,7 @@ class Workspace:
     def watch_sources(self, notify: Callable[[Noticed], None], *, debounce_ms: int = 400) -> SourceWatching:
         """Watch the sources with ``watch = true`` until ``close``; it follows edits and reloads.
 
-        A change outside goes into blocks, merged with edits of other lines there; a conflict is only reported. A thread
+        A change outside goes into blocks, merged with edits of other lines there; conflicts are only reported. A thread
         of ours calls ``notify``; a second watch replaces the first.
         """
         return self._watches.watch(notify, debounce_ms)
@@ -1071,7 +1083,7 @@ class Workspace:
         self._records.trust_folder("root", self.policy_path, name, resolve_base(folder, self.folder))
 
     def selfcheck(self, agent_ids: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
-        """Compare listed, valid and callable for every tool and operation of these agents, or of all.
+        """Compare the listed, valid and callable operations of every tool for these agents, or for all.
 
         Unchanged results of earlier checks stay, unless ``afresh``.
         """
@@ -1094,7 +1106,10 @@ class Workspace:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """Return the gate's decision on a call, free of effects. The options are those of `call`."""
+        """Return the gate's decision on a call, without any effect.
+
+        The options are those of `call`.
+        """
         return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context)
 
     async def call(
@@ -1193,13 +1208,13 @@ class Workspace:
         cancelled: Callable[[], bool] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Sandbox[Workspace]:
-        """Make a disposable copy of the workspace with the edited policy; it can take long: off the GUI thread.
+        """Make a disposable copy of the workspace with the edited policy.
 
-        Paths, labels and lines equal the original's, so calls are decided alike in both; the present blocks come along,
-        and its policy cannot be saved. The program's tools are the very same objects in the copy: their effects
-        elsewhere are not contained. The copy calls ``cancelled`` before every entry, ``progress`` with the files and
-        bytes so far. Raises WorkspaceError for a workspace that is too large, CopyCancelled after a cancellation; then
-        nothing of the copy is left.
+        It can take long, so keep it off the GUI thread. Paths, labels and lines equal the original's, so calls are
+        decided alike in both. The copy has the present blocks, and its policy cannot be saved. The program's tools are
+        the same objects in the copy: their effects elsewhere are real. ``cancelled`` is called before every entry,
+        ``progress`` with the files and bytes so far. Raises WorkspaceError for a workspace that is too large,
+        CopyCancelled after a cancellation; then nothing of the copy is left.
         """
         from gatewright.workspace.sandbox import CopyWatch, Sandbox
 
@@ -1248,37 +1263,37 @@ class Workspace:
         self._parts.close()
 
     def catalog_states(self) -> tuple[CatalogState, ...]:
-        """Return the catalogs of the present policy, in its order, without a start or a request."""
+        """Return the catalogs of the present policy, in its order, without starting or asking a server."""
         return self._pins.states()
 
     def pin(self, catalog_id: str) -> Pin | None:
-        """Return a server's listed and accepted tools as read; None if never imported."""
+        """Return a server's listed and accepted tools as they were read; None if never imported."""
         return self._pins.pin(catalog_id)
 
     def trusts_server(self, catalog_id: str) -> bool:
-        """Tell whether exactly a catalog's command, address or module was trusted. Raises WorkspaceError."""
+        """Tell whether somebody trusted exactly this command, address or module of a catalog. Raises WorkspaceError."""
         return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
     def untrusted_places(self, catalog_id: str) -> tuple[str, ...]:
-        """List a server's untrusted places outside, as written. Raises WorkspaceError."""
+        """List a server's places outside that nobody trusted, as written. Raises WorkspaceError."""
         catalog = self.policy.catalog(catalog_id)
         return () if catalog is None else self._records.untrusted_places(self.policy_path, catalog)
 
     def trust_server(self, catalog_id: str) -> None:
-        """Record the operator's word that this may run the tools of a catalog. Raises WorkspaceError."""
+        """Record the operator's word that a catalog's executor may run. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
         with self._changing:
             self._parts.attachments.follow(self.policy)
 
     def foreign_memory(self) -> tuple[Path, ...]:
-        """List the memory files from elsewhere, which stay unused. Raises WorkspaceError."""
+        """List the memory files from elsewhere, which are not used. Raises WorkspaceError."""
         return tuple(foreign_stores(self.state_folder, self.key_folder))
 
     def adopt_memory(self, files: Iterable[Path] | None = None, *, who: str = "") -> tuple[Path, ...]:
         """Adopt memory from elsewhere, so that agents see it from now on, and return the files.
 
-        ``files``: the approved ones; if the foreign files differ by now, none is adopted. ``who`` goes to the log with
-        the row about it. Raises WorkspaceError.
+        ``files``: the approved ones; if the foreign files differ by now, none is adopted. The log gets a row about it,
+        with ``who``. Raises WorkspaceError.
         """
         self._refuse_in_copy()
         found = self.foreign_memory()
@@ -1297,11 +1312,11 @@ class Workspace:
         self._records.trust_endpoint(self.policy_path, self.policy, target)
 
     def server_digest(self, catalog_id: str) -> str:
-        """Return the trusted part of a catalog: the digest of its tools' executor. Raises WorkspaceError."""
+        """Return the digest of what somebody trusts in a catalog: the executor of its tools. Raises WorkspaceError."""
         return server_digest(self.policy_path, self._pins.server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
-        """Store the present listing of a catalog's tools: new and changed ones are held, in the policy in force too.
+        """Store the present listing of a catalog's tools; new and changed ones are held, in the policy in force too.
 
         Raises WorkspaceError, PolicyInvalid if the policy could not be loaded with it.
         """
@@ -1319,9 +1334,9 @@ class Workspace:
     ) -> Pin:
         """Accept tools of a catalog as listed; agents that list them see them from now on.
 
-        None: all waiting tools, except vanished ones that the policy still names. The options are those of
-        `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for an unknown name, WorkspaceError,
-        and PolicyInvalid if the policy could not be loaded with it.
+        None means all waiting tools, except vanished ones that the policy still names. The options are those of
+        `gatewright.tools.pin.accept`; the log gets ``who``. Raises EditRefused for an unknown name, WorkspaceError, and
+        PolicyInvalid if the policy could not be loaded with it.
         """
         return self._pins.accept(
             catalog_id,
@@ -1405,7 +1420,7 @@ class Workspace:
         return self._state.text.nameable(after, found).composed(after).facts
 
     def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
-        """Return the same, with the present compositions."""
+        """Return the facts of every tool as that policy declares them, with the present compositions."""
         state = self._state
         if after.catalogs != state.policy.catalogs:
             return self._reader.facts_of(state.text.read(after))
