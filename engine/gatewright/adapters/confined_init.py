@@ -1,9 +1,9 @@
-"""The first program in a room: it closes what only its own process can close, then becomes the real program.
+"""The first program in a room: it closes what only the process itself can close, then becomes the real program.
 
-It runs inside, by ``python -I -S -E`` with quick modules of the standard library, and reads its orders as pairs of
-words from its one socket. It makes a ruleset of Landlock from the visible places, a second floor beneath the mounts; it
-hands out the room's mounts, where more may have to be hidden, and the listening socket of the proxy's port, and waits
-for the start signal. It sets the limits last.
+It runs inside, by ``python -I -S -E`` with modules of the standard library that load quickly, and reads its orders as
+pairs of words from its one socket. It makes a Landlock ruleset from the visible places, as a second barrier below the
+mounts. It hands out the room's mounts, so that more can be hidden later, and the listening socket of the proxy's port,
+and waits for the start signal. It sets the limits last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 
 """Rights to files in each version of Landlock."""
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _BACKLOG = 128
-"""Limit of processes in a room that wait for the proxy at once."""
+"""The most processes in a room that wait for the proxy at once."""
 _LIMITS = {
     "cpu": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_AS,
@@ -86,7 +86,7 @@ def _listening(port: int) -> int:
 
 
 def _landlock(places: list[tuple[str, str]]) -> str:
-    """Restrict this process to ``places``; return the version of Landlock, or why it failed, in a word."""
+    """Restrict this process to ``places``; return the version of Landlock or, in a word, why it failed."""
     try:
         call = _system_call()
     except Exception as error:  # noqa: BLE001 a Python without it may lack anything
@@ -96,7 +96,7 @@ def _landlock(places: list[tuple[str, str]]) -> str:
         return "-absent"
     rights = _RIGHTS[max(one for one in _RIGHTS if one <= version)]
     reads = _EXECUTE | _READ_FILE | _READ_DIR
-    # since version 6 it also blocks signals to processes outside and their abstract sockets
+    # since version 6 it also blocks signals to processes outside, and their abstract sockets
     handled = [rights, 0, *([3] if version >= 6 else [])]
     made = b"".join(one.to_bytes(8, sys.byteorder) for one in handled)
     ruleset = call(_CREATE, made, len(made), 0)

@@ -1,7 +1,7 @@
-"""The one way out of a confined process: a proxy on an own port that connects to its granted hosts only.
+"""The one way out of a confined process: a proxy on a port of its own that connects only to granted hosts.
 
-The patterns judge each target; the network of the web tools resolves it, judges it again and dials it.
-`proxy_connection` decides what may pass through a connection.
+Patterns judge each target; the network of the web tools resolves it, judges it again and dials it. `proxy_connection`
+decides what may pass through a connection.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MISSED = 32
 class HostProxy:
     """The proxy of one room, for any listening sockets it gets, until `close`; in any loop.
 
-    ``told`` gets each connection at its end, in this program's loop, and may not wait. After it raised, the proxy
-    refuses the next connection. The proxy calls ``done`` after its close, which may wait. ``network`` makes the
+    ``told`` receives each connection at its end, in this program's loop, and may not wait. If it raises, the proxy
+    refuses the next connection. The proxy calls ``done`` after its close; that may wait. ``network`` makes the
     connecting network from the flag for private addresses.
     """
 
@@ -49,7 +49,7 @@ class HostProxy:
 
     @property
     def missed(self) -> tuple[Connection, ...]:
-        """The last connections that it refused or could not make."""
+        """The last connections that the proxy refused or could not make."""
         return tuple(self._missed)
 
     async def listen(self, listener: socket.socket) -> Callable[[], None]:
@@ -119,7 +119,7 @@ class HostProxy:
         return CheckedNetwork(allow_private=allow_private, resolve=self._resolve)
 
     async def _resolve(self, host: str, port: int) -> Sequence[str]:
-        """Resolve a name, with a few look-ups at once; an abandoned one counts until it ends."""
+        """Resolve a name, a few at once; an abandoned look-up counts until it ends."""
         if self._looking >= self._bounds.look_ups:
             raise OSError("too many look-ups of names at once")
         self._looking += 1
@@ -130,4 +130,4 @@ class HostProxy:
     def _end_look_up(self, asked: asyncio.Future[Sequence[str]]) -> None:
         self._looking -= 1
         if not asked.cancelled():
-            asked.exception()  # the waiter gets it, and nobody may wait
+            asked.exception()  # the waiter gets the error, if anybody waits

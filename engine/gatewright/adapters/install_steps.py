@@ -1,7 +1,7 @@
-"""The steps of an installation: npm, Python and pip, each with access to its registries and nothing else.
+"""The steps of an installation: npm, Python and pip, each with access only to its registries.
 
-With a `Confiner` a step has a room with the target folder, the program, and the settings of the registries. npm and pip
-themselves report those settings before, outside, when nothing of the package has arrived.
+With a `Confiner` a step runs in a room with the target folder, the program, and the settings of the registries. npm and
+pip themselves report those settings before that, outside, when nothing of the package has arrived.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ import json
 from pip._internal.models.index import PyPI, TestPyPI
 print(json.dumps([PyPI.simple_url, {one.netloc: one.file_storage_domain for one in (PyPI, TestPyPI)}]))
 """
-"""Script that prints pip's own knowledge of indexes: the usual one, and the hosts with an index's files."""
+"""A script that prints what pip itself knows of indexes: the usual one, and the hosts with an index's files."""
 _NPM_LINE = re.compile(r"^(npm_execpath|npm_node_execpath)=(/.+)$", re.MULTILINE)
 _PIP_LINE = re.compile(r"^(global|install|:env:)\.([\w-]+)=(['\"].*['\"])$", re.MULTILINE)
 _SECTIONS = ("global", "install", ":env:")
-"""Parts of pip's settings that matter for an installation; a later one wins over an earlier one."""
+"""The parts of pip's settings that matter for an installation; a later one overrides an earlier one."""
 _OF_THIS_MACHINE = frozenset(
     (
         *("cache-dir", "config-file", "local-log", "log", "log-file", "prefix", "proxy", "python", "quiet", "report"),
         *("require-virtualenv", "root", "src", "target", "verbose"),
     )
 )
-"""Settings of pip about its target and its running; ours replace them."""
+"""Settings of pip about its target and its run, which ours replace."""
 _PATHS_OF_PIP = frozenset({"cert", "client-cert", "constraint", "find-links", "index-url", "extra-index-url"})
 _OF_REGISTRIES = re.compile(r"(npm_config|pip|uv)_|\w+_proxy$|HOME$", re.IGNORECASE)
 _LISTING = ("config", "ls", "-l", "--json")
@@ -73,7 +73,7 @@ _AWAY = re.compile(
 class Way:
     """A program and its needs: the words that start it, and everything that it gets in a room.
 
-    A room gets the ``folders`` of the program and the ``files`` with settings of registries to read.
+    A room gets the ``folders`` of the program, and may read the ``files`` with settings of registries.
     """
 
     program: tuple[str, ...]
@@ -90,7 +90,7 @@ class StepFailed(ServerFailed):
 
 
 class Steps:
-    """The steps of installing one package into ``folder``; without ``confiner`` they run with our starter's rights."""
+    """The steps that install one package into ``folder``; without ``confiner`` they run with our own rights."""
 
     def __init__(
         self, package: Package, folder: Path, environment: Mapping[str, str], confiner: Confiner | None
@@ -131,7 +131,7 @@ class Steps:
         )
 
     async def python(self, python: str) -> Way:
-        """Return the way to run a Python without any host. Raises ServerFailed."""
+        """Return the way to run a Python without network. Raises ServerFailed."""
         if self._confiner is None:
             return Way((python,))
         program, prefix = map(str, json.loads(await self._ask(python, "-I", "-c", _WHERE)))
@@ -195,7 +195,7 @@ class Steps:
             raise NotConfined(str(error), error.detail) from None
 
     async def _ask(self, *words: str) -> bytes:
-        """Run a program with the rights of our starter and return its output."""
+        """Run a program with our own rights, and return its output."""
         stderr = bytearray()
         return await self._output(
             ServerProcess(Command(words[0], words[1:], self._environment, self._folder), stderr), stderr
@@ -228,20 +228,20 @@ class Steps:
         return bytes(output)
 
     def _base(self) -> dict[str, str]:
-        """Return the variables of every step, without those of npm and pip."""
+        """Return the variables of every step, except those of npm and pip."""
         return {name: value for name, value in self._environment.items() if not _OF_REGISTRIES.match(name)}
 
     def _certificates(self) -> Iterator[str]:
         return (self._environment[name] for name in _CERTIFICATES if name in self._environment)
 
     def _readable(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return the existing paths that no room has, except any that contains a home or the target folder."""
+        """Return the existing paths that no room has, except those that contain a home or the target folder."""
         found = (os.path.normpath(path) for path in paths if path.startswith("/") and Path(path).exists())
         held = (self._environment.get("HOME", "/"), str(self._folder))
         return _unseen([path for path in found if not any(covers(path, one) for one in held)])
 
     def _require_direct(self, addresses: Iterable[str], own: Mapping[str, str], leave_out: object) -> None:
-        """Raises ServerFailed for a registry behind a proxy."""
+        """Raise ServerFailed for a registry behind a proxy."""
         set_here = {name.lower(): value for name, value in self._environment.items() if value}
         without = ",".join(map(str, cast("list[object]", leave_out))) if isinstance(leave_out, list) else leave_out
         for address in addresses:
@@ -262,7 +262,7 @@ class Steps:
 
 
 def outside(command: str, folder: Path) -> tuple[str, ...]:
-    """Return the folders of a program's parts outside the system; never a home, or one above."""
+    """Return the folders outside the system in which a program's parts lie; never a home, or a folder above one."""
     found = Path(command).resolve()
     if found.is_relative_to("/usr") or found.is_relative_to(folder):
         return ()
@@ -313,7 +313,7 @@ def _expand(path: str) -> str:
 
 
 def _failure(package: Package, said: str, missed: Sequence[Connection]) -> StepFailed:
-    """Sum up the output of npm or pip in few words, without addresses: they may hold a password."""
+    """Sum up the output of npm or pip in a few words, without addresses, which may contain a password."""
     named = printable(package.requirement)
     for one in missed:
         if one.code == "host-not-granted":

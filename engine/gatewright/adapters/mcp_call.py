@@ -1,7 +1,7 @@
 """A call towards its MCP client: its progress, its wait for an operator, and its result.
 
-If the tool's listing has an output schema, every successful result carries structured content that fits it. The server
-cuts values that are too long for a result; content that does not fit (any more) becomes an error that says so.
+If the tool's listing has an output schema, every successful result has structured content that fits it. Values that are
+too long for a result are cut; content that does not fit afterwards becomes an error that says so.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _bytes_of(outcome: Outcome) -> Iterator[ContentBlock]:
 
 
 PROGRESS_S = 5.0
-"""Interval of progress messages for a client that asked for progress."""
+"""The seconds between progress messages for a client that asked for progress."""
 _LONGEST_QUESTION = 8_000
 _LEAST_SHOWN, _ROOM_FOR_CUT = 40, 130
 _MOST_UNSENT = 100
@@ -160,8 +160,8 @@ _QUESTION: ElicitRequestedSchema = {
 class Call:
     """A running call. ``params``: the client's request; ``task``: its end.
 
-    Some protocol revisions forbid requests of a server; such a client gets the question for its user as the result, and
-    sends the same call again with the answer. The call waits meanwhile.
+    Some protocol revisions forbid requests of a server. Then the client gets the question for its user as the result,
+    and sends the same call again with the answer; the call waits meanwhile.
     """
 
     task: asyncio.Task[CallToolResult]
@@ -173,7 +173,7 @@ class Call:
         self._answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     async def ask(self, question: str) -> ElicitResult:
-        """Ask, and return the user's answer once the client brings it."""
+        """Ask the question, and return the user's answer once the client brings it."""
         self.question.set_result(question)
         answer = await self._answer
         return answer if isinstance(answer, ElicitResult) else ElicitResult(action="cancel")
@@ -189,9 +189,9 @@ class Call:
         self._answer.set_result((params.input_responses or {}).get(_APPROVAL))
 
     async def wait(self) -> None:
-        """Wait until the call ends or asks; cancel it once if the client cancels it or leaves.
+        """Wait until the call ends or asks; if the client cancels or leaves, cancel the call once.
 
-        The SDK's scopes interrupt every step of a cancelled task, but the gate still has to record its end.
+        The SDK's scopes interrupt every step of a cancelled task, but the gate still has to record the end.
         """
         waited = {self.task} if self._answer.done() else {self.task, self.question}
         try:
@@ -204,9 +204,9 @@ class Call:
 
 
 class Progress:
-    """The progress of a call for a client that asked for it, so that it does not give up.
+    """The progress of a call for a client that asked for it, so that the client does not give up.
 
-    The amounts have to grow: until the tool reports any, they are millionths of the passed seconds.
+    The amounts have to grow: until the tool reports any, they are millionths of the seconds that passed.
     """
 
     def __init__(self, context: ServerRequestContext) -> None:
@@ -226,7 +226,7 @@ class Progress:
             self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
 
     def say(self, what: str) -> None:
-        """Send the call's present activity, now and repeatedly."""
+        """Send what the call is doing, now and at intervals."""
         self._what = what
         self.pass_on((time.monotonic() - self._began) / 1e6, None, what)
 
@@ -238,7 +238,7 @@ class Progress:
                 self._sender = asyncio.create_task(self._send())
 
     async def flush(self) -> None:
-        """Send the last message: after its answer a client gets no more progress of a call."""
+        """Send the last message, since a client gets no progress of a call after its answer."""
         if self._sender is not None:
             await self._sender
 
@@ -263,7 +263,7 @@ class Progress:
 
 
 class OperatorConsent:
-    """Approval by the operator; the client meanwhile learns why its call waits."""
+    """Approval by the operator; meanwhile the client learns why its call waits."""
 
     def __init__(self, broker: PermissionBroker, progress: Progress, waits: list[str]) -> None:
         self._broker = broker
@@ -286,7 +286,7 @@ class OperatorConsent:
 
 
 class UserConsent:
-    """Approval by the client's user, by elicitation. The question shows the model's arguments, but not our reasons."""
+    """Approval by the client's user, by elicitation. The question has the model's arguments, but not our reasons."""
 
     def __init__(
         self, elicit: Callable[[str], Awaitable[ElicitResult]], client: str, progress: Progress, wait_s: float
@@ -315,7 +315,7 @@ class UserConsent:
 def question_of(request: ApprovalRequest) -> str:
     """Write the question for the user: the call with all its arguments, short values first.
 
-    It cuts the longest values first and counts the hidden rest; it spells out invisible characters.
+    The longest values are cut first, and the hidden rest is counted; invisible characters are spelled out.
     """
     what = printable(f"{request.tool} {request.operation}".strip())
     sent = sorted(
@@ -343,5 +343,5 @@ def _cut(text: str, most: int) -> str:
 
 
 async def elicit(context: ServerRequestContext, question: str) -> ElicitResult:
-    """Ask the user of a client that accepts requests of a server."""
+    """Ask the user of a client that accepts requests from a server."""
     return await context.session.elicit_form(question, _QUESTION, context.request_id)

@@ -1,9 +1,9 @@
 """A client of one MCP server, over stdio or streamable HTTP, and the life of that server.
 
 Everything runs in the process's loop thread, and any loop may await any method. The client reads answers as raw JSON,
-so that one bad tool never loses the rest, and bounds all that a server sends. It offers nothing to a server: a request
-of the server (sampling, roots, elicitation) gets an error and a note.
-Over 450 lines, since it tells the life of one connection.
+so that one bad tool does not lose the others, and bounds everything that a server sends. A request of the server
+(sampling, roots, elicitation) gets an error and a note. It has more than 450 lines because it tells the whole life of
+one connection.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ MAX_TOOLS = 5_000
 MAX_PAGES = 500
 MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_UNSENT = 1_000
-"""Limit of answers that wait for a server which reads nothing; above it the client leaves."""
+"""The most answers that wait for a server which reads nothing; with more the client leaves."""
 _ENDED = "[gatewright] "
-"""Beginning of our own lines in a server's standard error, one for each of its ends."""
+"""The beginning of our own lines in a server's standard error, one each time the server ends."""
 _FORGOTTEN = "Session terminated"
 _HTTP_REFUSALS = ("Server returned an error response", "Not Found", _FORGOTTEN)
 """The library's words in place of an HTTP status."""
@@ -70,13 +70,15 @@ BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 STEADY_S = 60.0
 """A server that ran this long restarts at once after its end."""
 PROGRESS_S = 0.05
-"""Shortest interval between two reports of progress."""
+"""The shortest time between two reports of progress."""
 
 
 @frozen
 class Patience:
-    """Limits in seconds: from a server's start to the end of its list, for a list alone; and the age of a list. The
-    installation of a server does not count."""
+    """Limits in seconds: from a server's start to the end of its list, for a list alone, and for the age of a list.
+
+    The installation of a server does not count.
+    """
 
     start_s: float = 60.0
     list_s: float = 30.0
@@ -96,10 +98,10 @@ class ServerStatus(StrEnum):
 
 @frozen
 class ServerState:
-    """``reason`` and ``advice`` of a failed or untrusted server: the event and the remedy. For a starting server
-    ``reason`` names what it waits for.
+    """``reason`` and ``advice`` of a failed or untrusted server: what happened, and what to do.
 
-    ``notes``: other facts about the present connection for the operator, such as refused requests.
+    For a starting server ``reason`` names what it waits for. ``notes``: other facts about the present connection for
+    the operator, such as refused requests.
     """
 
     status: ServerStatus = ServerStatus.STOPPED
@@ -143,7 +145,7 @@ class _Run(Connection):
     async def answer(
         self, _: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Answer a server's request: we are alive, and offer nothing else."""
+        """Answer a server's request: a ping succeeds, everything else is refused."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import METHOD_NOT_FOUND
 
@@ -162,7 +164,7 @@ class _Run(Connection):
 
 Reached = Command | Confined | Endpoint
 Target = Reached | AbstractAsyncContextManager[Reached]
-"""The server to start or reach; entering the context prepares it, and leaving releases it."""
+"""Prepares the server to start or reach when the context begins, and releases it at the end."""
 
 
 class McpServer:
@@ -184,7 +186,7 @@ class McpServer:
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
         self.advice = ""
-        """Advice for a failure of ``target``, in place of its own."""
+        """Advice for a failure of ``target``, instead of its own."""
         renew_after_fork(self)
 
     def renew(self) -> None:
@@ -199,7 +201,7 @@ class McpServer:
 
     @property
     def stderr(self) -> str:
-        """The last 64 KiB of its standard error over all its lives, as printable text."""
+        """The last 64 KiB of its standard error over all starts, as printable text."""
         return printable(self._secrets.out_of(bytes(self._stderr).decode("utf-8", "replace")), keep="\n\t")
 
     async def start(self) -> None:
@@ -239,8 +241,8 @@ class McpServer:
     ) -> dict[str, JsonValue]:
         """Call a tool and return the server's whole `CallToolResult`. Cancelling the wait cancels the call there.
 
-        Calls ``on_progress`` in the caller's loop. Raises ServerFailed, and ServerRefused if the server answers with a
-        protocol error.
+        ``on_progress`` is called in the caller's loop. Raises ServerFailed, and ServerRefused if the server answers
+        with a protocol error.
         """
         tell = None if on_progress is None else call_in(asyncio.get_running_loop(), on_progress)
         return await loop_thread().run(self._call(name, arguments, tell))
@@ -433,7 +435,7 @@ class McpServer:
         params: Mapping[str, object],
         on_progress: ProgressFnT | None = None,
     ) -> dict[str, object]:
-        """Send a request, and explain a failure plainly. Raises ServerFailed, for a call also ServerRefused."""
+        """Send a request, and explain a failure in plain words. Raises ServerFailed, for a call also ServerRefused."""
         from mcp.shared.exceptions import MCPError
 
         options: CallOptions = {"cancel_on_abandon": method != "initialize", "headers": run.headers}

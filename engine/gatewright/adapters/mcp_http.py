@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 LARGEST_BODY = 5 * 1024 * 1024
 MOST_SESSIONS = 50
-"""Limit of open MCP sessions per token."""
+"""The most open MCP sessions per token."""
 MOST_REQUESTS = 100
-"""Limit of running requests per token, open streams included."""
+"""The most running requests per token, open streams included."""
 MOST_CONNECTIONS = 2_000
 HEAD_S = 10.0
-"""Limit for the head of a request, in s, from the start of the connection or the end of the last answer."""
+"""The longest time for the head of a request, in s, from the start of the connection or the end of the last answer."""
 MOST_HEADLESS = 500
-"""Limit of connections of one address without a request; one more closes the oldest."""
+"""The most connections of one address without a request; one more closes the oldest."""
 BODY_S = 30.0
-"""Limit for the body of a request, in s."""
+"""The longest time for the body of a request, in s."""
 IDLE_S = 30 * 60.0
 MOST_KEPT_BYTES = 4 * 1024 * 1024
-"""Limit of bytes that a session keeps of its latest messages, for a client whose stream broke."""
+"""The most bytes of its latest messages that a session keeps, for a client whose stream broke."""
 _MOST_KEPT = 1_000
 _LONGEST_HEADER = 1 << 16
 _PLACE = re.compile(rb"(?:https?://)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-"""Form of Host and Origin: the SDK looks no further than the colon before a port."""
+"""The form of Host and Origin: the SDK looks no further than the colon before a port."""
 _TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
 _NOT_WHOLE = "the request did not arrive complete and in time"
 _log = logging.getLogger(__name__)
@@ -111,7 +111,9 @@ class TokenDoor:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """Sessions that each keep their own messages: the SDK tells streams apart by ids that every client counts."""
+    """Sessions that each keep their own messages: the SDK distinguishes streams by ids that every client counts
+    from 1.
+    """
 
     def _admit_session(self, requestor: Any) -> Any:
         self.event_store = _Sent()
@@ -119,7 +121,7 @@ class _Sessions(StreamableHTTPSessionManager):
 
 
 class _Sent(EventStore):
-    """The latest messages of one session, from which a client gets the rest after the last one it has."""
+    """The latest messages of one session; a client gets all that follow the last one it has."""
 
     def __init__(self) -> None:
         self._events: deque[tuple[EventId, StreamId, JSONRPCMessage | None, int]] = deque()
@@ -136,7 +138,9 @@ class _Sent(EventStore):
         return str(self._count)
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """Send the later messages of the same stream again; return None without any if the last event is gone."""
+        """Send the later messages of the same stream again; return None, and send nothing, if the last event is
+        gone.
+        """
         stream = None
         for event_id, stream_id, message, _ in tuple(self._events):
             if event_id == last_event_id:
@@ -168,7 +172,7 @@ class _Response:
 
 
 class HttpGateway:
-    """The application: it checks address and token, and hands the request to the token's door.
+    """The application: checks address and token, and passes the request to the token's door.
 
     ``find_door`` returns the door of a token, None for an unknown one; it may raise WorkspaceError if the gateway
     cannot serve the token.
@@ -216,7 +220,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         made = socket.create_server((host, port), family=family, backlog=512)
-        # for all accepted sockets: else the second part of an answer waits 40 ms for the acknowledgement of the first
+        # inherited by all accepted sockets: else the second part of an answer waits 40 ms for the acknowledgement of
+        # the first
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
     except (OSError, OverflowError) as error:
@@ -238,7 +243,7 @@ async def serve_http(
     head_s: float = HEAD_S,
     most_headless: int = MOST_HEADLESS,
 ) -> None:
-    """Serve until ``stopped`` is done. Close the doors before, since open streams would delay the end."""
+    """Serve until ``stopped`` is done. Close the doors before that, since open streams would delay the end."""
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] a callable that uvicorn's own types spell otherwise
         http=type("Connection", (_Connection,), {"head_s": head_s, "most_headless": most_headless}),
@@ -315,7 +320,7 @@ def _bearer(scope: Scope) -> str:
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, str]:
-    """Read the body of a request, or say why not: too large, stalled, or the client left."""
+    """Read the body of a request, or say why that failed: too large, stalled, or the client left."""
     body = bytearray()
     with suppress(TimeoutError):
         async with asyncio.timeout(BODY_S):
@@ -330,7 +335,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, str]:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a receiver that gives this body again."""
+    """Return a receiver that delivers this body again."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

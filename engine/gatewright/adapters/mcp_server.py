@@ -1,9 +1,8 @@
-"""One agent's tools as an MCP server, its calls through the gate, and its transport on the standard streams.
+"""One agent's tools as an MCP server: its calls go through the gate, its transport is the standard streams.
 
-It has more than 450 lines because server and transport end each other.
-
-Standard output carries only the protocol: while the server runs, other output goes to standard error. The SDK's own
-transport accepts lines of any length, and cannot end while it waits for one.
+It has more than 450 lines because server and transport end each other. Standard output carries only the protocol: while
+the server runs, other output goes to standard error. The SDK's own transport accepts lines of any length, and cannot
+end while it waits for one.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ if TYPE_CHECKING:
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 LONGEST_LINE = 5 * 1024 * 1024
-"""Limit of bytes in one message: somewhat more than the gate takes as arguments."""
+"""The most bytes in one message, somewhat more than the gate accepts as arguments."""
 MOST_REQUESTS = 200
-"""Limit of waiting requests; it refuses more at once."""
+"""The most waiting requests at once; others are refused."""
 DRAIN_S = 2.0
-"""Time in s for running requests after the client has closed its end."""
+"""The time in s for running requests after the client has closed its end."""
 _CHUNK = 1 << 16
 _MOST_TOLD = 10
 _log = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def stdio_streams() -> AsyncGenerator[Streams]:
-    """Open the server's streams over standard input and output, and keep others off them meanwhile."""
+    """Open the server's streams over standard input and output, and redirect other output meanwhile."""
     incoming_end, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_end = anyio.create_memory_object_stream[SessionMessage](0)
     with _taken(0, os.open(os.devnull, os.O_RDONLY)) as source, _taken(1, os.dup(2)) as sink:
@@ -95,7 +94,7 @@ async def stdio_streams() -> AsyncGenerator[Streams]:
 
 
 class _taken:  # noqa: N801 used as a function
-    """A private copy of a standard stream; ``instead`` takes its place until the end."""
+    """Replaces a standard stream by ``instead`` until the end, and yields a private copy of it."""
 
     def __init__(self, number: int, instead: int) -> None:
         self._number = number
@@ -124,7 +123,10 @@ class _Transport:
         self._refused = 0
 
     def start(self) -> None:
-        """Begin to read and write. The threads end with the process: nothing wakes one that waits for a pipe."""
+        """Begin to read and write.
+
+        The threads end with the process, since nothing wakes a thread that waits for a pipe.
+        """
         threading.Thread(target=self._read_lines, name="mcp stdin", daemon=True).start()
         threading.Thread(target=self._write_lines, name="mcp stdout", daemon=True).start()
 
@@ -148,7 +150,7 @@ class _Transport:
             self._is_idle.set()
 
     def _write_lines(self) -> None:
-        """Write lines in a thread; drop them once nobody reads."""
+        """Write lines in a thread; drop them once nobody reads any more."""
         while True:
             line, done = self._lines.get()
             try:
@@ -160,7 +162,7 @@ class _Transport:
                 self._loop.call_soon_threadsafe(_finish, done)
 
     def _read_lines(self) -> None:
-        """Read lines in a thread, and hand over one at a time, so that nothing piles up."""
+        """Read lines in a thread, and pass on one at a time, so that no queue grows."""
         with suppress(RuntimeError, CancelledError):  # the loop has closed, or is closing
             for line in _lines(self._source):
                 if line is None or line.strip():
@@ -168,7 +170,7 @@ class _Transport:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
 
     async def _take(self, line: bytes | None) -> None:
-        """Hand a message to the server, or answer an invalid one directly."""
+        """Pass a message to the server, or answer an invalid one directly."""
         if line is None:
             await self._refuse(None, INVALID_REQUEST, f"a message has at most {LONGEST_LINE:,} bytes")
             return
@@ -199,7 +201,7 @@ class _Transport:
         await self._write(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why)))
 
     async def _end(self) -> None:
-        """End after the client closed its end; running requests get a moment to finish."""
+        """End after the client has closed its end; running requests get a moment to finish."""
         if self._waiting and not self._is_broken:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_idle.wait(), DRAIN_S)
@@ -235,9 +237,9 @@ def _read(source: int) -> bytes:
 
 
 SILENT_S = 30 * 60.0
-"""Time in s after which a silent HTTP client without a connection counts as gone."""
+"""The seconds after which a silent HTTP client without a connection counts as gone."""
 CONTINUE_KEY = "gatewright/should_continue"
-"""Key in the ``_meta`` of a result after which the agent's loop must end: false."""
+"""The key in the ``_meta`` of a result after which the agent's loop must end: its value is then false."""
 _LONGEST_NAME = 200
 _MOST_LISTENING = 64
 _MOST_NAMED = 100
@@ -246,7 +248,7 @@ _MOST_ASKED = 50
 
 @frozen
 class Caller:
-    """The party that a server serves: an agent, perhaps a user, and the session that counts its calls.
+    """The party that a server serves: an agent, perhaps a user, and the session in which its calls count.
 
     ``elicit``: questions go to the client's user if the client can ask, and not to the operator. ``token_id``: the
     token that its clients present over HTTP.
@@ -324,13 +326,13 @@ class AgentServer:
         return self._seen.instructions or None if self._seen is not None else None
 
     async def _hear(self, ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
-        """Note a sign of life in each message, except the first of a handshake."""
+        """Count each message as a sign of life, except the first of a handshake."""
         if ctx.method != "initialize":
             self._client(ctx)
         return await call_next(ctx)
 
     def _client(self, context: ServerRequestContext) -> _Client:
-        """Return a message's client, known by its connection, or by name if each request has its own connection."""
+        """Return a message's client, known by its connection or, if each request has its own connection, by name."""
         known, connection = context.session.client_params, context.session._connection  # pyright: ignore[reportPrivateUsage]
         name = f"{known.client_info.name} {known.client_info.version}"[:_LONGEST_NAME].strip() if known else ""
         key = name if context.protocol_version in MODERN_PROTOCOL_VERSIONS else connection
@@ -354,7 +356,9 @@ class AgentServer:
             return None
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return a listed tool's schema: over HTTP the SDK needs it at each call, else it would list all tools."""
+        """Return a listed tool's schema; over HTTP the SDK needs it at each call, and would otherwise list all
+        tools.
+        """
         tool = self._tools_for(self._view()).tools.get(name)
         return None if tool is None else tool["inputSchema"]
 
@@ -434,7 +438,7 @@ class AgentServer:
         return OperatorConsent(self._broker, call.progress, client.waits) if self._broker is not None else None
 
     async def _result(self, shown: str, tool: str, outcome: Outcome, view: AgentView | None) -> CallToolResult:
-        """Return the answer for a client that saw ``view``, in which the tool has the name ``shown``."""
+        """Return the answer for a client that saw ``view``, in which the tool is called ``shown``."""
         snapshot = self._gate.snapshot()
         return await result_of(
             outcome,
@@ -445,7 +449,7 @@ class AgentServer:
 
 
 class _Shown:
-    """The tools of a view in the form for clients, by name, with the output schemas of their results."""
+    """The tools of a view as clients get them, by name, with the output schemas of their results."""
 
     def __init__(self, view: AgentView | None) -> None:
         self.view = view

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_NOTES = 20
 UNREADABLE = "its answer is no message of the protocol"
-"""The answer to a request whose real answer is unreadable, so that nobody waits for another."""
+"""The answer in place of an unreadable one, so that nobody waits for another."""
 _ANSWERED = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\b')
 _LOGGERS = ("client", "mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher")
 
@@ -67,7 +67,7 @@ class NotConfined(ServerFailed):
 
 
 class Connection:
-    """The course of one connection to a server: its misbehaviour, and the reason of its end.
+    """The course of one connection to a server: how the server misbehaved, and why the connection ended.
 
     ``refusal``: the last HTTP status of an error. Its words are free of ``secrets``.
     """
@@ -81,7 +81,7 @@ class Connection:
         self._notes: dict[str, int] = {}
 
     def note(self, text: str) -> None:
-        """Count a misbehaviour of the server."""
+        """Note how the server misbehaved."""
         if text in self._notes or len(self._notes) < MAX_NOTES:
             self._notes[text] = self._notes.get(text, 0) + 1
 
@@ -98,7 +98,9 @@ class Connection:
 
 
 class Receiver:
-    """The stream from a server, without answers to requests that nobody made: ours have numbers, and `"2"` is not 2."""
+    """The stream from a server, without answers to requests that nobody made: our ids are numbers, and `"2"` is
+    not 2.
+    """
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], connection: Connection) -> None:
         self._stream = stream
@@ -139,14 +141,14 @@ class Receiver:
 
 
 class Sender:
-    """The stream to a server, which counts the messages that wait for a slow reader."""
+    """The stream to a server; it counts the messages that wait for a slow reader."""
 
     def __init__(self, stream: WriteStream[SessionMessage]) -> None:
         self._stream = stream
         self.waiting = 0
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send it and wait until it is taken."""
+        """Send an item and wait until it is taken."""
         self.waiting += 1
         try:
             await self._stream.send(item)
@@ -168,7 +170,7 @@ class Sender:
 async def over_stdio(
     command: Command, connection: Connection, stderr: bytearray, room: Room | None = None
 ) -> AsyncGenerator[Streams]:
-    """Start a process, in ``room`` if given, yield its streams of messages, and leave nothing of it behind.
+    """Start a process, in ``room`` if given, yield its streams of messages, and end everything that it started.
 
     Its standard error goes into ``stderr``. Raises ServerFailed if it cannot start.
     """
@@ -203,7 +205,7 @@ async def over_stdio(
 
     async def watch(process: ServerProcess) -> None:
         await process.has_ended.wait()
-        await asyncio.sleep(LEAVE_S)  # read its last output first
+        await asyncio.sleep(LEAVE_S)  # the reader takes its last output first
         connection.leave(await end_of(process))
 
     async def end_of(process: ServerProcess) -> str:
@@ -211,7 +213,7 @@ async def over_stdio(
         return f"was ended: {why}" if why else await process.how_it_ended()
 
     async def send(process: ServerProcess) -> None:
-        with suppress(OSError):  # it stopped listening; the reader notices its end
+        with suppress(OSError):  # the process stopped listening; the reader notices its end
             async with unsent:
                 async for item in unsent:
                     await process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
@@ -240,7 +242,7 @@ async def over_http(endpoint: Endpoint, connection: Connection) -> AsyncGenerato
     from mcp.client.streamable_http import streamable_http_client
 
     class Bounded(AsyncByteStream):
-        """A body with a limit: that of one message."""
+        """A body that is limited like one message."""
 
         def __init__(self, stream: AsyncByteStream) -> None:
             self._stream = stream
@@ -285,7 +287,7 @@ def _unstartable(command: Command, error: OSError | ValueError) -> ServerFailed:
 
 
 def failure_of(error: BaseException, secrets: Secrets) -> ServerFailed:
-    """Describe a transport's error without ``secrets``; of a group its first part."""
+    """Describe a transport's error without ``secrets``; of a group of errors the first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ServerFailed):

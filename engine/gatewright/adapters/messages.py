@@ -1,6 +1,6 @@
 """The endpoints for agents' messages (Discord, Bluesky), one for each target that the policy names.
 
-Error texts hold no secret: the server's words lose every secret that we sent it.
+Error texts contain no secret: those that we sent are removed from the server's words.
 
 The protocol: https://atproto.com/specs/xrpc, com.atproto.server.createSession, com.atproto.identity.resolveHandle,
 com.atproto.repo.createRecord, app.bsky.feed.post and app.bsky.richtext.facet.
@@ -40,12 +40,12 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 
 LONGEST_WAIT_S = 5.0
-"""Limit of a service's requested wait, in s: below it we wait, once."""
+"""The longest wait in s that we accept from a service, once."""
 _MARGIN_S = 2.0
 _LEAST_WORD = 6
-"""Shortest secret, in characters, that we remove from a service's words."""
+"""The length of the shortest secret, in characters, that we remove from a service's words."""
 SAID = 200
-"""Limit of a service's words that we show, in characters."""
+"""The most characters of a service's words in a message."""
 _UNREADABLE = "answered in a way that could not be read; the message may have been sent all the same"
 
 
@@ -61,9 +61,8 @@ class Refused:
 class Service:
     """One service at ``url``; ``name`` in words. ``network`` makes the connecting network.
 
-    Its secret is the value of ``variable`` among ``variables``.
-
-    The operator named and trusted its address, so it may lie on a private network.
+    The service's secret is the value of ``variable`` among ``variables``. The operator has named and trusted its
+    address, so it may lie on a private network.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class Service:
         authorization: str = "",
         body: Mapping[str, object] | None = None,
     ) -> dict[str, str] | Refused:
-        """Ask the service and return the texts of its JSON answer, or its refusal; ask again, once, after a short wait.
+        """Ask the service and return the texts of its JSON answer, or its refusal; after a short wait, ask once more.
 
         Raises ToolFailure without such an answer.
         """
@@ -140,7 +139,7 @@ class Service:
 
 
 def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailure:
-    """Describe a refusal to the model (``words`` by status) and, with all details, to the operator."""
+    """Describe a refusal for the model (``words`` by status) and, with all details, for the operator."""
     text = words.get(refused.status, f"did not take the message (status {refused.status})")
     if refused.status >= 500:
         text = "cannot take messages now; try again later"
@@ -150,7 +149,7 @@ def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailur
 
 
 def _wait_of(answer: Answer) -> float:
-    """Return the requested wait in seconds; without one, longer than we ever wait."""
+    """Return how many seconds the service asks us to wait; if it does not say, longer than we ever wait."""
     try:
         wait_s = float(answer.header("retry-after"))
     except ValueError:
@@ -219,7 +218,7 @@ class _Session:
 class Bluesky:
     """One account. ``variables``: the environment with its app password.
 
-    It uses a session as long as the server accepts it, since the server allows few a day.
+    A session is used as long as the server accepts it, since the server permits few a day.
     """
 
     def __init__(
@@ -230,7 +229,7 @@ class Bluesky:
         self._session: _Session | None = None
 
     def fault(self, message: Message) -> str:
-        """Reject a message that is too long with the mention in front."""
+        """Reject a message that is too long together with the mention before it."""
         text, _ = self._text(message)
         count = sum(1 for _ in _GRAPHEME.finditer(text))
         if count <= MAX_GRAPHEMES and len(text.encode()) <= MAX_BYTES:
@@ -303,7 +302,7 @@ _log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """A receiver of messages to the user; one that raises has not taken the message."""
+    """Receives messages to the user; if it raises, the message was not taken."""
 
     def __call__(self, message: Received, /) -> object:
         """Show it to the user, or handle it."""
@@ -311,7 +310,7 @@ class Listener(Protocol):
 
 
 class Outside(Protocol):
-    """A sender to another service."""
+    """Sends messages to another service."""
 
     def fault(self, message: Message) -> str:
         """Explain why the message can never be sent; empty if it can."""
@@ -349,7 +348,7 @@ class Messages:
         return MessagePort(self.send, self.fault)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Pass messages to the user on to ``listener``, in the loop of the call; the result ends it."""
+        """Pass messages to the user on to ``listener``, in the loop of the call; the result ends that."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -365,7 +364,7 @@ class Messages:
         return "" if outside is None else outside.fault(message)
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Hand a message to its endpoint and return the result. Raises ToolFailure.
+        """Pass a message to its endpoint and return the result. Raises ToolFailure.
 
         A message to the user goes to the listeners; if none takes it, into the inbox of the program.
         """

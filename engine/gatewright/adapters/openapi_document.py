@@ -3,7 +3,7 @@
 It follows references inside the document only. A faulty part becomes a `Fault` with its JSON pointer; only an
 unreadable document raises an error.
 
-A schema that repeats itself, or is too large for a model, stays open inside: the server checks the rest.
+A recursive schema, or one that is too large for a model, stays open inside: the server checks the rest.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Document:
         raise Faulty(pointer, "its references lead to each other, or through too many others")
 
     def check(self, value: object, pointer: str, kind: str) -> None:
-        """Raises Faulty for a value that is no such object of the specification (`Operation`, `Schema`, ...)."""
+        """Raise Faulty unless the value is such an object of the specification (`Operation`, `Schema`, ...)."""
         key = (pointer, kind)
         if key not in self._checked:
             self._checked[key] = self._fault(value, pointer, kind)
@@ -135,7 +135,7 @@ def step(name: str | int) -> str:
 
 
 def _pointer(pointer: str, value: object, location: tuple[int | str, ...]) -> str:
-    """Return the place of a model's error: the steps that exist in the value, without the names of models."""
+    """Return the place of a model's error: the steps that exist in the value, without the names of pydantic models."""
     for name in location:
         table, rows = as_object(value), as_list(value)
         if table is not None and name in table:
@@ -158,7 +158,7 @@ def _json(text: str) -> object:
 
 
 def _yaml(text: str) -> object:
-    """Parse with PyYAML's safe loader, after a count of its events: nothing deep or repeated is built."""
+    """Parse with PyYAML's safe loader, after counting its events, so that nothing deep or repeated is built."""
     yaml: Any = import_module("yaml")
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
@@ -178,7 +178,7 @@ def _yaml(text: str) -> object:
 
 
 def _bound(root: object) -> object:
-    """Return the value with texts as keys, like JSON. The target of an alias counts at each of its places.
+    """Return the value with texts as keys, like JSON; the target of an alias counts at each of its places.
 
     Raises WorkspaceError for a value that is too large.
     """
@@ -222,7 +222,7 @@ _LISTS = ("anyOf", "oneOf", "allOf")
 
 
 class Schemas:
-    """The conversion of one operation's schemas, at most ``nodes`` together.
+    """Converts the schemas of one operation, at most ``nodes`` together.
 
     ``answers``: they describe answers of the server, else requests.
     """
@@ -256,7 +256,9 @@ class Schemas:
             self._open.pop()
 
     def members(self, value: object, pointer: str) -> tuple[dict[str, Schema], frozenset[str]] | None:
-        """Return an object's properties and the required ones if each can be an argument; None: only the whole can."""
+        """Return an object's properties and the required ones, if each can be an argument; None if only the whole
+        can.
+        """
         found, place = self._document.resolve(value, pointer)
         self._document.check(found, place, "Schema")
         properties, required = as_object(found.get("properties")), _names(found.get("required"))
@@ -269,14 +271,14 @@ class Schemas:
         return read, frozenset(required) & read.keys()
 
     def _is_other(self, value: object, pointer: str) -> bool:
-        """Tell whether a property occurs in answers only; for answers, in requests only."""
+        """Tell whether a property belongs only to answers or, in a conversion of answers, only to requests."""
         try:
             return self._document.resolve(value, pointer)[0].get("writeOnly" if self._answers else "readOnly") is True
         except Faulty:
             return False
 
     def _outline(self, given: Schema) -> Schema:
-        """Return the type of the value only."""
+        """Return the schema with the type of the value alone."""
         self._cuts += 1
         kind = given.get("type")
         rows = as_list(kind)

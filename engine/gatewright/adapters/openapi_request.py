@@ -1,4 +1,4 @@
-"""The request and the answers of one operation in an OpenAPI document: arguments, places, keys."""
+"""Reads the request and the answers of one operation in an OpenAPI document: arguments, places, keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = re.compile(
     r"text/.*|.*[+/](?:xml|yaml|x-yaml|toml|javascript|sql|graphql|jsonl|jsonlines|(?:x-)?ndjson|json-seq)\b.*"
 )
 _IGNORED = frozenset({"accept", "content-type", "authorization"})
-"""Headers that a document may not declare as parameters, where they mean nothing."""
+"""Headers that a document may not declare as parameters; such declarations mean nothing."""
 _STYLES = {
     ("form", True): "repeat",
     ("form", False): "comma",
@@ -36,7 +36,7 @@ _OPERATORS = {"simple": "", "label": ".", "matrix": ";"}
 class Arguments:
     """The arguments of one operation, and their places in its request.
 
-    ``faults``: omitted parts of the document that do no harm to the rest. ``keys``: the headers, query fields and
+    ``faults``: omitted parts of the document, without which the rest works. ``keys``: the headers, query fields and
     cookies that identify the caller, which no argument fills.
     """
 
@@ -97,7 +97,7 @@ class Arguments:
         self._fields["cookies" if place == "cookie" else "query"][name] = argument if len(field) == 1 else field
 
     def _take_header(self, name: str, schema: Schema, one: Schema, where: str, *, is_required: bool) -> None:
-        """Fix a header that has one value; turn any other into an argument."""
+        """Fix a header that can have only one value; turn any other into an argument."""
         why = header_fault(name) or ("a cookie is a parameter of its own kind" if name.lower() == "cookie" else None)
         if why is not None:
             if is_required:
@@ -113,7 +113,7 @@ class Arguments:
         self._headers[name] = {"argument": argument, **({"explode": True} if one.get("explode") is True else {})}
 
     def _slot(self, name: str, argument: str, one: Schema, where: str, style: str, *, explode: bool) -> str:
-        """Return a path parameter in the form of RFC 6570; with `+` if the document lets it span several parts."""
+        """Return a path parameter in the form of RFC 6570, with `+` if the document lets it span several components."""
         if one.get("x-multi-segment") is True and style == "simple":
             return f"+{argument}"
         operator = _OPERATORS.get(style, "")
@@ -147,7 +147,7 @@ class Arguments:
         self._body = made if needed else {**made, "optional": True}
 
     def _kind(self, media_type: str, value: object, place: str) -> tuple[int, str]:
-        """Return the form of a body by its type, with a rank for the most useful one."""
+        """Return the form of a body by its type, and a rank for how useful it is."""
         lowered = media_type.lower().strip()
         for rank, (found, name) in enumerate(
             (
@@ -217,7 +217,7 @@ class Arguments:
             raise Faulty(pointer, f"the path names `{unknown[0][:64]}`, which is no parameter of it")
         parts = [self._component(component, found, spans) for component in path.split("/")]
         kept, spanning = list[str](), False
-        for part in parts:  # only the first value may span
+        for part in parts:  # only the first value may span several components
             kept.append(part.replace("{+", "{") if spanning else part)
             spanning |= "{+" in part
         made: Schema = {"method": method, "path": "/".join(kept)}
@@ -287,7 +287,7 @@ _EMPTY: Schema = {"type": "object", "properties": {"status": {"type": "integer"}
 class Answers:
     """The successful answer of an operation. ``schema``: of the result; None if the document leaves it open.
 
-    ``accept``: the types that the request has to ask for; empty if JSON, or anything, is right.
+    ``accept``: the types that the request must ask for; empty if JSON, or any type, is fine.
     """
 
     def __init__(self, document: Document, given: Schema, pointer: str) -> None:
@@ -317,7 +317,7 @@ class Answers:
             self.schema = None if result_schema_fault(made) else made
 
     def _schemas_of(self, content: Schema, pointer: str) -> Iterator[Schema | None]:
-        """Yield the results for the bodies that an answer may have; None for one that may be anything."""
+        """Yield the schemas of results for the bodies that an answer may have; None for a body that may be anything."""
         if not content:
             yield _EMPTY
         json = [kind for kind in content if JSON.fullmatch(kind.lower())]

@@ -1,6 +1,6 @@
 """The HTTP tools of an OpenAPI document as a manifest: one for each resource, its operations by path and method.
 
-The import omits an unusable operation and says why; the rest goes on.
+An unusable operation is omitted, with the reason.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _TOO_MANY = f"the document has more than {MAX_OPERATIONS:,} operations; the impo
 class Imported:
     """The import of a document: the manifest's tools, the address and headers of its requests, and the omitted parts.
 
-    ``url``: empty if the document names none. ``headers``, ``query``: the headers and query fields that hold keys, each
-    with its scheme. ``operations``: their number; ``left_out``: the number of all faults.
+    ``url``: empty if the document names none. ``headers``, ``query``: the headers and query fields for keys, each with
+    its scheme. ``operations``: their number; ``left_out``: the number of all faults.
     """
 
     tools: tuple[Schema, ...] = field(hash=False)
@@ -107,7 +107,7 @@ def import_document(document: Document) -> Imported:
 
 
 class _Paths:
-    """The paths of a document by method and first component, which keep the requests apart."""
+    """The paths of a document by method and first component, to find requests that could be confused."""
 
     def __init__(self) -> None:
         self._open: dict[str, list[PathTemplate]] = {}
@@ -124,7 +124,7 @@ class _Paths:
                 self._by_first.setdefault((kind, read.first), []).append(read)
 
     def tell_apart(self, one: _Operation) -> None:
-        """List in the request the other paths that its values may not form. Raises Faulty if there are too many."""
+        """List in the request the other paths that its values must not form. Raises Faulty if there are too many."""
         own, method = read_path(one.request["path"], one.pointer), method_class(one.request["method"])
         if not own.has_slots:
             return
@@ -263,7 +263,7 @@ def _tools(found: list[_Operation]) -> Iterator[Schema]:
         for index, part in enumerate(parts):
             name = resource if len(parts) == 1 else f"{resource}_{index + 1}"
             while len(parts) > 1 and name in taken:
-                name = f"{name}_of_{resource}"[:80]  # a resource may have the name of another one's part
+                name = f"{name}_of_{resource}"[:80]  # a resource may have the name of another resource's part
             taken.add(name)
             yield _tool(name, part)
 
@@ -353,7 +353,7 @@ def _server(holder: Schema, pointer: str, faults: list[Fault]) -> str:
 
 
 def _require_same_server(given: Schema, item: Schema, pointer: str, url: str) -> None:
-    """Raises Faulty for an operation with its own servers, unless the document's is among them."""
+    """Raise Faulty for an operation with its own servers, unless the document's server is among them."""
     for holder, place in ((given, pointer), (item, pointer.rpartition("/")[0])):
         rows = as_list(holder.get("servers"))
         if rows:

@@ -1,7 +1,7 @@
-"""Commands such as ``npx`` and ``uvx`` that fetch a package and run it: read as the package that they mean.
+"""Reads commands such as ``npx`` and ``uvx``, which fetch a package and run it, as the package that they mean.
 
-Nobody runs them, since they would run whatever a registry has at that moment. `adapters.server_install` installs the
-package once, in one version, and starts that.
+Nobody runs these commands, since they would run whatever a registry has at that moment. `adapters.server_install`
+installs the package once, in one version, and starts that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """The package as written, for people and to distinguish wishes."""
+        """The package as written, which distinguishes requirements, also for people."""
         glue = "@" if self.registry is Registry.NPM and self.wanted else ""
         more = f" with {', '.join(self.extras)}" if self.extras else ""
         return f"{self.name}{glue}{self.wanted}{more}" + (f" for Python {self.python}" if self.python else "")
@@ -81,7 +81,7 @@ def read_runner(command: str, arguments: Sequence[str]) -> Package | None:
 class _Runner:
     """The options of a runner. ``words``: the number of words in its name.
 
-    ``flags`` are irrelevant here; ``given`` take an irrelevant value; ``package``: the option for the package if its
+    ``flags`` and ``given`` (which take a value) do not matter here; ``package``: the option for the package if its
     program has another name; ``extra``: the option for further packages.
     """
 

@@ -1,8 +1,8 @@
 """One connection of a confined process to its proxy: its request, and the answer.
 
 The first byte tells HTTP (a whole URL in the request), CONNECT and SOCKS5 apart. A tunnel to port 443, and any tunnel
-that begins like TLS, passes only a ClientHello for the judged host; nobody reads the contents of TLS, or of a tunnel
-without TLS. The proxy writes HTTP anew, one request for each connection.
+that begins like TLS, must begin with a ClientHello for the judged host; the contents of a tunnel are never read. The
+proxy writes HTTP requests anew, one for each connection.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ProxyBounds:
 
 @frozen
 class Outlet:
-    """The hosts that one room may reach, as patterns, and the network that resolves, judges and dials."""
+    """The hosts that one room may reach, as patterns, and the network that resolves, judges and dials them."""
 
     hosts: tuple[str, ...]
     allow_private: bool
@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 class ProxyConnection:
-    """A connection of a program to a proxy; ``report`` gets it at its end, unless it asked for nothing."""
+    """A connection of a program to a proxy; ``report`` receives it at its end, unless it asked for nothing."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ProxyConnection:
         self._address = ""
 
     async def serve(self, refused: Refused | None = None) -> None:
-        """Serve it to its end; only a cancellation raises. ``refused``: answer with this refusal only."""
+        """Serve it to its end; only a cancellation raises. ``refused``: answer with this refusal and nothing else."""
         began, code, why = time.monotonic(), "ended", "the process or this program ended"
         try:
             code, why = await self._outcome(refused)
@@ -134,12 +134,12 @@ class ProxyConnection:
         return code, why
 
     def _allow(self, seconds: float) -> None:
-        """Allow so much time until something moves."""
+        """Permit so many seconds until something moves."""
         if not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _finish(self, content: bytes) -> None:
-        """Send the last bytes, and close after the program has: an earlier close could lose some of them."""
+        """Send the last bytes, and close only after the program has, since closing earlier could lose some of them."""
         with suppress(OSError, RuntimeError):
             try:
                 async with asyncio.timeout(min(self._bounds.head_s, _LINGER_S)):
@@ -190,7 +190,7 @@ class ProxyConnection:
         return host
 
     async def _dial(self, host: Host, port: int) -> AsyncNetworkStream:
-        """Dial a judged host, whose addresses are judged here."""
+        """Dial a permitted host; its addresses are judged here."""
         self._is_allowed = True
         self._allow(self._bounds.connect_s)
         stream = await self._outlet.network.connect_tcp(host.text, port, CONNECT_S)
@@ -270,8 +270,9 @@ class ProxyConnection:
         self._writer.write_eof()
 
     async def _first_bytes(self, host: Host, port: int) -> bytes:
-        """Read the first bytes of the program, if any. Raises Refused for TLS to another host, and for other bytes
-        where only TLS is allowed.
+        """Read the first bytes of the program, if any.
+
+        Raises Refused for TLS to another host, and for other bytes if only TLS is allowed.
         """
         begin = await self._reader.read(1)
         if begin and (port == _TLS_PORT or begins_as_tls(begin)):

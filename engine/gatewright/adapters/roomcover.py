@@ -1,4 +1,4 @@
-"""Hiding in a running room: the process that does it, `confined_cover`, and its orders."""
+"""Hides names in a running room: starts the process that does it, `confined_cover`, and sends its orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HIDE_S = 10.0
 
 
 class Covers:
-    """The hiding of files in the mounts of a running room; it owns ``namespace``, an open file.
+    """Hides files in the mounts of a running room; it owns ``namespace``, an open file.
 
     The first path starts a process that stays in the room's mounts.
     """

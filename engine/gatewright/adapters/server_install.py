@@ -1,7 +1,7 @@
-"""Servers from packages, installed in one version into a folder of ours and started from there.
+"""Installs MCP servers from packages, each in one version, into a folder of ours, from which they start.
 
-Installing runs no code of a package without permission: no install script of npm, no build of a source distribution. A
-later start runs the file found then, verified by its digest.
+Installing runs no code of a package without permission: no install script of npm, no build of a source distribution.
+Each later start verifies the digest of the file that it runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENVIRONMENT = re.compile(
     r"|(npm_config|pip|uv)_\w+|(http|https|all|no)_proxy)",
     re.IGNORECASE,
 )
-"""Variables about the places of packages and the way to them."""
+"""Variables that say where registries are and how to reach them."""
 _LAUNCHER = """\
 import sys
 from {module} import {name}
@@ -59,15 +59,17 @@ print(json.dumps({e.name: e.value for e in distribution(NAME).entry_points if e.
 
 
 _Work = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""The version, the words that start it, the files with digests, and the packages with omitted install scripts."""
+"""The version, the command's words, the files with their digests, and the packages whose install scripts did not
+run.
+"""
 
 
 @frozen
 class Installed:
-    """An installed package in ``folder``: ``command`` starts its program. ``reads``: further folders that it reads,
-    besides the system's own.
+    """An installed package in ``folder``, whose program ``command`` starts.
 
-    ``scripts``: the packages with omitted install scripts. ``is_new``: this call installed it.
+    ``reads``: further folders that the program reads, besides the system's. ``scripts``: the packages whose install
+    scripts did not run. ``is_new``: this call installed it.
     """
 
     package: Package
@@ -79,7 +81,7 @@ class Installed:
     is_new: bool = field(default=False, compare=False)
 
     def at(self, folder: str) -> tuple[str, ...]:
-        """Return the command that starts it if its folder has another path."""
+        """Return the command with its paths below another ``folder``."""
         return tuple(
             f"{folder}{word.removeprefix(self.folder)}" if word.startswith(f"{self.folder}/") else word
             for word in self.command
@@ -87,7 +89,7 @@ class Installed:
 
 
 class ScriptsNeeded(ServerFailed):
-    """Nothing was installed, since nobody allowed the code that ``packages`` would run."""
+    """Nothing was installed, since nobody permitted the code of ``packages`` to run."""
 
     def __init__(self, reason: str, advice: str, packages: tuple[str, ...] = ()) -> None:
         super().__init__(reason, advice)
@@ -104,7 +106,7 @@ def scripts_advice(packages: Iterable[str]) -> str:
 
 
 class ServerInstaller:
-    """The installer below ``state``, the state folder of a workspace; any thread and any loop may use it.
+    """The installer for one workspace, whose state folder is ``state``; any thread and any loop may use it.
 
     ``environment``: the search path for programs, and the settings of registries.
     """
@@ -123,11 +125,11 @@ class ServerInstaller:
         scripts: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> Installed:
-        """Return the installed package, or install it and report that to ``tell``. Raises ServerFailed.
+        """Return the installed package; install it first if needed, and report that to ``tell``. Raises ServerFailed.
 
-        ``version``: the version installed for this wish before, if the wish leaves it open. ``confiner`` restricts the
-        installing programs to the registries; None: they run with our starter's rights. ``scripts``: install scripts
-        run. A cancelled installation leaves nothing behind.
+        ``version``: the version that this requirement led to before, if it leaves the version open. ``confiner``
+        restricts the installing programs to the registries; None lets them run with our own rights. ``scripts`` permits
+        install scripts. A cancelled installation leaves nothing behind.
         """
         return await loop_thread().run(self._install(package, package.version or version, confiner, scripts, tell))
 
@@ -157,7 +159,7 @@ class ServerInstaller:
             raise ServerFailed(f"`{printable(package.requirement)}` cannot be installed: {said}") from None
 
     def _find(self, package: Package, version: str) -> Installed | None:
-        """Find the installation of this version. Raises ServerFailed if it has changed since."""
+        """Find the installation of this version. Raises ServerFailed if its files have changed."""
         folder = self._folder(package.registry).folder(_slug(package, version))
         try:
             mark = json.loads(folder.read(_MARK, _MOST_BYTES))
@@ -175,7 +177,7 @@ class ServerInstaller:
         return Installed(package, version, str(folder.path), command, outside(first, folder.path), scripts)
 
     async def _new(self, package: Package, confiner: Confiner | None, scripts: bool) -> Installed:
-        """Install it beside its place, then move it there."""
+        """Install a package in a folder beside its place, then move the folder there."""
         above = self._folder(package.registry)
         above.make()
         made = Path(os.path.realpath(above.path)) / f".new-{secrets.token_hex(8)}"
@@ -291,7 +293,7 @@ def _damage(package: Package, folder: Path) -> ServerFailed:
 
 
 def _program_of(package: Package, programs: Mapping[str, str]) -> tuple[str, str]:
-    """Choose the program and its file. Raises ServerFailed, which names the existing ones."""
+    """Choose the program to start, and its file. Raises ServerFailed, which names the programs that exist."""
     own = package.name.rpartition("/")[2].partition("[")[0]
     same = {_normal(name): name for name in programs}
     name = package.program or (next(iter(programs)) if len(set(programs.values())) == 1 else same.get(_normal(own), ""))
@@ -307,14 +309,14 @@ def _program_of(package: Package, programs: Mapping[str, str]) -> tuple[str, str
 
 
 def _slug(package: Package, version: str) -> str:
-    """Name the folder of a package by version and other wishes."""
+    """Return the folder's name for a package, by its version and the other parts of its requirement."""
     wish = [*sorted(package.extras), package.python, package.name.partition("[")[2], package.program]
     tail = f"-{hashlib.sha256(json.dumps(wish).encode()).hexdigest()[:8]}" if any(wish) else ""
     return f"{package.name.partition('[')[0].replace('/', '+')}@{version}{tail}"
 
 
 def _move(made: Path, target: Path, *, anew: bool) -> None:
-    """Move it to its name; a complete one there stays, unless made ``anew``."""
+    """Move a finished folder to its name; a complete one that is there stays, unless ``anew``."""
     if anew or not (target / _MARK).is_file():
         with suppress(FileNotFoundError):
             shutil.rmtree(target)
@@ -323,7 +325,7 @@ def _move(made: Path, target: Path, *, anew: bool) -> None:
 
 
 async def _without_wheel(steps: Steps, pip: Way, said: str) -> tuple[str, ...]:
-    """Find the package with versions but without a wheel, from pip's words."""
+    """Find the package that has versions but no wheel, from pip's words."""
     missing, known = _MISSING.search(said), _VERSIONS.search(said)
     if missing is None:
         return ()
@@ -344,7 +346,7 @@ def _module(venv: Path, name: str) -> Iterable[Path]:
 
 
 def _pins(rows: Iterable[Mapping[str, Mapping[str, object]]]) -> Iterable[str]:
-    """Yield the packages of pip's report, each with version and digest."""
+    """Yield the packages of pip's report, each with its version and digest."""
     for row in rows:
         archive = cast("Mapping[str, Mapping[str, str]]", row["download_info"].get("archive_info", {}))
         digest = archive.get("hashes", {}).get("sha256", "")

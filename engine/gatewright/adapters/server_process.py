@@ -1,8 +1,8 @@
 """The process of a server that speaks line by line on its standard streams, and the loop that outlives its caller.
 
-It runs in its own session with the given environment and nothing else. Its output is bounded, and nothing of its
-process group outlives this program, however this one ends: a guard, a shell that waits for the end of a pipe which only
-we hold, kills the group.
+The process runs in its own session, with exactly the given environment. Its output is bounded, and nothing of its
+process group outlives this program, however this program ends: a guard kills the group, a shell that waits for the end
+of a pipe which only we hold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """A loop for coroutines in its own thread, which begins with the first of them and ends with the process."""
+    """Runs coroutines in a loop in its own thread, which begins with the first of them and ends with the process."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
@@ -38,7 +38,7 @@ class LoopThread:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start afresh in the child of a fork, which lacks its parent's thread."""
+        """Start anew in the child of a fork, which lacks its parent's thread."""
         self._loop = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -46,7 +46,7 @@ class LoopThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
 
     async def run_out(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await ``work`` like `run`; a cancelled waiter goes on only after the cancelled work has ended."""
+        """Await ``work`` like `run`; a cancelled waiter continues only after the cancelled work has ended."""
         loop, done, tasks = self._running(), Future[T](), list[asyncio.Task[T]]()
 
         def begin() -> None:
@@ -101,7 +101,7 @@ def loop_thread() -> LoopThread:
 
 
 def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``function`` so that any thread may call it and ``loop`` runs it; calls after the loop's end do nothing."""
+    """Wrap ``function`` so that any thread may call it and ``loop`` runs it; after the loop's end calls do nothing."""
 
     def tell(*args: object) -> None:
         with suppress(RuntimeError):
@@ -113,7 +113,7 @@ def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None]) -> C
 MAX_LINE_BYTES = 16 * 1024 * 1024
 STDERR_BYTES = 64 * 1024
 LEAVE_S = 1.0
-"""Time in s for a server to leave after its input ends, and again after a signal."""
+"""The seconds for a server to leave after its input ends, and again after a signal."""
 _CHUNK = 64 * 1024
 _PROCESSES = Path("/proc")
 _GUARD = 'trap "" HUP INT TERM; while read -r _; do :; done; kill -s KILL -- "-$1" 2>/dev/null'
@@ -125,9 +125,9 @@ class LineTooLong(Exception):
 
 @frozen
 class Command:
-    """A program to start. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program.
+    """A program to start. ``environment`` is all that the process gets; ``cwd`` None means the folder of this program.
 
-    ``secrets``: values in it to remove where the process repeats them in its words about a failure.
+    ``secrets``: values in it to remove from the words of a failure, if the process repeats them.
     """
 
     command: str
@@ -139,7 +139,7 @@ class Command:
 
 
 class ServerProcess:
-    """A running process, for the length of an ``async with``. Entering raises OSError or ValueError."""
+    """A running process, during an ``async with``. Entering raises OSError or ValueError."""
 
     def __init__(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> None:
         self._command, self._stderr, self._leave_s = command, stderr, leave_s
@@ -185,7 +185,7 @@ class ServerProcess:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Let it leave, ask it, then kill the rest of its group; a cancellation waits for that."""
+        """Let the process leave, then ask it, then kill the rest of its group; a cancellation waits for that."""
         await unbroken(asyncio.ensure_future(self._end()))
 
     async def _end(self) -> None:
@@ -221,7 +221,7 @@ class ServerProcess:
 
     @property
     def why_ended(self) -> str:
-        """The reason why we ended it early; empty if we did not."""
+        """The reason if we ended it early; else empty."""
         return ""
 
     def end_input(self) -> None:
@@ -252,7 +252,7 @@ class ServerProcess:
                 raise LineTooLong
 
     async def write(self, line: bytes) -> None:
-        """Send a line; wait while the process reads nothing. Raises OSError once it stops listening."""
+        """Send a line; wait while the process does not read. Raises OSError once it stops listening."""
         self._stdin.write(line)
         self._stdin.write(b"\n")
         await self._stdin.drain()
@@ -297,7 +297,7 @@ class ServerProcess:
 
 
 def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
-    """Kill a process and its descendants that nobody waits for any more."""
+    """Kill a process, with its descendants, for which nobody waits any more."""
     if not starting.cancelled() and starting.exception() is None:
         process = starting.result()
         _signal_group(process.pid, signal.SIGKILL)
@@ -305,7 +305,7 @@ def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 def is_alive(group: int) -> bool:
-    """Tell whether something of a process group runs; an ended one stays in it until its parent reads its status."""
+    """Tell whether anything in a process group runs; an ended process stays in it until its parent reads its status."""
     if not _PROCESSES.is_dir():
         return True
     for one in _PROCESSES.glob("[0-9]*/stat"):

@@ -1,11 +1,10 @@
-"""Commands in rooms: a shell for each, a sidecar for one session, and a program on a person's terminal.
+"""Runs commands in rooms: a shell for each, a sidecar for one session, or a program on a person's terminal.
 
-Either is a process with its own session, an environment of a few fixed variables and bounded output; nothing of its
-process group outlives the command, the session or this program. It runs in its agent's room (`confine`) with the
-granted things only, unless the policy turns confinement off.
-
-On a terminal it gets its own one, which passes on keys, output and window size. Job control is inside; a program cannot
-type into the terminal of its starter. It ends with this process.
+Each is a process with its own session, an environment of a few fixed variables and bounded output; nothing of its
+process group outlives the command, the session or this program. It runs in its agent's room (`confine`) with only the
+granted things, unless the policy turns confinement off. A program on a terminal gets a terminal of its own, which
+passes on keys, output and window size. Job control works inside, and the program cannot type into the terminal of its
+starter. It ends with this process.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ MAX_OUTPUT_BYTES = 256 * 1024
 MAX_SIDECARS = 16
 _DRAIN_S = 1.0
 _TAKEN = "enable -n printf test '['"
-"""Builtins that would evaluate an argument (`-v`); the programs of these names do not."""
+"""Builtins that would evaluate an argument (`-v`); the programs with these names do not."""
 _LOOP = f"""exec 2>&1; {_TAKEN}
 while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
   builtin eval "$GATEWRIGHT" </dev/null 3>&-
@@ -61,12 +60,12 @@ while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
   IFS= builtin read -r -d '' -u 3 GATEWRIGHT; builtin echo -n "$GATEWRIGHT"
 done"""
 _SOCKET = 3
-"""Stream of a sidecar that is its end of the socket."""
+"""The file number in a sidecar that is its end of the socket."""
 
 
 @frozen
 class _Launch:
-    """The start of a shell: its room, or None, its first folder, and the limits that it sets itself."""
+    """The start of a shell: its room (or None), its first folder, and the limits that it sets itself."""
 
     room: Room | None
     folder: str
@@ -196,7 +195,7 @@ async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:
         reading = asyncio.create_task(output.read(process))
         try:
             await process.has_ended.wait()
-            process.kill_group()  # its background processes hold the output open
+            process.kill_group()  # its background processes keep the output open
             with suppress(TimeoutError):
                 await asyncio.wait_for(reading, _DRAIN_S)
         finally:
@@ -232,7 +231,7 @@ class _Output:
 
     @property
     def data(self) -> dict[str, JsonValue]:
-        """The output in the form of the answer."""
+        """Return the output as the answer has it."""
         kept, count = bytes(self._kept), self._count
         if self._marker and self.has_marker.is_set():
             kept, count = kept.partition(self._marker)[0], count - len(self._marker)
@@ -242,7 +241,7 @@ class _Output:
 
 
 class _Sidecar:
-    """A shell that lives as long as a session. Commands and answers go over a Unix socket that only it has."""
+    """A shell that lives as long as a session. Commands and answers go over a Unix socket that only the shell has."""
 
     def __init__(self, launch: _Launch) -> None:
         self.launch = launch
@@ -332,7 +331,7 @@ _SIZE = struct.pack("HHHH", 0, 0, 0, 0)
 async def run_in_room(room: Room, command: Command) -> int:
     """Run a program to its end and return its exit code, 128 and more for a signal. Raises ToolFailure, OSError.
 
-    Only the main thread may call it.
+    Only the main thread may call this.
     """
     launch = room.launch(command)
     try:
@@ -433,7 +432,7 @@ def _terminal() -> Generator[int | None]:
 
 
 def _drain(master: int, out: int) -> None:
-    """Show the last output."""
+    """Pass on the last output."""
     os.set_blocking(master, False)
     with suppress(OSError):
         while data := os.read(master, _CHUNK):

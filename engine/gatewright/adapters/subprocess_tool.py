@@ -1,9 +1,9 @@
-"""The contract of whatever executes tools by their definitions, and tools that are a process for each call.
+"""The contract of all executors of tools by their definitions, and the executor that starts a process for each call.
 
 An adapter gets the accepted definition and the present, trusted catalog; the gate has already decided who may call with
 which arguments.
 
-It reads output within bounds, from a process or a module alike.
+Output is read within bounds, from a process or a module alike.
 
 The process gets `{"tool": NAME, "arguments": {...}}` and the end of its input, and answers with one JSON value; a
 stream with one on each line, a binary result with raw bytes. It runs in its own session, with the variables that its
@@ -43,10 +43,10 @@ from gatewright.tools.result import MAX_RESULT_BYTES
 
 
 class ToolAdapter(Protocol):
-    """An executor of the tools in catalogs of one type, in any thread and any loop."""
+    """Executes the tools in catalogs of one type, in any thread and any loop."""
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """Raises RegistrationError for a definition with an unknown ``run``."""
+        """Raise RegistrationError for a definition with an unknown ``run``."""
         ...
 
     async def run(
@@ -57,9 +57,11 @@ class ToolAdapter(Protocol):
         context: ToolExecutionContext,
         /,
     ) -> object:
-        """Execute one call: a JSON value, bytes, or (for a stream) an iterator of its pieces. Raises ToolFailure.
+        """Execute one call; return a JSON value, bytes, or (for a stream) an iterator of its pieces. Raises
+        ToolFailure.
 
-        A cancellation ends everything that it started. Raises WorkspaceError if something that it needs is missing.
+        A cancellation ends everything that the call started. Raises WorkspaceError if something that it needs is
+        missing.
         """
         ...
 
@@ -70,16 +72,18 @@ class ToolAdapter(Protocol):
 
 T = TypeVar("T")
 Take = Callable[[bytes], Awaitable[None]]
-"""A taker of a tool's output, piece by piece."""
+"""Takes a tool's output, piece by piece."""
 Exchange = Callable[[Take, Callable[[], bytes]], Coroutine[Any, Any, None]]
-"""An executor of one call that gives its output to the first argument; the second returns the whole output,
-if stored. Raises ToolFailure if the call fails."""
+"""Executes one call and gives its output to the first argument; the second returns the whole output, if stored.
+
+Raises ToolFailure if the call fails.
+"""
 SAID_CHARS = 2_000
-"""Limit of a tool's words about its failure, in characters."""
+"""The most characters of a tool's words about its failure."""
 FAILED = "the tool failed; do not make this call again as it is"
 _MOST_WORDS = 100
 _LARGE = 64 * 1024
-"""Limit in bytes above which a thread parses the JSON."""
+"""The size in bytes from which a thread parses the JSON."""
 _MOST_WAITING = 16
 _NOT_STARTED = "the tool could not be started; try again later or go on without it"
 _FLOOD = "the tool ran, but answered more than anybody can read; do not make this call again"
@@ -113,8 +117,8 @@ def own_words(definition: ToolDefinition, who: str, *others: str) -> tuple[str, 
 async def answer(kind: ResultType, exchange: Exchange, *, apart: bool = True) -> object:
     """Execute one call and return a JSON value, bytes, or (for a stream) an iterator. Raises ToolFailure.
 
-    A cancelled waiter goes on once the exchange has ended. ``apart``: the exchange runs in the loop of the thread, as
-    processes need it; else in the caller's.
+    A cancelled waiter continues once the exchange has ended. ``apart``: the exchange runs in the loop of the thread, as
+    processes need it; else in the caller's loop.
     """
     there = loop_thread() if apart else _Here()
     if kind is ResultType.STREAM:
@@ -140,7 +144,7 @@ def own_failure(data: bytes) -> str:
 
 
 class _Here:
-    """A runner that awaits work in the caller's loop, as `LoopThread` does in its own."""
+    """Awaits work in the caller's loop, as `LoopThread` does in its own."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await ``work`` and return its result."""
@@ -199,7 +203,7 @@ async def _value(data: bytes) -> JsonValue:
 
 
 IDLE_S = 1800.0
-"""Time in s until an unused thing goes; its room stays twice as long, until it is empty."""
+"""The seconds after which an unused process ends; its room stays twice as long, and then until it is empty."""
 
 
 class KeptRooms:
@@ -216,7 +220,7 @@ class KeptRooms:
         return tuple(room for room, _ in self._kept.values())
 
     async def room(self, key: Hashable, confinement: Confinement) -> Room:
-        """Return the room of ``key``, a new one if the confinement changed; processes in the old one end with it."""
+        """Return the room of ``key``; if the confinement changed, a new one, and the old one's processes end."""
         async with self._turn.setdefault(key, asyncio.Lock()):
             now = time.monotonic()
             for one, (room, used_s) in [*self._kept.items()]:
@@ -242,8 +246,8 @@ _LIMITED = '{limits}exec "$@"'
 class SubprocessTools:
     """The tools of one workspace, with its policy in ``folder``.
 
-    ``confinement``: the restrictions of a catalog's process for an agent, None for none; ``confiner`` makes rooms of
-    them. ``variables``: the values of a catalog's variables.
+    ``confinement`` returns the restrictions of a catalog's process for an agent, None for none; ``confiner`` makes
+    rooms of them. ``variables`` returns the values of a catalog's variables.
     """
 
     def __init__(
@@ -296,7 +300,7 @@ class SubprocessTools:
                     if reading.done():
                         await reading  # a failure of it ends the process
                     await ended
-                    process.kill_group()  # leftover processes hold its output open
+                    process.kill_group()  # leftover processes keep its output open
                     with suppress(TimeoutError):
                         await asyncio.wait_for(reading, _DRAIN_S)
                 finally:

@@ -42,11 +42,11 @@ from gatewright.record.process import fork_safe_lock
 
 WASI = "wasi_snapshot_preview1"
 MOST_FILES = 256
-"""Limit of files and folders that a run may hold open."""
+"""The most files and folders that a run may have open."""
 MOST_WRITTEN = 256 * 1024 * 1024
-"""Limit of bytes that a run may write, and of a file's size."""
+"""The most bytes that a run may write, and the largest size of a file."""
 MOST_MADE = 10_000
-"""Limit of files, folders and links that a run may make."""
+"""The most files, folders and links that a run may make."""
 COUNTED: Mapping[str, str] = {
     "path_open": "i32 i32 i32 i32 i32 i64 i64 i32 i32",
     "fd_close": "i32",
@@ -108,7 +108,7 @@ FRONT = f"""(module (table (export "functions") {len(COUNTED)} {len(COUNTED)} fu
         for at, (name, given) in enumerate(COUNTED.items())
     )
 })"""
-"""Imports of a module in place of functions of WASI, from before the module has a memory for those."""
+"""Imports of a module in place of functions of WASI, which exist before the module has its memory."""
 _WORDS = range(0, 64, 8)
 _KEPT_LOCALS = " ".join(f"(local $at{at} i64)" for at in _WORDS)
 _KEEP = " ".join(f"(local.set $at{at} (i64.load (i32.const {at})))" for at in _WORDS)
@@ -162,8 +162,9 @@ COUNT = f"""(module
   {" ".join(map(_make, ("path_create_directory", "path_symlink", "path_link")))}
   (elem (i32.const 0) func {" ".join(f"$own_{name}" for name in COUNTED)}))"""
 """The functions behind `FRONT`: they call WASI in the name of the run, and count open files, made files and written
-bytes. They open only files, folders and links, since opening a pipe would wait for ever. They put the kind of a file
-at the beginning of the memory, and restore it afterwards."""
+bytes. They open only files, folders and links, since opening a pipe would wait for ever. They write the kind of a file
+to the beginning of the memory, and restore that afterwards.
+"""
 
 
 _MAGIC, _COMPONENT = b"\0asm\1\0\0\0", b"\0asm\x0d\0\1\0"
@@ -186,7 +187,7 @@ class Folder:
 
 
 class CompiledModule:
-    """One module, with an engine for each simultaneous run, since ending a run ends all of its engine."""
+    """One module, with an engine for each simultaneous run, since ending a run ends everything in its engine."""
 
     def __init__(self, content: bytes, *, fuel: bool) -> None:
         self._counts_fuel = fuel
@@ -205,7 +206,7 @@ class CompiledModule:
         self._is_over = False
 
     def take(self) -> _Ready:
-        """Take an engine with the module, for one user."""
+        """Take an engine with the module, for one run."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -232,7 +233,7 @@ class WasmRun:
     """One run of a module: `run` executes it in a thread that may wait, and `stop` ends it from any other.
 
     ``words``: its name and arguments. ``given``: its standard input. ``output`` and ``errors`` take its output in the
-    run's thread; one that raises refuses it. ``fuel``: None for no limit; else the module counts it.
+    run's thread, and may raise to refuse it. ``fuel``: None for no limit; else the module counts it.
     """
 
     def __init__(
@@ -363,7 +364,7 @@ class _Ready:
 
     def _new_linker(self) -> Linker:
         i32 = ValType.i32()
-        waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own one cannot be interrupted
+        waits = FuncType([i32, i32, i32, i32], [i32])  # the library's own function cannot be interrupted
         linker = Linker(self.engine)
         linker.allow_shadowing = True
         linker.define_wasi()
@@ -415,7 +416,9 @@ class _Ready:
         return 0
 
     def _wait_ns(self, clock: int, timeout: int, _precision: int, flags: int) -> int:
-        """Return the nanoseconds until a clock (0: of the day, any other: of this run) shows a time, or for so long."""
+        """Return the nanoseconds until a clock (0: of the day, any other: of this run) shows that time, or until so
+        many have passed.
+        """
         now = time.time_ns() if clock == 0 else time.monotonic_ns() - self._began_ns
         return max(0, timeout - now) if flags & 1 else timeout
 
@@ -431,7 +434,7 @@ def _new_engine(*, fuel: bool) -> Engine:
 
 
 def _require_command(module: Module) -> None:
-    """Raises WorkspaceError for a module that is no WASI command."""
+    """Raise WorkspaceError for a module that is no WASI command."""
     exports = {one.name: one.type for one in module.exports}
     start = exports.get("_start")
     if not isinstance(start, FuncType) or start.params or start.results:

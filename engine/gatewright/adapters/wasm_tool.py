@@ -34,11 +34,11 @@ from gatewright.tools.declaration import ResultType
 from gatewright.tools.definition import ToolDefinition
 
 _KEPT = 16
-"""Limit of compiled modules in memory."""
+"""The most compiled modules in memory."""
 
 MAX_MODULE_BYTES = 64 * 1024 * 1024
 USUAL_MEMORY = 256 * 1024 * 1024
-"""Default limit of a module's memory."""
+"""The default limit of a module's memory."""
 _MOST_MEMORY = 4 * 1024**3
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _KEPT_BYTES = 64 * 1024
@@ -51,8 +51,8 @@ _CHANGED = "its module is not the one that was trusted"
 class WasmTools:
     """The tools of one workspace, with its policy in ``folder``.
 
-    ``trusts`` tells whether a catalog is trusted with a module of this digest. ``confinement``: the places of a module
-    for an agent, with the policy's levels, and ``views`` the common view of everything in each.
+    ``trusts`` tells whether somebody trusted a catalog with a module of this digest. ``confinement`` returns the places
+    of a module for an agent, with the policy's levels, and ``views`` how it sees everything in each.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class WasmTools:
         self._lock = fork_safe_lock()
         self._running: set[_Running] = set()
         self._known: dict[Path, tuple[_FileState, str]] = {}
-        """The digest of each checked module, for its file's state then."""
+        """The digest of each checked module, together with its file's state at that time."""
         atexit.register(self.close)  # no run may last while the interpreter ends
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start afresh in the child of a fork, which has no threads and so no runs."""
+        """Start anew in the child of a fork, which has no threads and so no runs."""
         self._running = set()
 
     def check(self, definition: ToolDefinition, /) -> None:
@@ -162,7 +162,10 @@ class WasmTools:
             raise ToolFailure(own_failure(said()) or FAILED, detail="; ".join(filter(None, (failure, text))))
 
     def _go_through(self, call: _Call, run: _Running) -> str:
-        """Run the module of a call to its end; return why it failed, or nothing. Raises WorkspaceError, OSError."""
+        """Run the module of a call to its end; return why it failed, or an empty text.
+
+        Raises WorkspaceError, OSError.
+        """
         try:
             module = self._compile(call.catalog, fuel=call.fuel is not None)
             folders = self._folders(call.catalog, call.context.agent_id) if call.catalog.places else ()
@@ -173,7 +176,10 @@ class WasmTools:
 
 
 class _Running:
-    """A run in progress: `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of its words."""
+    """A run in progress:
+
+    `stop` ends it from any thread, then ``ended`` is set. ``errors``: the end of its standard error.
+    """
 
     def __init__(self, call: _Call, output: _Output) -> None:
         self.output, self.errors, self.ended = output, bytearray(), threading.Event()
@@ -191,7 +197,7 @@ class _Running:
 
 
 class _Output:
-    """The way of a module's output from its thread to a loop: in pieces of over ``most`` bytes, then the rest.
+    """Passes a module's output from its thread to a loop: in pieces of over ``most`` bytes, then the rest.
 
     The module waits until somebody takes a piece.
     """
@@ -228,7 +234,7 @@ class _Output:
                 self._waiting.cancel()
 
     async def finish(self) -> None:
-        """Hand over the rest, in the loop. Raises the ToolFailure that refused a piece."""
+        """Pass on the rest, in the loop. Raises the ToolFailure that refused a piece."""
         if self._failure is not None:
             raise self._failure
         if self._kept:
@@ -241,7 +247,7 @@ class _Output:
 def module_folders(
     confinement: Confinement, folder: Path, views: Callable[[Confinement], Mapping[str, View]]
 ) -> tuple[Folder, ...]:
-    """Return a module's places in its own form. Raises WorkspaceError for one that WASI cannot enforce."""
+    """Return a module's places as the module needs them. Raises WorkspaceError for a place that WASI cannot enforce."""
     top = os.path.realpath(folder)
     for place in confinement.places:
         if place.use is PlaceUse.SNAPSHOT:
@@ -281,7 +287,7 @@ class _Call:
 
     @contextmanager
     def timer(self, run: _Running) -> Generator[None]:
-        """End the run when its processor time is over: as one thread, it used no more than the passed time."""
+        """End the run when its processor time is over; as one thread, it used no more than the time that passed."""
         cpu_s = self.context.bounds.cpu_s
         if cpu_s is None:
             yield
@@ -344,9 +350,9 @@ def _process() -> int:
 
 
 class WasmModules:
-    """The compiled modules by the digest of their content; the last ones stay.
+    """The compiled modules by the digest of their content; the latest ones stay.
 
-    ``fuel``: compiled code counts it, which makes it slower.
+    ``fuel``: the compiled code counts fuel, which makes it slower.
     """
 
     def __init__(self) -> None:

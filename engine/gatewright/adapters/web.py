@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0
-"""Time in s for one engine, before the search asks the next."""
+"""The seconds for one engine, before the search asks the next."""
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.8"
 _SEE_OTHER = 303
 _KEEP_METHOD = frozenset({307, 308})
@@ -40,7 +40,7 @@ _USUAL = {
 
 
 class WebClient:
-    """A client that fetches and searches under ``[workspace] web``.
+    """Fetches and searches under ``[workspace] web``.
 
     ``network`` makes the connecting network from the flag for private addresses.
     """
@@ -130,7 +130,7 @@ class WebClient:
         raise _too_far(most)
 
     def _add_keys(self, url: UrlTarget, fields: Sequence[tuple[str, str]]) -> UrlTarget:
-        """Add the keys to the address's query, in place of fields with their names."""
+        """Add the keys to the address's query; they replace fields with their names."""
         if not fields:
             return url
         text = _without(url.text.partition("#")[0], fields)
@@ -225,7 +225,9 @@ def _values_of(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[
 
 
 def _own_headers(request: WebRequest, secret: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return the headers with secrets, for the catalog's server only: secrets replace headers, cookies join."""
+    """Return the headers with secrets, for the catalog's server only; a secret replaces a header, cookies are
+    joined.
+    """
     named = {name.lower() for name, _ in secret}
     kept = [row for row in request.headers if row[0].lower() not in named]
     if not any(name.lower() == "accept" for name, _ in (*kept, *secret)):
@@ -254,10 +256,10 @@ _SHOWN_URL = 500
 
 
 class HttpAdapter:
-    """The maker of requests for HTTP tools."""
+    """Makes the requests of HTTP tools."""
 
     def check(self, definition: ToolDefinition, /) -> None:
-        """Raises RegistrationError for a definition without valid requests."""
+        """Raise RegistrationError for a definition without valid requests."""
         _requests_of(definition)
 
     async def run(

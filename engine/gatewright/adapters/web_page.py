@@ -1,4 +1,4 @@
-"""Answers of web servers: HTML as Markdown, other texts, and the results of search engines.
+"""Reads the answers of web servers: HTML as Markdown, other texts, and the results of search engines.
 
 A tool's request gets the value that the server means: JSON, a text, or bytes.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MAX_HTML_BYTES = 2 * 1024 * 1024
-"""Limit of a page, in bytes, since reading one holds up this process."""
+"""The most bytes of a page, since reading one holds up this process."""
 MAX_TITLE = 300
 _SAID = 300
 _TOO_LARGE = "result-too-large"
@@ -52,7 +52,7 @@ def is_read(content_type: str) -> bool:
 
 
 def kind_of(content_type: str) -> str:
-    """Return html, json, text or binary by the server's type; empty if that is open."""
+    """Return html, json, text or binary by the server's type; empty if that does not say."""
     mime = _mime(content_type)
     if mime in _UNSAID:
         return ""
@@ -90,7 +90,8 @@ def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
 
 
 def value_of(answer: Answer, secrets: Secrets, *, raw: bool = False) -> JsonValue | bytes:
-    """Return the body for a program, without ``secrets``: JSON, text or bytes (``raw``: always); else the status.
+    """Return the body for a program, without ``secrets``: JSON, text or bytes (with ``raw`` always bytes); without a
+    body the status.
 
     Raises ToolFailure for an answer that is unsuccessful or incomplete.
     """
@@ -200,7 +201,7 @@ async def ask(
 def _question(
     provider: SearchProvider, query: str, count: int, freshness: str | None, variables: Mapping[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """Return the end of the engine's address: a last part of the path, and the parameters."""
+    """Return the end of the engine's address: the last part of the path, and the parameters."""
     match provider.engine:
         case SearchEngine.DUCKDUCKGO:
             return "", {"q": query, **({"df": freshness[0]} if freshness else {})}
@@ -240,7 +241,7 @@ def _results(engine: SearchEngine, answer: Answer) -> Found:
 
 
 def _behind(href: str) -> str:
-    """Return the final address behind a link of DuckDuckGo."""
+    """Return the address to which a link of DuckDuckGo leads."""
     try:
         url = urljoin("https://duckduckgo.com/", href)
         parts = urlsplit(url)

@@ -1,11 +1,9 @@
-"""Connections: one request to an address that was checked, and the name that a TLS client asks for.
+"""Connects: sends one request to an address that was checked; reads the name that a TLS client asks for.
 
-Refuses everything that a server could read differently: several names, a repeated extension, wrong lengths, and an
-encrypted name.
-
-It resolves a name once, when it connects, judges all its addresses, and dials one of those, so that a resolver gains
-nothing by a different answer a moment later. It ignores the environment (no proxy, no password file) and stores nothing
-(no cookie, no connection).
+Everything that a server could read differently is refused: several names, a repeated extension, wrong lengths, an
+encrypted name. A name is resolved once, at the connection; all its addresses are judged and one of them is dialled, so
+that a resolver gains nothing by a different answer a moment later. The environment is ignored (no proxy, no password
+file), and nothing is stored (no cookie, no connection).
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class ClientHello:
 
 
 class HelloRefused(Exception):
-    """Bytes that begin like TLS but are no plain ClientHello; the message says why."""
+    """Bytes begin like TLS but are no plain ClientHello; the message says why."""
 
 
 def begins_as_tls(begin: bytes) -> bool:
@@ -86,7 +84,7 @@ async def read_client_hello(begin: bytes, reader: asyncio.StreamReader) -> Clien
 
 
 class _Bytes:
-    """A reader of bytes from the front. Raises HelloRefused if too few are left."""
+    """Reads bytes from the front. Raises HelloRefused if too few are left."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0
@@ -102,7 +100,7 @@ class _Bytes:
         return int.from_bytes(self.take(size))
 
     def block(self, size: int) -> bytes:
-        """Take a block behind its length, a number of ``size`` bytes."""
+        """Take a block that follows its length, a number of ``size`` bytes."""
         return self.take(self.number(size))
 
     @property
@@ -137,7 +135,7 @@ def _name_in(body: bytes) -> str | None:
 
 
 MAX_BYTES = 5 * 1024 * 1024
-"""Limit of a body, packed and unpacked."""
+"""The most bytes of a body, packed and unpacked."""
 MAX_ADDRESSES = 4
 CONNECT_S = 10.0
 READ_S = 15.0
@@ -153,9 +151,9 @@ Dial = Callable[[str, int, "float | None"], Awaitable[AsyncNetworkStream]]
 
 @frozen
 class Answer:
-    """A server's answer: ``headers`` with names in lower case, the unpacked body as far as it was read.
+    """A server's answer: ``headers`` with names in lower case, and the unpacked body as far as it was read.
 
-    ``is_cut``: the body goes on. An unwanted body stays unread.
+    ``is_cut``: the body goes on. An unwanted body is not read.
     """
 
     status: int
@@ -193,7 +191,7 @@ class CheckedNetwork(AsyncNetworkBackend):
         local_address: str | None = None,  # noqa: ARG002
         socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> AsyncNetworkStream:
-        """Connect to the first address of ``host`` that answers. Raises ToolFailure for a forbidden one."""
+        """Connect to the first address of ``host`` that answers. Raises ToolFailure for a forbidden address."""
         failure: ConnectError | ConnectTimeout = ConnectError("no address")
         for address in (await self._addresses(host, port))[:MAX_ADDRESSES]:
             try:
