@@ -115,10 +115,7 @@ class ToolShape:
 
 
 class ShapeCache:
-    """Shapes by tool, operations, description and limits; compiled conditions; declared tools.
-
-    Callable from any thread.
-    """
+    """Shapes by tool, operations, description and limits; compiled conditions; declared tools. For any thread."""
 
     def __init__(self) -> None:
         self.conditions = Conditions()

@@ -46,8 +46,7 @@ class _Compiled(Protocol):
 
 
 class OperationProof(tuple[Any, ...]):
-    """The verdict on one operation whatever its arguments; allow and ask mean that the stages lookup and operation let
-    it pass.
+    """The verdict on one operation; allow and ask mean that the stages lookup and operation let it pass.
 
     It consists of the snapshot, agent, tool, operation and verdict, in that order, and computes everything else on
     demand. It is a tuple, since Python creates nothing else as fast.
@@ -55,9 +54,9 @@ class OperationProof(tuple[Any, ...]):
 
     __slots__ = ()
 
-    agent_id: str = property(itemgetter(1), doc="Whose model.")  # pyright: ignore[reportAssignmentType]
+    agent_id: str = property(itemgetter(1), doc="The agent.")  # pyright: ignore[reportAssignmentType]
     tool: str = property(itemgetter(2), doc="The tool, by its bare name.")  # pyright: ignore[reportAssignmentType]
-    operation: str = property(itemgetter(3), doc="Empty for a tool without.")  # pyright: ignore[reportAssignmentType]
+    operation: str = property(itemgetter(3), doc="The operation; empty for a tool without any.")  # pyright: ignore[reportAssignmentType]
     verdict: Verdict = property(itemgetter(4), doc="Allow, ask or deny.")  # pyright: ignore[reportAssignmentType]
 
     @property
@@ -158,9 +157,7 @@ _TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 def touched_tools(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
-    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``; None means
-    all.
-    """
+    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``; None: all."""
     found = _NO_TOOL
     for tools in _parts(old, new, before, after, facts):
         if tools is None:
@@ -368,9 +365,7 @@ class Snapshot:
         return self.agents.setdefault(agent_id, self._observe(AgentSnapshot(self._ground, agent)))
 
     def operation(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
-        """The proof of whether the agent's model sees the operation, whatever the arguments; it takes a few
-        look-ups.
-        """
+        """The proof of whether the agent's model sees the operation, whatever the arguments; a few look-ups."""
         try:
             verdict = self.rows[agent_id][tool][operation]
         except KeyError:
