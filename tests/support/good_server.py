@@ -110,6 +110,8 @@ def outcome(asked: Json, stop: Event) -> Json | None:
 
 
 def call(number: object, asked: Json, stop: Event) -> None:
+    if "traceparent" in asked.get("_meta", {}):
+        record(f"{asked['name']} of {asked['_meta']['traceparent']}")
     result = outcome(asked, stop)
     _stops.pop(number, None)
     if result is not None:

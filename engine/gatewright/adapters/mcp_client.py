@@ -444,7 +444,7 @@ class McpServer:
         try:
             return await dispatcher.send_raw_request(method, params, options)
         except MCPError as error:
-            text = printable(self._secrets.out_of(error.message))[:2_000]
+            text = printable(self._secrets.out_of(error.message or _text(error.data)))[:2_000]
             if error.code == _CLOSED and text == "Connection closed":
                 if run.owner is not None and run.owner is not asyncio.current_task():
                     await asyncio.wait({run.owner})

@@ -100,6 +100,9 @@ class Connection:
 class Receiver:
     """The stream from a server, without answers to requests that nobody made: our ids are numbers, and `"2"` is
     not 2.
+
+    The words of a refusal become its data: the library puts the message of an error into a span, and a server's may
+    quote what it was sent.
     """
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], connection: Connection) -> None:
@@ -112,6 +115,9 @@ class Receiver:
             item = await self._stream.receive()
             message = None if isinstance(item, Exception) else item.message
             if not isinstance(getattr(message, "id", None), str) or hasattr(message, "method"):
+                refusal = getattr(message, "error", None)
+                if refusal is not None:
+                    refusal.data, refusal.message = refusal.message, ""
                 return item
             self._connection.note("answered a request that nobody made")
 

@@ -15,6 +15,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
 from gatewright.adapters.mcp_client import McpServer, Patience, ServerRefused, ServerStatus
 from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
@@ -104,6 +106,18 @@ async def test_the_good_server_of_other_tests_lists_and_answers_as_that_of_the_s
         assert also == told or name == "environment", name
         assert also.keys() == told.keys(), name
     assert (await sdk.call("add", {"a": "x"}))["isError"] is (await good.call("add", {"a": "x"}))["isError"] is True
+
+
+async def test_a_server_gets_the_trace_that_its_call_belongs_to(server: Start, tmp_path: Path) -> None:
+    good, tracer = server("good", str(tmp_path / "log")), TracerProvider().get_tracer("program")
+    await good.call("echo", {"text": "none"})
+    with tracer.start_as_current_span("one") as one:
+        await good.call("echo", {"text": "one"})
+    ids = one.get_span_context()
+    none, told, echoed = (tmp_path / "log").read_text("utf-8").splitlines()
+
+    assert (none, echoed) == ("echo none", "echo one")
+    assert told.startswith(f"echo of 00-{trace.format_trace_id(ids.trace_id)}-{trace.format_span_id(ids.span_id)}-")
 
 
 async def test_twenty_calls_at_once_each_get_their_own_answer(server: Start) -> None:
@@ -489,6 +503,49 @@ async def test_what_an_http_server_should_not_answer_is_a_plain_failure(answer: 
 
 
 TOKEN = "correct horse battery"
+
+
+REFUSED = """
+import asyncio, os, sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from gatewright.adapters.mcp_client import McpServer
+from gatewright.adapters.server_process import Command
+
+spans = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+trace.set_tracer_provider(provider)
+
+
+async def main():
+    server = McpServer(lambda: Command(sys.executable, tuple(sys.argv[1:]), dict(os.environ)))
+    try:
+        await server.call("one", {})
+    except Exception as error:
+        print(type(error).__name__, str(error)[-20:-4])
+    await server.stop()
+
+
+asyncio.run(main())
+for span in spans.get_finished_spans():
+    print(span.to_json(indent=None))
+"""
+
+
+def test_the_words_of_a_refusal_are_told_and_are_in_no_span(mark: str) -> None:
+    """The SDK sends spans of its own to the provider of the whole process, so the test has one to itself."""
+    words = [sys.executable, "-c", REFUSED, str(SUPPORT / "bad_server.py"), "repeats", "error"]
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "TOKEN": "s3cr3t", MARK: mark}
+    told, *spans = subprocess.run(words, env=variables, capture_output=True, check=True, text=True).stdout.splitlines()
+
+    assert told == "ServerRefused the token s3cr3t"
+    (span,) = [json.loads(one) for one in spans if "tools/call" in one]
+    assert (span["status"]["status_code"], span["attributes"]["error.type"]) == ("ERROR", "-32000")
+    assert not [one for one in spans if "s3cr3t" in one]
+    assert marked(mark) == []
 
 
 async def test_what_a_server_was_given_stands_in_no_failure_that_it_tells_of(server: Start) -> None:
