@@ -1,7 +1,8 @@
 """``approvals``, ``stop``, ``go``, ``audit``: the questions of running calls, their answers, the stop, and the log of a
 workspace.
 
-It reaches the processes that wait through the state folder of the workspace, and decides nothing by itself.
+It reaches the processes that wait through the state folder of the workspace, and decides nothing by itself. It
+exceeds 450 lines because it holds a function for each of these commands.
 """
 
 from __future__ import annotations
@@ -313,6 +314,26 @@ WithinFilter = Annotated[str, _option("within", "only the call with this id and 
 WordsFilter = Annotated[str, _option("reason", "only calls with these words in the reason")]
 
 
+def observed(
+    policy: PolicyArgument,
+    agent: AgentFilter = "",
+    tool: ToolFilter = "",
+    since: SinceFilter = "",
+    until: UntilFilter = "",
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Compare what observe mode passed with what enforcing would have made of it, by stage and rule."""
+    with _index(policy, state) as index:
+        found = index.compare(_filter(agent, tool, None, "", since, until, "", ""))
+    if json:
+        print_json(found.to_json())
+        return
+    print_line(str(found))
+    for row in found.rows:
+        print_line(f"  {row.count:,}  {row.verdict} at {row.stage}{f'  {row.rule}' if row.rule else ''}")
+
+
 def list_calls(
     policy: PolicyArgument,
     agent: AgentFilter = "",
@@ -323,12 +344,14 @@ def list_calls(
     until: UntilFilter = "",
     reason: WordsFilter = "",
     within: WithinFilter = "",
+    observed: Annotated[bool, typer.Option("--observed", help="only calls that observe mode let through")] = False,
     most: Annotated[int, typer.Option("--most", min=1, help="so many at most")] = 100,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
     """Print the calls in the log, and what else it says, newest first. It proves nothing."""
     wanted = _filter(agent, tool, verdict, client, since, until, reason, within)
+    wanted = replace(wanted, noted="*") if observed else wanted
     with _index(policy, state) as index:
         numbers = index.numbers(wanted)
         calls = index.calls(numbers[:most])

@@ -142,10 +142,10 @@ def call(
             more = {"messages": [message.to_json() for message in messages]} if messages else {}
             print_json({**outcome.to_json(), **more})
         else:
-            if outcome.decision.verdict is Verdict.ALLOW:
-                print_text(outcome.output or "")
-            else:
+            if outcome.decision.verdict is not Verdict.ALLOW:
                 _print_decision(outcome.decision)
+            if outcome.decision.effect is Verdict.ALLOW:
+                print_text(outcome.output or "")
             if outcome.question is not None:
                 print_line(f"  waits as {outcome.question.request_id}")
             _print_examples(workspace, agent, tool, outcome.decision)
@@ -209,7 +209,8 @@ def _answer() -> str:
 
 
 def _print_decision(decision: Decision) -> None:
-    print_line(f"{decision.verdict} at {decision.stage} [{decision.code}]")
+    noted = "" if decision.enforced else f", not enforced: observe mode passes it as {decision.effect}"
+    print_line(f"{decision.verdict} at {decision.stage} [{decision.code}]{noted}")
     print_passage("  ", decision.reason)
     if decision.rule is not None:
         where = f" {decision.rule.file}:{decision.rule.line}" if decision.rule.file else ""

@@ -74,6 +74,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "audit list work --agent archivist --most 20 --json",
         "audit list work --within call-fedcba9876543210",
     ),
+    "audit observed": ("audit observed work", "audit observed work --agent archivist --since 2026-01-31 --json"),
     "audit verify": ("audit verify work",),
     "audit export": ("audit export work > log.jsonl", "audit export work --since 2026-01-31T09:30"),
     "block list": ("block list work --agent archivist",),
@@ -158,7 +159,12 @@ GROUPS = {
     ),
     "audit": (
         "The audit log.",
-        {"list": ("approvals", "list_calls"), "verify": ("approvals", "verify"), "export": ("approvals", "export")},
+        {
+            "list": ("approvals", "list_calls"),
+            "observed": ("approvals", "observed"),
+            "verify": ("approvals", "verify"),
+            "export": ("approvals", "export"),
+        },
     ),
     "block": (
         "Blocks of memory.",

@@ -6,11 +6,12 @@ observed passes only what these stages say: rules, capability, policy, permissio
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from gatewright.base.amount import iso_utc
+from gatewright.base.amount import iso_utc, plural
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Catalog, Policy
@@ -152,3 +153,47 @@ def _parts(policy: Policy) -> Iterator[tuple[ObservedKind, str, Agent | PolicyRu
         (ObservedKind.CATALOG, ((catalog.catalog_id, catalog) for catalog in policy.catalogs)),
     ):
         yield from ((kind, name, part) for name, part in parts if part.mode is Mode.OBSERVE)
+
+
+@frozen
+class NotedCount:
+    """The number of calls that observe mode passed, by the verdict that enforcing would have given, and its cause.
+
+    ``rule``: the deciding rule or place of the policy, empty for none.
+    """
+
+    verdict: str
+    stage: str
+    rule: str
+    count: int
+
+    @property
+    def key(self) -> str:
+        """The filter that finds these calls (`AuditFilter.noted`)."""
+        return self.verdict + json.dumps([self.stage, self.rule], ensure_ascii=False, separators=(",", ":"))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: verdict, stage, rule, count."""
+        return {"verdict": self.verdict, "stage": self.stage, "rule": self.rule or None, "count": self.count}
+
+
+@frozen
+class Comparison:
+    """The calls under observe mode as enforcing would have decided them: ``calls`` in all, and ``rows`` by cause."""
+
+    calls: int
+    rows: tuple[NotedCount, ...] = ()
+
+    def count(self, verdict: str) -> int:
+        """The number of passed calls with that verdict."""
+        return sum(row.count for row in self.rows if row.verdict == verdict)
+
+    def __str__(self) -> str:
+        denied, asked = self.count("deny"), self.count("ask")
+        said = f"of {plural(self.calls, 'call')} {denied:,} would have been denied"
+        return f"{said}, {asked:,} asked first" if asked else said
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: calls, denied, asked, rows."""
+        rows: list[JsonValue] = [row.to_json() for row in self.rows]
+        return {"calls": self.calls, "denied": self.count("deny"), "asked": self.count("ask"), "rows": rows}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
+from gatewright.base.amount import plain_moment
 from gatewright.cli.main import main
 from gatewright.gate import AuditEntry, RowKind
 from gatewright.workspace import audit_log
@@ -210,3 +212,45 @@ def test_list_names_the_call_of_a_step_and_how_many_steps_a_call_made(
     assert links == [(name, 1, 0), (name, 0, 0), ("", None, 2)]
     assert main(["audit", "export", str(called), "--within", name]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 9
+
+
+def observed_workspace(folder: Path) -> Path:
+    """A demo whose archivist is observed under a rule against one kind of call, and that has made some."""
+    main(["init", str(folder), "--template", "demo"])
+    file = folder / "policy.toml"
+    until = plain_moment(float(round(time.time())) + 86_400)
+    rule = '\n[[policy.rules]]\nname = "no lists"\neffect = "deny"\ntools = ["file"]\noperations = ["list"]\n'
+    file.write_text(file.read_text("utf-8") + f'{rule}mode = "observe"\nobserve_until = "{until}"\n', "utf-8")
+    return folder
+
+
+def test_what_observe_mode_let_through_is_compared_with_what_enforcing_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = observed_workspace(tmp_path / "demo")
+    listing = ["--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}']
+    capsys.readouterr()
+    assert main(["decide", str(demo), *listing, "--json"]) == 4
+    decided = json.loads(capsys.readouterr().out)
+    assert (decided["verdict"], decided["enforced"]) == ("deny", False)
+    for _ in range(2):
+        assert main(["call", str(demo), *listing]) == 4
+        assert "not enforced" in capsys.readouterr().out
+    assert main(["call", str(demo), *listing, "--json"]) == 4
+    called = json.loads(capsys.readouterr().out)
+    assert (called["verdict"], called["enforced"], called["status"]) == ("deny", False, "allowed")
+    main(["call", str(demo), "--agent", "archivist", "--tool", "file", "--args", DENIED])
+    capsys.readouterr()
+
+    assert main(["audit", "observed", str(demo)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "of 4 calls 3 would have been denied",
+        "  3  deny at operation  no lists",
+    ]
+    assert main(["audit", "observed", str(demo), "--json"]) == 0
+    row = {"verdict": "deny", "stage": "operation", "rule": "no lists", "count": 3}
+    assert json.loads(capsys.readouterr().out) == {"calls": 4, "denied": 3, "asked": 0, "rows": [row]}
+    assert main(["audit", "list", str(demo), "--observed", "--json"]) == 0
+    assert [one["operation"] for one in json.loads(capsys.readouterr().out)] == ["list"] * 3
+    assert main(["audit", "observed", str(demo), "--agent", "nobody"]) == 0
+    assert capsys.readouterr().out == "of 0 calls 0 would have been denied\n"
