@@ -240,6 +240,8 @@ def _weigh_noted(state: CallState, own: tuple[Finding, ...]) -> StageResult:
     standing = _standing(state, every)
     if standing is not None and standing.approved:
         state.noted, state.grant = (), standing
+    elif state.assessment is not None:
+        state.assessment.change()  # raises for an impossible call, which nobody would be asked about
     return result
 
 
