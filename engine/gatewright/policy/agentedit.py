@@ -1,9 +1,9 @@
 """Edits of agents: their list, ``approvals`` and capabilities, and the rights that one agent gets from another.
 
-Policy rules name agents, so they follow when an agent is renamed or removed. A rule for one agent alone goes with it:
-without a name it would hold for everybody. Scopes of capabilities come as values, or as the text that a person types. A
-new entry for a capability that takes a list joins the first grant of that kind. A copy of rights always takes the list
-of tools, the AllowedOperations rules and ``approvals``; limits, sources and capabilities on request.
+Policy rules name agents, so renaming or removing an agent changes them too. A rule for one agent alone is removed with
+the agent: without a name it would hold for everybody. Scopes of capabilities come as values, or as the text that a
+person types. A new entry for a capability that takes a list joins the first grant of that kind. A copy of rights always
+takes the list of tools, the AllowedOperations rules and ``approvals``; limits, sources and capabilities on request.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def add_agent(policy: Policy, agent_id: str, description: str = "") -> Edit:
-    """Add an agent without tools and sources: it may do nothing until somebody ticks a box."""
+    """Add an agent without tools and sources; it may do nothing until somebody ticks a box."""
     _check_new(policy, agent_id)
     agent = Agent(agent_id, description, tools=(), sources=())
     return Edit(f"add agent `{agent_id}`", (AgentChange(None, agent),))
 
 
 def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """Copy an agent under another id; policy rules for the agent then name the copy too."""
+    """Copy an agent under another id; policy rules that name the agent then name the copy too."""
     _check_new(policy, new_id)
     copy = replace(agent_of(policy, agent_id), agent_id=new_id, identity=new_identity())
     rules = _rename_in_rules(policy.rules, agent_id, (agent_id, new_id))
@@ -41,7 +41,7 @@ def duplicate_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
 
 
 def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
-    """Give an agent another id in the same place; the policy rules for it follow."""
+    """Give an agent another id in the same place, and change the policy rules that name it."""
     _check_new(policy, new_id)
     agent = agent_of(policy, agent_id)
     change = AgentChange(agent, replace(agent, agent_id=new_id))
@@ -56,7 +56,7 @@ def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
 
 
 def remove_agent(policy: Policy, agent_id: str) -> Edit:
-    """Remove an agent, and the policy rules for it alone; others no longer name it."""
+    """Remove an agent, and the policy rules for it alone; other rules no longer name it."""
     return remove_agents(policy, (agent_id,))
 
 
@@ -87,7 +87,9 @@ def agent_of(policy: Policy, agent_id: str) -> Agent:
 
 
 def _rename_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[PolicyRule, ...]:
-    """Put ``instead`` in the place of the agent wherever a rule names it; rules for all agents stay as they are."""
+    """Put the names ``instead`` in place of the agent in every rule that names it; rules for all agents stay as they
+    are.
+    """
     return tuple(
         rule
         if rule.agents is None or agent_id not in rule.agents
@@ -97,7 +99,7 @@ def _rename_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tupl
 
 
 def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[str, ...]:
-    """Put the names ``instead`` in the place of one agent, each name once."""
+    """Put the names ``instead`` in place of one agent, each name once."""
     return tuple(dict.fromkeys(one for held in agents for one in (instead if held == agent_id else (held,))))
 
 
@@ -115,19 +117,19 @@ def _check_new(policy: Policy, agent_id: str) -> None:
 
 
 _COMPARED = 200
-"""The most keys that are compared with a misspelt one: a large catalog has thousands."""
+"""The most keys to compare with a misspelt one, since a large catalog has thousands."""
 TIER_KEYS = tuple(str(tier) for tier in SafetyTier)
 _SAYS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "deny"}
 
 
 def approval_keys(catalog: Iterable[ToolFacts]) -> tuple[str, ...]:
-    """Every valid key: the tiers, then tools with their operations in the order of the catalog."""
+    """Every valid key: the tiers, then the tools with their operations in the order of the catalog."""
     named = [key for facts in catalog for key in (facts.name, *(f"{facts.name}.{op}" for op in facts.operation_names))]
     return tuple(dict.fromkeys((*TIER_KEYS, *named)))
 
 
 def set_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, verdict: Verdict) -> Edit:
-    """Give a key a verdict in its place, or append it. Raises EditRefused for a key that names nothing."""
+    """Set the verdict of a key in its place, or append the key. Raises EditRefused for a key that names nothing."""
     agent = agent_of(policy, agent_id)
     if key not in agent.approvals:
         _check_key(catalog, key)
@@ -149,7 +151,7 @@ def rename_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str,
 
 
 def remove_approval(policy: Policy, agent_id: str, key: str) -> Edit:
-    """Remove a key: a default, a broader key or the tier decides again."""
+    """Remove a key, so that a default, a broader key or the tier decides again."""
     agent = agent_of(policy, agent_id)
     _check_held(agent, key)
     approvals = {held: verdict for held, verdict in agent.approvals.items() if held != key}
@@ -170,7 +172,7 @@ def _check_key(catalog: Sequence[ToolFacts], key: str) -> None:
 
 
 def _nearby(key: str, keys: Sequence[str]) -> Sequence[str]:
-    """The keys to compare a misspelt one with: of a long list, its neighbours in the alphabet."""
+    """The keys to compare a misspelt one with; in a long list, its neighbours in the alphabet."""
     if len(keys) <= _COMPARED:
         return keys
     ordered = sorted(keys)
@@ -184,7 +186,7 @@ def _approvals_edit(name: str, agent: Agent, approvals: dict[str, Verdict]) -> E
 
 @frozen
 class Granted:
-    """A capability of an agent and its place when somebody looked; edits refuse if it has changed since."""
+    """A capability of an agent and the place where the caller saw it; edits refuse if it has changed since."""
 
     agent_id: str
     index: int
@@ -192,7 +194,7 @@ class Granted:
 
 
 def grant(policy: Policy, agent_id: str, capability: Capability) -> Edit:
-    """Grant a capability; a list joins the grant of its kind. Raises EditRefused if it adds nothing."""
+    """Grant a capability; a list joins the agent's grant of that kind. Raises EditRefused if it adds nothing."""
     agent, kind = agent_of(policy, agent_id), kind_of(capability)
     held = next((i for i, one in enumerate(agent.capabilities) if kind_of(one) is kind), None)
     if held is None:
@@ -218,7 +220,7 @@ def revoke(policy: Policy, granted: Granted) -> Edit:
 
 
 def read_scope(kind: CapabilityKind, text: str) -> Capability:
-    """Read the scope that somebody typed for a kind. Raises EditRefused with the part that is wrong."""
+    """Read the scope that a person typed for a kind. Raises EditRefused, which names the wrong part."""
     capability, report = CAPABILITIES[kind].from_text(text), Report()
     capability.check((), report)
     if report.first_error is not None:
@@ -227,7 +229,7 @@ def read_scope(kind: CapabilityKind, text: str) -> Capability:
 
 
 def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
-    """An example of the scope to type for a kind, with the policy's own folders; empty for a kind without a scope."""
+    """An example of a scope to type for a kind, with folders of the policy; empty for a kind without a scope."""
     folders: list[str] = []
     if policy is not None and kind in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
         folders = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
@@ -236,7 +238,7 @@ def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
 
 
 def needs(catalog: Iterable[ToolFacts]) -> dict[CapabilityKind, tuple[str, ...]]:
-    """The tools that need each kind: ``tool`` if all of its operations do, else ``tool.operation``."""
+    """The tools that need each kind: ``tool`` if all of its operations need it, else ``tool.operation``."""
     found: dict[CapabilityKind, list[str]] = {}
     for facts in catalog:
         by_kind: dict[CapabilityKind, list[str]] = {}
@@ -273,7 +275,7 @@ def _capabilities_edit(name: str, agent: Agent, capabilities: tuple[Capability, 
 
 @frozen
 class Along:
-    """The rights to copy besides the boxes. ``limits``: every other rule on tools."""
+    """The rights to copy besides the boxes; ``limits`` are all other rules on tools."""
 
     limits: bool = True
     sources: bool = False
@@ -281,7 +283,7 @@ class Along:
 
 
 def copy_rights(policy: Policy, source_id: str, agent_ids: Sequence[str], along: Along) -> Edit:
-    """Give several agents the rights of another in one edit. Raises EditRefused for an unknown agent."""
+    """Copy the rights of one agent to several others in one edit. Raises EditRefused for an unknown agent."""
     source = agent_of(policy, source_id)
     targets = [agent_of(policy, agent_id) for agent_id in dict.fromkeys(agent_ids)]
     if source in targets:
@@ -293,12 +295,12 @@ def copy_rights(policy: Policy, source_id: str, agent_ids: Sequence[str], along:
 
 
 def rules_by_name(policy: Policy, source_id: str) -> tuple[PolicyRule, ...]:
-    """The policy rules that name an agent; a copy of its rights leaves them out."""
+    """The policy rules that name an agent; copying its rights does not copy them."""
     return tuple(rule for rule in policy.rules if rule.agents is not None and source_id in rule.agents)
 
 
 def with_rights_of(source: Agent, agent: Agent, along: Along) -> Agent:
-    """Give an agent the rights of ``source``; name, description and user stay its own."""
+    """Give an agent the rights of ``source``; the agent keeps its name, description and user."""
     return replace(
         agent,
         tools=source.tools,
@@ -310,7 +312,7 @@ def with_rights_of(source: Agent, agent: Agent, along: Along) -> Agent:
 
 
 def _with_boxes_of(source: Agent, agent: Agent) -> tuple[ToolRule, ...]:
-    """The agent's own limits with the other's AllowedOperations; those in both keep their place."""
+    """The agent's own limits with the other's AllowedOperations; rules that both have keep their place."""
     wanted = [rule for rule in source.tool_rules if _is_box(rule)]
     kept: list[ToolRule] = []
     for rule in agent.tool_rules:

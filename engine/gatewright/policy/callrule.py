@@ -1,4 +1,4 @@
-"""Rules about one call: which operations of a tool, with which arguments, after whose consent.
+"""Rules about one call: permitted operations, permitted arguments, required consent.
 
 `Kind`, the base of all rules, reads, checks, writes and names its value.
 """
@@ -30,7 +30,7 @@ from gatewright.base.row import (
 
 NAMES = several(NAME)
 ABSENT = object()
-"""Stands in for a missing value."""
+"""Stands for a missing value."""
 
 
 class Kind:
@@ -40,20 +40,19 @@ class Kind:
     noun: ClassVar[str]
     """The everyday name for a rule of the kind."""
     names_tools: ClassVar[bool] = False
-    """True if its conditions name other tools; without one it means nothing."""
+    """True if its conditions name other tools, without which the rule means nothing."""
     fits_source: ClassVar[bool] = False
-    """True if it may bind the calls that go to one source; other kinds bind a whole session."""
+    """True if it can limit the calls to one source; the other kinds limit a whole session."""
 
     shape: ClassVar[Shape | None] = None
-    """The shape of its value; None: no value."""
+    """The shape of its value; None for a kind without a value."""
     usage: ClassVar[str | None] = None
     """Its meaning in words for the model, if the same for every rule of the kind."""
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
-        """Read the value ``payload`` (``ABSENT`` for none) at ``path`` and report every fault.
-
-        Returns None for a value of another shape.
+        """Read the value ``payload`` (``ABSENT`` for none) at ``path`` and report every fault; None for a value of the
+        wrong shape.
         """
         if payload is ABSENT:
             return cls()
@@ -62,37 +61,37 @@ class Kind:
         return None
 
     def plain(self) -> object:
-        """Its value as in the file; None for none."""
+        """Its value as the file has it; None without one."""
         return None
 
     def check(self, path: RawPath, report: Report) -> None:
         """Report faults of the value at ``path``."""
 
     def edit_name(self, what: str) -> str:
-        """The undo menu's name for an edit that sets it for ``what``."""
+        """The undo menu's name for the edit that sets the value for ``what``."""
         return f"change the {self.noun} of {what}"
 
     def usage_words(self, names: Sequence[str]) -> str | None:
-        """The meaning of a rule of the kind in words for the model; None: nothing to say.
+        """The meaning of a rule of the kind in words for the model; None if it needs none.
 
-        ``names``: those of its names that the model sees: operations, a group, else the tools of the conditions.
+        ``names``: the names in the rule that the model may see: operations, a group, else the tools of the conditions.
         """
         return self.usage
 
     def validate(self, path: RawPath, report: Report) -> Self:
-        """Report faults and return the value itself."""
+        """Report faults, and return the rule's value itself."""
         self.check(path, report)
         return self
 
 
 def join_names(names: Sequence[str], word: str) -> str:
-    """Join at least one name in backticks, with ``word`` before the last."""
+    """Join one or more names in backticks, with ``word`` before the last."""
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
 def needs_value(path: RawPath, report: Report, name: str, example: str) -> None:
-    """Report a missing value or one of the wrong shape."""
+    """Report a value that is missing or has the wrong shape."""
     report.error(path, "bad-value", f"`{name}` needs a value, such as `{example}`")
 
 
@@ -117,7 +116,7 @@ def check_names(names: Iterable[str], path: RawPath, report: Report) -> None:
 
 @frozen
 class AllowedOperations(Kind):
-    """Permit only these operations; several rules intersect."""
+    """Permits only these operations; several rules intersect."""
 
     operations: frozenset[str]
     noun = "list of operations"
@@ -144,7 +143,7 @@ class AllowedOperations(Kind):
 
 @frozen
 class RequiresConsent(Kind):
-    """Ask unless a standing grant covers the call."""
+    """Asks unless a standing grant covers the call."""
 
     scope: str | None = None
     noun = "consent"
@@ -178,7 +177,7 @@ class RequiresConsent(Kind):
 
 @frozen
 class ArgumentConstraints(Kind):
-    """Require every call's fields to satisfy these schemas; ``required``: the fields that a call must give.
+    """Requires the fields of every call to satisfy these schemas; ``required`` lists fields that a call must give.
 
     ``in_folder = "notes/"`` in a schema requires a path in that folder; the rule stores it as a pattern.
     """
@@ -213,7 +212,7 @@ class ArgumentConstraints(Kind):
         if said is None:
             return None
         fields, required = dict(said), None
-        if isinstance(said.get("required"), list):  # a table instead constrains an argument of that name
+        if isinstance(said.get("required"), list):  # a table, by contrast, constrains an argument of that name
             required = read_names(fields.pop("required"), (*path, "required"), report, "required", '["path"]')
         return cls(fields, required or ()).validate(path, report)
 
@@ -243,7 +242,7 @@ class ArgumentConstraints(Kind):
 
 @frozen
 class Needed(Kind):
-    """Mark a tool that a source needs."""
+    """Marks a tool that a source needs."""
 
     noun = "need"
     fits_source = True

@@ -1,7 +1,7 @@
-"""Capabilities: what kind of thing an agent may touch, and how far; how each is read, checked, written and typed.
+"""Capabilities: the kinds of things that an agent may touch, each with its scope; each reads, checks and writes itself.
 
 A kind's class name is its spelling in the policy file. Without a capability of a kind, an agent may not use tools that
-need that kind. Scopes are as written: hosts as patterns, prefixes relative to the policy file or absolute.
+need that kind. Scopes stay as the file has them: hosts as patterns, prefixes relative to the policy file or absolute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CapabilityKind(Word):
 
 
 class _Capability:
-    """The interface of all kinds; the base class serves kinds that are granted as a whole."""
+    """The interface of all kinds; the base class serves kinds without a scope."""
 
     __slots__ = ()
     keys: ClassVar[dict[str, Shape]] = {}
@@ -60,41 +60,41 @@ class _Capability:
 
     @property
     def scope(self) -> tuple[str, ...] | None:
-        """The hosts, prefixes, tables or names that it reaches; None for a kind without a list."""
+        """The hosts, prefixes, tables or names in its scope; None for a kind without a list."""
         return None
 
     @property
     def is_whole(self) -> bool:
-        """True if it leaves nothing of its kind out."""
+        """True if its scope covers everything of its kind."""
         return True
 
     @property
     def text(self) -> str:
-        """The scope as one line that a person can type again; empty for none."""
+        """The scope as one line that a person can type again; empty without a scope."""
         return ""
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The capability with the scope that somebody typed. Raises EditRefused with the part that is wrong."""
+        """The capability with the scope that a person typed. Raises EditRefused, which names the wrong part."""
         if text.strip():
             raise EditRefused(f"`{cls.__name__}` has no scope")
         return cls()
 
     @classmethod
     def read(cls, row: Row) -> Self | None:
-        """Read the table ``row``; None after an error in its shape."""
+        """Read the table ``row``; None if its shape is wrong."""
         return cls()
 
     def plain(self) -> dict[str, object]:
-        """Its limits, by the keys of the file; empty for none."""
+        """Its limits, by the keys of the file; empty without limits."""
         return {}
 
     def check(self, path: RawPath, report: Report) -> None:
-        """Report faults of the scope; the capability's table stands at ``path``."""
+        """Report faults of the scope; ``path`` leads to the capability's table."""
 
 
 class _Listed(_Capability):
-    """A capability that reaches the entries of one list: at least one, each once and well formed."""
+    """A capability whose scope is one list: one entry or more, each once and well formed."""
 
     __slots__ = ()
     code: ClassVar[str] = "bad-value"

@@ -20,7 +20,7 @@ MAX_STEPS = 16
 MAX_DEPTH = 4
 """The deepest nesting of compositions."""
 ORIGIN = "composition"
-"""The origin of their tools; no catalog may use this name."""
+"""The origin of composed tools; no catalog may have this name."""
 INPUT, STEPS = "input", "steps"
 NO_INPUT: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": False}
 """The schema of an input without arguments."""
@@ -38,7 +38,7 @@ _MISSING = object()
 class CompositionStep:
     """One call: the bare name of the tool, its arguments with references, and its condition.
 
-    ``when`` is a JSON Schema over the object of `input` and `steps`; None: always.
+    ``when`` is a JSON Schema over the object of `input` and `steps`; None means that the step always runs.
     """
 
     tool: str
@@ -48,13 +48,13 @@ class CompositionStep:
 
     @property
     def is_unconditional(self) -> bool:
-        """True if the step runs whatever the values are."""
+        """True if the step always runs."""
         return self.when is None or self.when is True or self.when == {}
 
 
 @frozen
 class Composition:
-    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of the caller's arguments, an object."""
+    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of the caller's arguments, which are an object."""
 
     name: str
     description: str = ""
@@ -69,13 +69,13 @@ class Composition:
 
 @frozen
 class Reference:
-    """The name of a value: the input (``step`` None) or the result of an earlier step, and the path below it."""
+    """A reference to the input (``step`` None) or to the result of an earlier step, with the path below it."""
 
     step: int | None
     path: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The spelling in a policy."""
+        """The reference as a policy spells it."""
         return "$" + ".".join((INPUT, *self.path) if self.step is None else (STEPS, str(self.step), *self.path))
 
 
@@ -84,7 +84,7 @@ class BadReference(ValueError):
 
 
 class NoValue(LookupError):
-    """A reference to a missing value."""
+    """A reference leads to a missing value."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference)
@@ -132,7 +132,7 @@ def references_in(value: JsonValue) -> list[Reference]:
 
 
 def with_references(value: JsonValue, change: Callable[[Reference], Reference]) -> JsonValue:
-    """Change every reference in a template."""
+    """Replace every reference in a template by the value that ``change`` returns."""
     if isinstance(value, dict):
         return {key: with_references(held, change) for key, held in value.items()}
     if isinstance(value, list):
@@ -144,9 +144,9 @@ def with_references(value: JsonValue, change: Callable[[Reference], Reference]) 
 def fill_in(
     arguments: Mapping[str, JsonValue], given: JsonValue, results: Sequence[JsonValue], ran: Sequence[bool]
 ) -> dict[str, JsonValue]:
-    """Fill in the values of all references; texts within those values stay as they are.
+    """Replace all references by their values; texts within those values stay as they are.
 
-    A member that refers to an omitted part of the input is left out. Raises NoValue for such a reference in a list, for
+    A member that refers to an omitted part of the input is dropped. Raises NoValue for such a reference in a list, for
     a missing part of a result, and for the result of a step that did not run (``ran``).
     """
 
@@ -190,7 +190,7 @@ def _at(value: JsonValue, path: Sequence[str]) -> object:
 
 
 def step_operations(facts: ToolFacts, step: CompositionStep) -> tuple[OperationFacts, ...]:
-    """The operations of a tool that a step may call; empty if it names an unknown operation."""
+    """The operations of a tool that a step may call; empty if the step names an unknown operation."""
     names = set(facts.operation_names)
     if not names or facts.selection is None:
         return facts.operations

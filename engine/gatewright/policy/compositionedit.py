@@ -1,7 +1,7 @@
-"""Edits of compositions and their steps. Each finds its row by identity, wherever the row stands now.
+"""Edits of compositions and their steps.
 
-References follow a step that moves and an argument that gets a new name. The policy's other mentions of a tool follow
-its new name.
+Each finds its row by identity, wherever the row stands now. When a step moves or an argument gets a new name, the
+references change with it; when a tool gets a new name, every mention in the policy does.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from gatewright.policy.rule import new_identity, place_in
 
 
 def add_composition(policy: Policy, composition: Composition) -> Edit:
-    """Append a composition; agents with a list of tools do not get it."""
+    """Append a composition; agents with a list of tools do not get its tool."""
     return _edit(f"add composition `{composition.name}`", policy, (*policy.compositions, composition))
 
 
 def duplicate_composition(policy: Policy, composition: Composition, name: str) -> Edit:
-    """Copy a composition under another name, right behind it; agents with a list of tools do not get the copy."""
+    """Copy a composition under another name, right behind it; agents with a list of tools do not get the copy's
+    tool.
+    """
     at, held = _current(policy, composition)
     steps = tuple(replace(step, identity=new_identity()) for step in held.steps)
     copy = replace(held, name=name, steps=steps, identity=new_identity())
@@ -43,7 +45,7 @@ def duplicate_composition(policy: Policy, composition: Composition, name: str) -
 
 
 def rename_composition(policy: Policy, catalog: Iterable[ToolFacts], composition: Composition, name: str) -> Edit:
-    """Rename a composition; steps that call it and all mentions of its tool follow."""
+    """Rename a composition, and with it its tool in the steps that call it and everywhere else in the policy."""
     _, held = _current(policy, composition)
     if name == held.name:
         return Edit("", ())
@@ -76,7 +78,10 @@ def set_input(
     schema: Mapping[str, JsonValue],
     renamed: Mapping[str, str] | None = None,
 ) -> Edit:
-    """Change the schema of the input. ``renamed``: old to new names of arguments; references and conditions follow."""
+    """Change the schema of the input.
+
+    ``renamed``: old to new names of arguments, which references and conditions take over.
+    """
     _, held = _current(policy, composition)
     names = renamed or {}
 
@@ -113,7 +118,10 @@ def change_step(policy: Policy, composition: Composition, step: CompositionStep,
 
 
 def move_step(policy: Policy, composition: Composition, step: CompositionStep, to: int) -> Edit:
-    """Move a step to another place, from 0. References follow; EditRefused if one would precede the step it names."""
+    """Move a step to another place, from 0, and adjust the references.
+
+    Raises EditRefused if a reference would then lead to a later step.
+    """
     _, held = _current(policy, composition)
     at = _step(held, step)
     order = move_rows(range(len(held.steps)), (at,), to)
@@ -131,7 +139,7 @@ def remove_step(policy: Policy, composition: Composition, step: CompositionStep)
 
 
 def _current(policy: Policy, composition: Composition) -> tuple[int, Composition]:
-    """The present composition and its place. Raises EditRefused if it is gone."""
+    """The composition as it is now, and its place. Raises EditRefused if it is gone."""
     at = place_in(policy.compositions, composition, f"composition `{composition.name}`")
     return at, policy.compositions[at]
 
@@ -141,7 +149,7 @@ def _step(held: Composition, step: CompositionStep) -> int:
 
 
 def _reorder(held: Composition, order: Sequence[int | None], new: CompositionStep | None = None) -> Composition:
-    """Reorder the steps by their old numbers; None stands for the new one. References follow."""
+    """Reorder the steps by their old numbers, with None for the new step, and adjust the references."""
     now = {old: number for number, old in enumerate(order) if old is not None}
     steps: list[CompositionStep] = []
     for number, old in enumerate(order):
@@ -155,8 +163,9 @@ def _reorder(held: Composition, order: Sequence[int | None], new: CompositionSte
 
 
 def _renumber(step: CompositionStep, old: int, now: Mapping[int, int], number: int) -> CompositionStep:
-    """Renumber a step from ``old`` to ``number``, with its references. ``now``: new numbers of all steps by their old
-    ones.
+    """Renumber a step from ``old`` to ``number``, with its references.
+
+    ``now``: the new numbers of all steps, by the old ones.
     """
 
     def follow(reference: Reference) -> Reference:
@@ -185,8 +194,9 @@ When = Mapping[str, JsonValue] | bool | None
 
 
 def _about_results(when: When, old: int, now: Mapping[int, int], number: int) -> When:
-    """Rewrite what a condition says about single results for their new numbers. Refuses a condition too free to
-    rewrite.
+    """Renumber what a condition says about single results.
+
+    Raises EditRefused for a condition that it cannot rewrite.
     """
     if not isinstance(when, Mapping):
         return when
@@ -213,7 +223,7 @@ def _about_results(when: When, old: int, now: Mapping[int, int], number: int) ->
 
 
 def _about_input(when: When, renamed: Mapping[str, str]) -> When:
-    """Rename the arguments in a condition, where it names them plainly."""
+    """Rename the arguments in a condition, if it names them plainly."""
     properties = when.get("properties") if isinstance(when, Mapping) else None
     said = properties.get(INPUT) if isinstance(properties, Mapping) else None
     if not isinstance(when, Mapping) or not isinstance(properties, Mapping) or not isinstance(said, Mapping):

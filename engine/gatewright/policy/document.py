@@ -23,9 +23,9 @@ DEFAULT_MAX_FILE_BYTES = 1_048_576
 
 @frozen
 class Defaults:
-    """``[defaults]`` for agents and tools. ``timeout_s`` None: each tool's own.
+    """``[defaults]`` for agents and tools. ``timeout_s`` None: each tool has its own.
 
-    ``check_formats``: check arguments against the known `format`s of the shown schema.
+    ``check_formats``: check arguments against the known `format`s of the schema that the model sees.
     """
 
     unlisted_tools: Verdict = Verdict.ALLOW
@@ -61,7 +61,7 @@ class Agent:
 
 
 def _make_tuples(value: object, *names: str) -> None:
-    """Turn other collections into tuples. Raises TypeError for one text in the place of several."""
+    """Turn other collections into tuples. Raises TypeError for one text where several belong."""
     for name in names:
         given = getattr(value, name)
         if given is not None and type(given) is not tuple:
@@ -81,8 +81,8 @@ class PermissionRule:
 
 
 class SourceType(StrEnum):
-    """The kind of a source: files for agents, a stream of the changes below a folder, or what a host program adds under
-    that id: texts by key, its own stream, or both.
+    """The kind of a source: files for agents, a stream of the changes below a folder, or a source that a host program
+    adds under that id, with texts by key, a stream of its own, or both.
     """
 
     FILE = "file"
@@ -94,8 +94,8 @@ class SourceType(StrEnum):
 class Source:
     """``[[sources]]``; ``base_path`` as written (relative to the policy file), "" for a program's source.
 
-    ``required_tools`` bind only calls that go to this source. ``watch``: blocks follow changes from outside as they
-    happen. A stream of changes has levels alone and hides paths of level none.
+    ``required_tools`` bind only calls that go to this source. ``watch``: blocks follow changes from outside at once. A
+    stream of changes uses only the levels, and leaves out paths of level none.
     """
 
     source_id: str
@@ -115,7 +115,7 @@ class Source:
 
 
 class OutputCheck(StrEnum):
-    """The treatment of a result that misfits the tool's output schema."""
+    """What happens to a result that misfits the tool's output schema."""
 
     STRICT = "strict"
     WARN = "warn"
@@ -126,11 +126,11 @@ class OutputCheck(StrEnum):
 class ToolSettings:
     """``[tools.NAME]``: the operator's own settings for a tool. None: the tool decides.
 
-    ``safety_tier`` holds for operations outside ``operation_tiers``. ``operation_field``: the field of a stranger's
-    schema that selects operations, empty for none; ``operations``: the valid values of a free text there.
+    ``safety_tier`` applies to operations that ``operation_tiers`` lacks. ``operation_field``: the field of a foreign
+    schema that selects operations, empty for none; ``operations``: its values, if the schema takes any text.
     ``extra_arguments``: the verdict on arguments that the schema does not name; None: denied on a tool with
-    constraints. ``paths``: the arguments (``edits[].path``) that are paths on disk, and their use. ``output``: the
-    treatment of a result that misfits its schema.
+    constraints. ``paths``: the arguments (``edits[].path``) that are paths on disk, and their use. ``output``: what
+    happens to a result that misfits its schema.
     """
 
     timeout_s: float | None = None
@@ -146,7 +146,7 @@ class ToolSettings:
 
     @property
     def declares(self) -> bool:
-        """True if it names the field that selects operations, or the operations themselves."""
+        """True if the settings name the field that selects operations, or the operations themselves."""
         return self.operation_field is not None or self.operations is not None
 
 
@@ -157,8 +157,7 @@ PINS = "catalogs"
 class CatalogType(StrEnum):
     """The runner of a catalog's tools: an MCP server, the program that loads the policy (``host``), or Gatewright.
 
-    Gatewright runs tools by their definitions in a manifest: an HTTP request, a process for each call, or a WASM
-    module.
+    Gatewright runs the tools that a manifest defines: by an HTTP request, a process for each call, or a WASM module.
     """
 
     MCP = "mcp"
@@ -169,18 +168,18 @@ class CatalogType(StrEnum):
 
     @property
     def is_pinned(self) -> bool:
-        """True if people accept its tools one by one and trust its command or address first."""
+        """True if people accept its tools one by one, after trusting its command or address."""
         return self is not CatalogType.HOST
 
     @property
     def has_manifest(self) -> bool:
-        """True if a file, not a server, defines its tools."""
+        """True if a file defines its tools, rather than a server."""
         return self is not CatalogType.MCP
 
 
 class Confine(Word):
-    """``confine`` of a catalog or the shell: the kernel enforces the policy, or the process may do whatever the user
-    may.
+    """``confine`` of a catalog or the shell: the kernel enforces the policy, or the process has all rights of the
+    user.
     """
 
     POLICY = "policy"
@@ -188,7 +187,10 @@ class Confine(Word):
 
 
 class PlaceUse(Word):
-    """The use of a place by a process. snapshot: in a private copy; the gate judges changes and writes them back."""
+    """The use of a place by a process.
+
+    snapshot: the process changes a private copy; the gate judges the changes and writes them back.
+    """
 
     READ = "read"
     WRITE = "write"
@@ -250,27 +252,27 @@ class Catalog:
 
     @property
     def takes_places(self) -> bool:
-        """True if its runner sees only given places of the disk: a confined process, or a module."""
+        """True if its runner gets only given places of the disk, as a confined process or a module does."""
         return self.is_confined or bool(self.module)
 
     @property
     def place_folders(self) -> list[str]:
-        """Its places that are folders, as written."""
+        """Those of its places that are folders, as written."""
         return [place for place in self.places or () if is_folder_place(place)]
 
     @property
     def waits_for_places(self) -> bool:
-        """True until somebody accepts the places of its process: it does not start and shows no tools before."""
+        """True until somebody accepts the places of its process: before that it does not start and has no tools."""
         return self.is_confined and self.places is None
 
     @property
     def runs(self) -> str:
-        """The runner of its tools: a shell command, an address, or a module; empty for a manifest alone."""
+        """What runs its tools: a shell command, an address, or a module; empty for a manifest alone."""
         return self.url or self.module or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 
 ROOT_NAMES = ("shared", "tmp", "vault")
-"""The roots that file tools know; a path without a root's name begins at the first."""
+"""The roots that file tools know; a path without a root's name starts in the first."""
 
 
 SHELL = "shell"
@@ -279,9 +281,9 @@ SHELL = "shell"
 
 @frozen
 class Roots:
-    """``[workspace] roots``: folders as written (relative to the policy file); None: no such root.
+    """``[workspace] roots``: folders as written (relative to the policy file); None for a root that is not set.
 
-    Tools read and write below ``shared`` and ``tmp``; they can only copy files out of ``vault``.
+    Tools read and write below ``shared`` and ``tmp``; from ``vault`` they can only copy files.
     """
 
     shared: str | None = None
@@ -294,7 +296,7 @@ class Roots:
 
     @property
     def folders(self) -> Mapping[str, str]:
-        """The folder of each existing root, in the order of the names."""
+        """The folder of each root that is set, in the order of the names."""
         return {name: folder for name in ROOT_NAMES if (folder := self.folder(name)) is not None}
 
 
@@ -308,7 +310,7 @@ class SearchEngine(StrEnum):
 
 @frozen
 class SearchProvider:
-    """One entry of ``search``: an engine, and its address if not the usual one.
+    """One entry of ``search``: an engine, with its address unless it is the usual one.
 
     ``api_key_env`` and ``engine_id_env`` name the environment variables with Google's credentials.
     """
@@ -321,7 +323,7 @@ class SearchProvider:
 
 @frozen
 class Web:
-    """``[workspace] web``: the reach of the web tools, and the search engines in the order to try.
+    """``[workspace] web``: what the web tools can reach, and the search engines in the order to try them.
 
     ``allow_private``: arguments may name addresses of private networks and of this machine.
     """
@@ -332,7 +334,7 @@ class Web:
 
 @frozen
 class MemoryWeights:
-    """``[workspace] memory``: the weights of meaning and words in the search for notes; 1 together."""
+    """``[workspace] memory``: the weights of meaning and words in the search for notes, which add up to 1."""
 
     vector: float = 0.7
     text: float = 0.3
@@ -347,7 +349,7 @@ class Questions:
 
 
 class ShellBackend(StrEnum):
-    """The runner of shell commands: nobody, a new shell for each, or one shell for each session."""
+    """The runner of shell commands: none, a new shell for each command, or one shell for each session."""
 
     DISABLED = "disabled"
     HOST = "host"
@@ -358,8 +360,8 @@ class ShellBackend(StrEnum):
 class ShellSettings:
     """``[workspace] shell``: the programs that a shell command may start.
 
-    ``allow`` and ``deny`` list programs (``*``: all that do not themselves run others); ``allow`` also takes ``program
-    option``, and ``NAME=`` for a variable that a command may set. ``deny`` beats ``allow``. ``confine``: the
+    ``allow`` and ``deny`` list programs (``*``: all except those that run other programs); ``allow`` also takes
+    ``program option``, and ``NAME=`` for a variable that a command may set. ``deny`` beats ``allow``. ``confine``: the
     confinement of the process.
     """
 
@@ -371,7 +373,7 @@ class ShellSettings:
 
 
 class Dialect(StrEnum):
-    """The shape of the file: ours, or one agent's file as Pattern reads it."""
+    """The dialect of the file: ours, or one agent's file as Pattern reads it."""
 
     GATEWRIGHT = "gatewright"
     PATTERN = "pattern"
@@ -404,14 +406,15 @@ class Policy:
     closed: tuple[str, ...] = ()
     """Files and folders that no tool touches, as written: relative to the policy file, or ``~/...``."""
     written: Written | None = field(default=None, compare=False, repr=False)
-    """The base that the policy's text is an edit of: a text that somebody typed, or the one before a save that was
-    undone. None: the last saved text.
+    """The base that the policy's text is an edit of: a typed text, or the text before a save that was undone.
+
+    None means the last saved text.
     """
 
     def __post_init__(self) -> None:
         _make_tuples(self, "sources", "rules", "catalogs", "compositions", "closed")
         agents = cast("object", self.agents)
-        if not isinstance(agents, Mapping):  # a program may give the agents alone
+        if not isinstance(agents, Mapping):  # a program may pass a list of agents
             _make_tuples(self, "agents")
             found = cast("tuple[Agent, ...]", cast("object", self.agents))
             if not all(isinstance(agent, Agent) for agent in found):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -463,21 +466,21 @@ class Policy:
         return tuple([source for source in self.streams_of(agent) if source.kind is SourceType.HOST])
 
     def places_of(self, agent: Agent) -> tuple[Source, ...]:
-        """The sources in which calls of the agent may name places: those of files, then those of programs."""
+        """The sources in which calls of the agent may name places: sources of files, then those of programs."""
         return (*self.sources_of(agent), *self.own_sources_of(agent))
 
     def is_same(self, other: Policy) -> bool:
-        """The two say the same, with agents in the same order."""
+        """True if both say the same, with agents in the same order."""
         return self is other or (self == other and list(self.agents) == list(other.agents))
 
     def with_agent(self, agent: Agent) -> Policy:
-        """Put an agent in, or replace it in its place."""
+        """Replace an agent in its place, or append it."""
         return replace(self, agents={**self.agents, agent.agent_id: agent})
 
 
 @frozen
 class Written:
-    """The whole text of a policy file and the policy in it."""
+    """The whole text of a policy file, and the policy that it describes."""
 
     text: str
     policy: Policy

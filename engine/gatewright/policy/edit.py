@@ -1,7 +1,7 @@
 """Edits as values, with ``apply`` and ``inverse``.
 
 An edit replaces whole agents, sources, catalogs, settings of tools, or a field of the policy such as its rules. It
-carries the former value: so it refuses a policy that has changed meanwhile, and inverts itself without memory.
+carries the former value, so it refuses a policy that has changed meanwhile, and can build its own inverse.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Field = Literal[
     "questions",
     "closed",
 ]
-"""The fields that edits replace whole: all but agents, sources, catalogs and settings of tools."""
+"""The fields that edits replace as a whole: all but agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)
 
 
 @frozen
 class _RowChange(Generic[Row]):
-    """One row before and after; None: the row does not exist on that side.
+    """One row before and after; None means that the row does not exist on that side.
 
-    ``at``: its place among the rows on the side where it exists; None: the last.
+    ``at``: its place among the rows where it exists; None means the last.
     """
 
     before: Row | None
@@ -73,7 +73,7 @@ class FieldChange:
 
 @frozen
 class ToolSettingsChange:
-    """``[tools.NAME]`` before and after; None: the table does not exist on that side."""
+    """``[tools.NAME]`` before and after; None means that the table does not exist on that side."""
 
     name: str
     before: ToolSettings | None
@@ -84,7 +84,7 @@ class ToolSettingsChange:
 class TextChange:
     """The base of the policy's text before and after, so that a typed text survives letter by letter.
 
-    Always the last change of an edit; with the others it makes the policy that ``after`` holds.
+    It is the last change of an edit; together with the others it leads to the policy in ``after``.
     """
 
     before: Written
@@ -103,13 +103,13 @@ class Edit:
 
     @property
     def is_empty(self) -> bool:
-        """True if it changes nothing."""
+        """True if the edit changes nothing."""
         return all(change.before == change.after for change in self.changes)
 
 
 @frozen
 class ChangeSet:
-    """The ids that an edit touched; ``everything`` if it touched more than agents and sources."""
+    """The ids that an edit touched; ``everything`` if it touched other parts than agents and sources."""
 
     agents: frozenset[str]
     sources: frozenset[str]
@@ -117,7 +117,7 @@ class ChangeSet:
 
 
 def apply(policy: Policy, edit: Edit) -> Policy:
-    """Apply an edit. Raises EditRefused if the policy differs from the one that the edit was made for."""
+    """Apply an edit. Raises EditRefused if the policy differs from the one for which the edit was made."""
     for change in edit.changes:
         policy = _apply(policy, change)
     return policy
@@ -129,7 +129,7 @@ def inverse(edit: Edit) -> Edit:
 
 
 def text_of(edit: Edit) -> Written | None:
-    """The text that an edit of the text typed; None for other edits."""
+    """The text that somebody typed, for an edit of the text; None for other edits."""
     return next((change.after for change in edit.changes if isinstance(change, TextChange)), None)
 
 
@@ -163,7 +163,7 @@ def field_changes(before: Policy, after: Policy) -> Iterator[FieldChange]:
 def _row_changes(
     change: Callable[[Row | None, Row | None, int | None], Change], before: Mapping[str, Row], after: Mapping[str, Row]
 ) -> Iterator[Change]:
-    """Remove rows from the last, then add rows from the first, so that every place holds in its turn.
+    """Remove rows from the last to the first, then add rows from the first, so that every place is right in its turn.
 
     Rows in a new order leave and return, from the first such row on.
     """
@@ -192,9 +192,7 @@ def change_set(edit: Edit) -> ChangeSet:
 def _apply(policy: Policy, change: Change) -> Policy:
     match change:
         case AgentChange(before=Agent() as before, after=Agent() as after) if before.agent_id == after.agent_id:
-            held = policy.agents.get(
-                after.agent_id
-            )  # compare only the row that stays: the edit may be one of thousands
+            held = policy.agents.get(after.agent_id)  # compare only the surviving row: the edit may be one of thousands
             _expect(held == before, f"agent `{after.agent_id}`")
             return policy.with_agent(_same_row(held or before, after))
         case AgentChange():
@@ -217,7 +215,7 @@ def _apply(policy: Policy, change: Change) -> Policy:
 
 
 def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str, ToolSettings]:
-    """The settings with those of one tool replaced in their place, appended, or removed."""
+    """The settings with those of one tool replaced in place, appended, or removed."""
     if after is None:
         return {held: settings for held, settings in policy.tools.items() if held != name}
     return {**policy.tools, name: after}
@@ -250,7 +248,7 @@ def _expect(holds: bool, what: str) -> None:
 
 
 def move_rows(rows: Sequence[T], indexes: Iterable[int], to: int) -> tuple[T, ...]:
-    """Move some rows, in their order, so that the first of them stands at ``to``."""
+    """Move some rows, in their order, so that the first of them gets the place ``to``."""
     chosen = frozenset(indexes)
     rest = [row for index, row in enumerate(rows) if index not in chosen]
     at = max(0, min(to, len(rest)))

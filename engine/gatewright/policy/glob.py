@@ -1,15 +1,15 @@
 """Levels of paths by gitignore patterns: the first match wins, else the default.
 
-A path is relative to the base, with ``/``; a ``/`` at the end means a folder. It is first made canonical (``./``,
-doubled slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and has level none. A pattern
-matches as in ``git check-ignore`` (dir.c, wildmatch.c of git 2.39): the path itself, or any folder above it. Case
-counts on every file system, and symlinks stay unresolved.
+A path is relative to the base, with ``/``; a ``/`` at the end means a folder. Each path is first made canonical
+(``./``, doubled slashes, inner ``..``); an absolute path, or one that leaves the base, is outside and has level none. A
+pattern matches as in ``git check-ignore`` (dir.c, wildmatch.c of git 2.39): the path itself, or any folder above it.
+Case counts on every file system, and symlinks stay unresolved.
 
 Text matches byte by byte, as in git, so ``?`` and ``[^a]`` match one byte: each character of a pattern's parts, of its
 regular expression and of the subject (``byte_text``) is one byte of UTF-8. pathspec tries all patterns at once
-(``base.firstmatch``), and first whether the path is canonical. This module reads patterns itself because pathspec reads
-lines differently from git (`policy`) and yields no parts, which rooms, Seatbelt and the search for rules
-that hide others need.
+(``base.firstmatch``), the test for canonical paths first. This module parses patterns itself because pathspec reads
+lines differently from git (`policy`), and because rooms, Seatbelt and the search for useless rules need the parts of a
+pattern.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from gatewright.policy.verdict import Permission
 
 MAX_PATTERN = 4096
 _MAX_STEPS = 100
-"""The most folders of a pattern to tell apart when looking for matches below a folder."""
+"""The most folders of a pattern to distinguish when searching for matches below a folder."""
 _SPECIAL = frozenset("*?[\\")
 _SLASH_ALONE = frozenset({ord("/")})
 _NOTHING = r"[^\x00-\xff]"
-"""A regular expression that no byte matches."""
+"""A regular expression that matches no byte."""
 _LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)
-"""The spaces at the end of a line, unless escaped; or an escape, to keep."""
+"""The spaces at the end of a line unless escaped, or an escape, which stays."""
 _CLASS = re.compile(r"\[:([^\]]*):\]")
 
 
 class Wild(Enum):
-    """The tokens of a pattern that match more than one text; the other tokens are sets of byte values."""
+    """Tokens of a pattern that match more than one text; all other tokens are sets of byte values."""
 
     STAR = "[^/]*"
     DEEP_STAR = ".*"
@@ -49,7 +49,10 @@ Token = frozenset[int] | Wild
 
 @frozen
 class GitPattern:
-    """A pattern in parts. ``tokens`` None: git never matches it. ``basename``: compare the last component only."""
+    """A pattern in parts.
+
+    ``tokens`` None: git never matches it. ``basename``: it is compared with the last component only.
+    """
 
     folders_only: bool
     basename: bool
@@ -77,7 +80,10 @@ def parse_git_pattern(written: str) -> GitPattern:
 
 
 def _tokens(body: str) -> tuple[Token, ...] | None:
-    """The tokens; as in git the literal start is cut off first, so that ``**`` right behind it is a whole component."""
+    """The tokens of a pattern.
+
+    Like git, it cuts off the literal start first, so that ``**`` right behind it is a whole component.
+    """
     literal = next((at for at, char in enumerate(body) if char in _SPECIAL), len(body))
     tokens: list[Token] = [frozenset({ord(char)}) for char in body[:literal]]
     at = literal
@@ -117,7 +123,7 @@ def _any_but_slash() -> frozenset[int]:
 
 
 def _bracket(body: str, at: int) -> tuple[frozenset[int], int] | None:
-    """The set of a bracket expression whose ``[`` precedes ``at``, and the place after it; None: malformed."""
+    """The set of the bracket expression whose ``[`` precedes ``at``, and the place behind it; None if malformed."""
     negated = body[at : at + 1] in {"!", "^"}
     at += negated
     members: set[int] = set()
@@ -135,7 +141,9 @@ def _bracket(body: str, at: int) -> tuple[frozenset[int], int] | None:
 
 
 def _bracket_item(body: str, at: int, before: int | None) -> tuple[frozenset[int], int | None, int] | None:
-    """Read one member, range or class at ``at``: its bytes, the start for a following ``-``, and the next place."""
+    """Read one member, range or class at ``at``; return its bytes, the start for a following ``-``, and the next
+    place.
+    """
     char = body[at : at + 1]
     if char == "-" and before is not None and body[at + 1 : at + 2] not in {"", "]"}:
         at += 1 + (body[at + 1] == "\\")
@@ -178,21 +186,21 @@ def path_regex(pattern: GitPattern) -> str:
         return _NOTHING
     words = [token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens]
     if pattern.tokens and isinstance(pattern.tokens[-1], Wild) and _is_whole(pattern.tokens[:-1]):
-        words[-1] = f"[^/]{words[-1]}"  # otherwise `docs/*` would match `docs/`
+        words[-1] = f"[^/]{words[-1]}"  # else `docs/*` would match `docs/`
     above = Wild.DEEP_FOLDERS.value if pattern.basename else ""
     return f"^{above}{''.join(words)}" + ("/" if pattern.folders_only else "(?:/|$)")
 
 
 def _is_whole(before: Sequence[Token]) -> bool:
-    """Tell whether a new name begins behind these tokens."""
+    """Tell whether a new component begins behind these tokens."""
     last = next((token for token in reversed(before) if token is not Wild.DEEP_FOLDERS), _SLASH_ALONE)
     return last == _SLASH_ALONE
 
 
 def above_regex(pattern: GitPattern) -> str:
-    """A regular expression that finds a folder (as bytes) strictly below which the pattern may match.
+    """A regular expression that finds a folder (as bytes) below which the pattern may match.
 
-    It may find more folders than that, never fewer.
+    It may find more such folders, never fewer.
     """
     if pattern.tokens is None:
         return _NOTHING
@@ -212,12 +220,12 @@ def above_regex(pattern: GitPattern) -> str:
 
 
 def _nest(steps: list[str]) -> str:
-    """Match nothing, the first step, the first two, and so on."""
+    """A regular expression for nothing, the first step, the first two steps, and so on."""
     return f"^(?:{'(?:/'.join(steps)}{')?' * len(steps)}$" if steps else "^$"
 
 
 def literal_path(pattern: GitPattern) -> str | None:
-    """The one path that the pattern names, or the one name in every folder (``basename``); None: it has wildcards."""
+    """The one path that the pattern names, or the one name in every folder (``basename``); None with wildcards."""
     codes: list[int] = []
     for token in pattern.tokens if pattern.tokens is not None else (Wild.STAR,):
         if isinstance(token, Wild) or len(token) != 1:
@@ -244,12 +252,15 @@ def _escape(code: int) -> str:
 
 _DOTTED = frozenset({"", ".", ".."})
 _NOT_CANONICAL = r"^(?:/|\.\.?(?:/|$)|$)|//|/\.\.?(?:/|$)"
-"""A regular expression that finds a path with such a part; one ``/`` at the end means a folder."""
+"""A regular expression that finds a path that is not canonical; one ``/`` at the end is fine."""
 
 
 @frozen
 class Explanation:
-    """The level of a path and the rule that decides it (``index`` from 0); both None: the default, or ``outside``."""
+    """The level of a path and the rule that decides it (``index`` from 0).
+
+    Without a rule the default decided, or the path is ``outside``.
+    """
 
     permission: Permission
     index: int | None = None
@@ -258,7 +269,7 @@ class Explanation:
 
 
 def check_pattern(pattern: str) -> str | None:
-    """The fault of a pattern, or None. A pattern that git could never match protects nothing and is a fault."""
+    """The fault of a pattern, or None. A pattern that git could never match protects nothing and counts as a fault."""
     if pattern.startswith("!"):
         return f"`{pattern}`: `!` is not supported, put the exception above the rule that it is an exception to"
     if len(pattern) > MAX_PATTERN:
@@ -311,12 +322,12 @@ class PermissionRules:
         return list(map((*self._levels, Permission.NONE).__getitem__, self.indexes(paths)))
 
     def indexes(self, paths: Iterable[str]) -> list[int]:
-        """The rules that decide many paths: the number of rules stands for the default, -1 for outside."""
+        """The rules that decide many paths; the number of rules stands for the default, -1 for outside."""
         return list(map(self._index, paths))
 
     @once
     def _first(self) -> Callable[[str], int]:
-        """Find the first pattern that matches a path, behind ``_NOT_CANONICAL``; built for the first path."""
+        """The search for the first pattern that matches, with ``_NOT_CANONICAL`` in front; the first path builds it."""
         from gatewright.base.firstmatch import FirstMatch
 
         regexes = [path_regex(parse_git_pattern(rule.pattern)) for rule in self.rules]

@@ -1,7 +1,7 @@
 """One agent's part of a policy, arranged by tool: the verdict of every layer on each of its operations.
 
-Built once for a policy and an agent, then queried one tool at a time, so that an edit costs only the tools that it
-concerns.
+It is built once for a policy and an agent, then asked for one tool at a time, so that an edit costs only the tools that
+it affects.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ from gatewright.policy.verdict import (
 _NOTHING = frozenset[str]()
 _DENIALS = frozenset({Verdict.DENY})
 _SAME = frozenset[Verdict]()
-"""The outcomes of an operation all of whose calls get its verdict."""
+"""The outcomes of an operation whose calls all get the operation's verdict."""
 _NARROW_NOTHING = (AllowedOperations, ContinueLoop)
-"""Rules that limit no call: the boxes themselves, and continuing the loop."""
+"""Rules that limit no call: the boxes themselves, and rules that continue the loop."""
 _Numbered = tuple[int, ToolRule]
 _Placed = tuple["Address | None", ToolRule]
 
@@ -117,7 +117,7 @@ class Layers:
         return self._is_observed or facts.origin in self._observed
 
     def text_outcomes(self, action: Action) -> frozenset[Verdict]:
-        """The verdicts that are stricter than allow, by the levels of all sources for the action."""
+        """The verdicts stricter than allow that the levels of all sources give for the action."""
         found = self._texts.get(action)
         if found is None:
             found = self._texts[action] = stricter(level_outcomes(self.policy.file_sources, (action,)), Verdict.ALLOW)
@@ -135,7 +135,7 @@ class Layers:
         return rules_for_tool(self._policy_rules, facts.name, facts.major)
 
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
-        """The agent's right on one tool; ``shut``: the reason that closes it whole, if known already."""
+        """The agent's right on one tool; ``shut``: the reason that closes the whole tool, if known already."""
         facts = with_settings(self.policy, facts)
         rules = self.rules_with_address(facts)
         unlisted, shut = self._list_reason(facts), shut or self._shut(facts, rules)
@@ -145,12 +145,12 @@ class Layers:
         return ToolRight(facts, unlisted is None, whole, rows.ticks, shown, rows.all)
 
     def closing_reason(self, facts: ToolFacts) -> Reason | None:
-        """The reason why the policy as written closes the tool whole, if any."""
+        """The reason why the policy as written closes the whole tool, if any."""
         facts = with_settings(self.policy, facts)
         return self._shut(facts, self.rules_with_address(facts))
 
     def rules_with_address(self, facts: ToolFacts) -> list[_Placed]:
-        """The agent's rules on the tool with their addresses, then the tool's own without."""
+        """The agent's rules on the tool with their addresses, then the tool's own rules without."""
         agent_id = self.agent.agent_id
         found: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in self.rules(facts)]
         found += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
@@ -173,7 +173,7 @@ class Layers:
         return Reason(Layer.TOOLS, Verdict.DENY, "tool-not-listed", text, ("agents", agent.agent_id, "tools"))
 
     def _shut(self, facts: ToolFacts, rules: list[_Placed]) -> Reason | None:
-        """The reason that hides the tool for now, or makes the policy unenforceable on it."""
+        """The reason that hides the tool for now, or that makes the policy on it unenforceable."""
         if facts.held:
             text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
             return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
@@ -185,7 +185,8 @@ class Layers:
             for source in self.sources
             for index, rule in source_rules(source, facts)
         ]
-        in_order = sorted((*rules, *theirs), key=lambda one: one[0] is None) if theirs else rules  # the tool's own last
+        # the tool's own rules come last
+        in_order = sorted((*rules, *theirs), key=lambda one: one[0] is None) if theirs else rules
         for address, rule in in_order:
             if wrong := misfit(facts, rule, address):
                 return wrong
@@ -194,7 +195,7 @@ class Layers:
 
 
 class _Rows:
-    """The rights on one tool's operations; work shared by them is done once. ``whole``: the reasons that deny all."""
+    """The rights on one tool's operations, which share their work. ``whole``: the reasons that deny all operations."""
 
     def __init__(
         self, layers: Layers, facts: ToolFacts, rules: list[_Placed], whole: tuple[Reason, ...], listed: bool
@@ -218,7 +219,7 @@ class _Rows:
 
     @once
     def visible(self) -> frozenset[str]:
-        """The operations that no layer denies, if none closes the tool whole."""
+        """The operations that no layer denies; none if a reason closes the whole tool."""
         left, needy = self._facts.operations, self._layers.speaks or self._facts.needs_source
         for _, rule in self._rules:
             kind = rule.rule_type
@@ -249,7 +250,7 @@ class _Rows:
 
     @once
     def _lists(self) -> list[tuple[frozenset[str], Reason]]:
-        """The operations that each rule allows, and its reason to deny the others."""
+        """The operations that each rule allows, and its reason for denying the others."""
         found: list[tuple[frozenset[str], Reason]] = []
         for address, rule in self._rules:
             if isinstance(rule.rule_type, AllowedOperations):
@@ -261,7 +262,7 @@ class _Rows:
 
     @once
     def _narrowing(self) -> list[ToolRule]:
-        """All rules that may limit some call, those of the sources included."""
+        """All rules that may limit some call, including those of the sources."""
         rules = [rule for _, rule in self._rules]
         rules += [rule for source in self._layers.sources for _, rule in source_rules(source, self._facts)]
         return [rule for rule in rules if not isinstance(rule.rule_type, _NARROW_NOTHING)]
@@ -272,12 +273,12 @@ class _Rows:
 
     @once
     def _may_say_more(self) -> bool:
-        """True if another layer than the agent's list and rules may deny a call, or ask."""
+        """True if a layer besides the agent's list and rules may deny a call, or ask."""
         consents = any(isinstance(rule.rule_type, RequiresConsent) for _, rule in self._rules)
         return self._layers.speaks or self._facts.needs_source or consents or bool(self._refusals)
 
     def _row(self, op: OperationFacts) -> OperationRight:
-        """The right on one operation; denials come first, each kind of reason in the order of the stages."""
+        """The right on one operation; denials come first, reasons of one verdict in the order of the stages."""
         left_out = tuple([reason for operations, reason in self._lists if op.name not in operations])
         reasons = self._whole + left_out
         if self._passes:
@@ -309,7 +310,9 @@ class _Rows:
     def _dependent(
         self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]
     ) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
-        """The verdicts stricter than the general one: those that depend on files, those that depend on other values."""
+        """The verdicts stricter than the general one: those that depend on files, and those that depend on other
+        values.
+        """
         layers, facts = self._layers, self._facts
         by_path, by_value = layers.reach.outcomes(facts, op) if facts.needs_source else (_SAME, _SAME)
         for limit in limits:
@@ -337,12 +340,12 @@ class _Rows:
         return stricter(by_path, verdict), stricter(by_value, verdict)
 
     def _by_block(self, op: OperationFacts, verdict: Verdict) -> frozenset[Verdict]:
-        """The verdicts that depend on the block of a call, or on the file behind it."""
+        """The verdicts that depend on the call's block, or on the file behind it."""
         by_file, by_level = self._layers.reach.outcomes(self._facts, op)
         return stricter(label_outcomes(op) | by_file | by_level, verdict)
 
     def _by_text(self, op: OperationFacts) -> frozenset[Verdict]:
-        """The verdicts that depend on undeclared texts that are paths into a source."""
+        """The verdicts that depend on undeclared texts that may be paths into a source."""
         if op.holds_texts or (op.takes_others and not self._is_closed):
             return self._layers.text_outcomes(op.text_action)
         return _SAME
@@ -384,7 +387,7 @@ class _Rows:
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
-        """The reason by the most specific ``approvals`` key, else by the tier."""
+        """The reason from the most specific ``approvals`` key, else from the tier."""
         agent, everyone = self._layers.agent, self._layers.policy.defaults.approvals
         verdict, address = TIER_DEFAULTS[op.tier], None
         for key in deciding_keys(self._facts.name, op.name, op.tier):
@@ -405,13 +408,13 @@ class _Rows:
 
 @lru_cache(maxsize=16_384)
 def _share(names: frozenset[str]) -> frozenset[str]:
-    """One object for equal sets: many agents see the same operations of a tool."""
+    """Share one object among equal sets, since many agents see the same operations of a tool."""
     return names
 
 
 @lru_cache(maxsize=65_536)
 def _plain(name: str, tier: SafetyTier, by_text: frozenset[Verdict]) -> OperationRight:
-    """An unlimited right, one object for all who have it."""
+    """An unlimited right; all who have the same one share one object."""
     return OperationRight(name, ticked=True, verdict=Verdict.ALLOW, tier=tier, by_text=by_text)
 
 

@@ -1,6 +1,6 @@
-"""Edits of what all agents share: rules, catalogs, fields such as the roots, the name of a tool wherever it stands.
+"""Edits of what all agents share: rules, catalogs, fields such as the roots, and the names of tools everywhere.
 
-Mentions of a catalog's tools go with the catalog.
+Removing a catalog removes the mentions of its tools.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from gatewright.policy.rule import OPERATION_CONDITION, ExclusiveGroups, PolicyR
 from gatewright.policy.verdict import Verdict, split_name
 
 Names = Mapping[str, str | None]
-"""The new name of each tool by its bare name, or None for a tool that goes."""
+"""The new name of each tool by its bare name; None for a removed tool."""
 
 
 def follow_names(policy: Policy, names: Names, others: Collection[str] = ()) -> Iterator[Change]:
     """The changes for renamed or removed tools, everywhere but in compositions.
 
-    Mentions of a removed tool go with it, except in rules on other tools, which then fail the check. ``others``: the
-    names of other tools: where an operation may follow a name, the longest name wins.
+    Mentions of a removed tool are removed too, except in rules on other tools, which then fail the check. ``others``:
+    the names of other tools: where a name may end with an operation, the longest tool name counts.
     """
     known = (*names, *others)
     for agent in policy.agents.values():
@@ -80,7 +80,7 @@ def _rule_with_names(rule: ToolRule, names: Names, known: Collection[str]) -> To
 
 
 def _policy_rules(rules: Iterable[PolicyRule], names: Names) -> Iterator[PolicyRule]:
-    """Drop rules whose tools are all gone: without a name they would apply to all tools."""
+    """Drop rules whose tools are all gone: without a name they would hold for all tools."""
     for rule in rules:
         tools = None if rule.tools is None else _new_names(rule.tools, names)
         if tools == rule.tools:
@@ -96,7 +96,7 @@ def _approvals(approvals: Mapping[str, Verdict], names: Names, known: Collection
 
 
 def _new_names(written: tuple[str, ...], names: Names) -> tuple[str, ...]:
-    """The new names, without those of removed tools; ``name@major`` keeps its major."""
+    """The new names in place of the written ones, without removed tools; ``name@major`` keeps its major."""
     found: list[str] = []
     for one in written:
         bare, _ = split_name(one)
@@ -107,7 +107,7 @@ def _new_names(written: tuple[str, ...], names: Names) -> tuple[str, ...]:
 
 
 def _new_key(written: str, names: Names, known: Collection[str]) -> str | None:
-    """The new form of a name that an operation may follow after a dot; a condition on operations stays."""
+    """The new form of a name that may end with an operation behind a dot; a condition on operations stays."""
     if written.startswith(OPERATION_CONDITION):
         return written
     heads = [name for name in known if written == name or written.startswith((f"{name}.", f"{name}@"))]
@@ -136,12 +136,12 @@ def change_rule(policy: Policy, index: int, rule: PolicyRule) -> Edit:
 
 
 def put_rule(policy: Policy, index: int | None, rule: PolicyRule) -> Edit:
-    """Replace the rule at ``index``; None: append it."""
+    """Replace the rule at ``index``, or append it if that is None."""
     return add_rule(policy, rule) if index is None else change_rule(policy, index, rule)
 
 
 def move_rules(policy: Policy, indexes: Iterable[int], to: int) -> Edit:
-    """Move rules, in their order, so that the first stands at ``to`` and the others below it."""
+    """Move rules, in their order, so that the first gets the place ``to`` and the others follow."""
     chosen = {index: _rule(policy, index) for index in indexes}
     return _edit(f"move {_rules_in_words(chosen.values())}", policy, move_rows(policy.rules, chosen, to))
 
@@ -154,7 +154,7 @@ def remove_rules(policy: Policy, indexes: Iterable[int]) -> Edit:
 
 
 def set_field(policy: Policy, field: Field, after: object) -> Edit:
-    """Set a field of the policy; the edit's name tells the difference, e.g. ``set `roots.shared` to `files```."""
+    """Set a field of the policy; the name of the edit says the difference, e.g. ``set `roots.shared` to `files```."""
     before: object = getattr(policy, field)
     name, old, new = field, before, after
     while is_dataclass(old) and type(old) is type(new):
@@ -213,10 +213,7 @@ def add_catalogs(policy: Policy, catalogs: Sequence[Catalog]) -> Edit:
 
 
 def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = ()) -> Edit:
-    """Remove a catalog and the mentions of ``tool_names``, its tools.
-
-    The pin of a server stays on disk.
-    """
+    """Remove a catalog and the mentions of ``tool_names``, its tools; the pin of a server stays on disk."""
     catalog = _catalog(policy, catalog_id)
     follow = tuple(follow_names(policy, dict.fromkeys(tool_names)))
     return Edit(
@@ -225,7 +222,7 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
 
 
 def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
-    """Set the places of a catalog's process or module: sources by id and folders. Its tools appear from then on."""
+    """Set the places of a catalog's process or module: sources by id and folders. From then on its tools appear."""
     catalog = _catalog(policy, catalog_id)
     if not catalog.module:
         _process(policy, catalog_id)

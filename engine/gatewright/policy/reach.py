@@ -37,12 +37,14 @@ from gatewright.policy.verdict import (
 
 
 def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:
-    """The kinds that reach something: an empty list of hosts, prefixes, tables or names grants nothing."""
+    """The kinds of which the agent has a real grant; an empty list of hosts, prefixes, tables or names grants
+    nothing.
+    """
     return frozenset(kind_of(capability) for capability in capabilities if capability.scope != ())
 
 
 def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
-    """The reason why no call of the operation lies within the grants; None if some call may."""
+    """The reason why the grants permit no call of the operation; None if they may permit some."""
     if missing := op.capabilities - granted:
         code, text = "capability-not-granted", f"needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
     elif limited := frozenset(kind_of(one) for one in bounds(agent, op)) - op.judgeable:
@@ -56,26 +58,26 @@ def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, 
 
 
 def bounds(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
-    """The agent's grants that the operation needs and that leave something out."""
+    """The grants that the operation needs and that do not cover everything of their kind."""
     kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
     return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
 
 
 def exec_limits(capabilities: Iterable[Capability]) -> tuple[float | None, int | None]:
-    """The limits of processor seconds and bytes for each process of an agent; None: its grants set none."""
+    """The most processor seconds and bytes for each process of an agent; None where its grants set no limit."""
     held = [one for one in capabilities if isinstance(one, Exec)]
     memory = widest([one.mem_limit for one in held])
     return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
 
 
 def wasm_fuel(capabilities: Iterable[Capability]) -> int | None:
-    """The limit of fuel units for each module of an agent; None: its grants set none."""
+    """The most fuel units for each module of an agent; None if its grants set no limit."""
     fuel = widest([one.fuel for one in capabilities if isinstance(one, WasmExec)])
     return None if fuel is None else int(fuel)
 
 
 def widest(limits: Sequence[float | None]) -> float | None:
-    """The largest limit among several grants; None if one of them has none, or for no grants."""
+    """The largest limit among several grants; None if one of them has none, or without grants."""
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None
 
@@ -85,7 +87,7 @@ def _and(kinds: Iterable[CapabilityKind]) -> str:
 
 
 def _is_whole(agent: Agent, kind: CapabilityKind) -> bool:
-    """Tell whether one grant of that kind leaves nothing out."""
+    """Tell whether a grant of that kind covers everything."""
     return any(one.is_whole for one in agent.capabilities if kind_of(one) is kind)
 
 
@@ -94,7 +96,7 @@ NO_SOURCE = "no-source"
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})
 _PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, ArgumentConstraints: Verdict.DENY}
-"""The effect of a source's rules on calls that go to it."""
+"""The effect of a source's rules on calls to it."""
 
 
 def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule], ...]:
@@ -121,9 +123,9 @@ def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: P
 
 
 def sources_reached(policy: Policy, agent: Agent, facts: ToolFacts, op: OperationFacts) -> tuple[Source, ...]:
-    """The sources whose files calls of the operation may reach, undeclared texts left aside.
+    """The sources whose files calls of the operation may reach, apart from undeclared texts.
 
-    Tools on sources and blocks reach the agent's own sources, paths on disk reach all of them.
+    Tools on sources and blocks reach the agent's own sources; paths on disk reach all sources.
     """
     if facts.source:
         return ()
@@ -143,7 +145,7 @@ class Reach:
         self._verdicts: dict[tuple[str, tuple[Action, ...], frozenset[Permission]], frozenset[Verdict]] = {}
 
     def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
-        """The reason why the sources deny the operation, or make every call of it ask; None otherwise."""
+        """The reason why the sources deny the operation, or why every call of it asks; None otherwise."""
         if not facts.needs_source:
             return None
         reached = self._reached(facts, op)
@@ -163,7 +165,7 @@ class Reach:
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
 
     def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
-        """The verdicts that depend on the place: by its path, and by the action at one place."""
+        """The verdicts that depend on the place: on its path, and on the action there."""
         by_path: set[Verdict] = set()
         held: set[frozenset[Verdict]] = set()
         for source in self._reached(facts, op):
@@ -213,7 +215,7 @@ class Reach:
 
 
 def _levels(source: Source, facts: ToolFacts, op: OperationFacts) -> frozenset[Permission]:
-    """The levels that calls may meet; an operation without keys meets that of the whole source."""
+    """The levels that calls may meet; an operation without keys meets the level of the whole source."""
     if facts.source and not op.places:
         return frozenset({PermissionRules(source.permission_rules, source.default_permission).level("")})
     return source.levels
@@ -234,13 +236,13 @@ def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
 
 
 def reached_from_roots(policy: Policy, op: OperationFacts) -> tuple[Source, ...]:
-    """The sources that share files with a root of the operation, by name, links left aside."""
+    """The sources that share files with a root of the operation, judged by name, without following links."""
     folders = [folder for name, folder in policy.roots.folders.items() if name in op.roots]
     return tuple(one for one in policy.file_sources if any(_overlap(one.base_path, folder) for folder in folders))
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Tell whether one folder may contain the other; a relative and an absolute one may."""
+    """Tell whether one folder may contain the other; a relative and an absolute folder may."""
     first, second = normpath(one), normpath(other)
     if first.startswith("/") is not second.startswith("/") or first.startswith("..") or second.startswith(".."):
         return True
@@ -248,7 +250,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def label_outcomes(op: OperationFacts) -> frozenset[Verdict]:
-    """The verdicts on calls that name a block: its level may be any, its own or its file's."""
+    """The verdicts on calls that name a block, which may have any level, its own or its file's."""
     return frozenset(verdict_for(level, action) for level in Permission for action in op.actions)
 
 
@@ -258,11 +260,11 @@ def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdic
 
 
 PathCondition = Mapping[str, "JsonValue"]
-"""A JSON Schema of arguments that only speaks of paths in sources."""
+"""A JSON Schema of arguments that says something only about paths in sources."""
 
 
 def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
-    """The condition that a limit puts on the paths of a call; None if it depends on other arguments too."""
+    """The condition that a limit puts on the paths of a call; None if the limit depends on other arguments too."""
     match limit:
         case ToolRule(rule_type=ArgumentConstraints(fields, required)):
             condition: PathCondition = {"properties": dict(fields)}
@@ -277,7 +279,7 @@ def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
 class PlaceRight:
     """The verdicts on one operation of an agent, file by file.
 
-    ``rules``: the policy rules that may match a call of the tool. Conditions on other arguments are left aside.
+    ``rules``: the policy rules that may match a call of the tool. Conditions on other arguments are ignored.
     """
 
     def __init__(
@@ -287,7 +289,7 @@ class PlaceRight:
         self._default = policy.default
         conditions: list[PathCondition] = []
         self._rules: list[tuple[Verdict, int | None]] = []
-        """Effects, each with the number of its condition; None: unconditional."""
+        """The effects, each with the number of its condition; None for an unconditional one."""
         for _, rule in rules_for_operation(rules, op.name):
             if rule.is_unconditional:
                 self._rules.append((rule.effect, None))
@@ -295,7 +297,7 @@ class PlaceRight:
                 self._rules.append((rule.effect, len(conditions)))
                 conditions.append(condition)
             else:
-                self._default = Verdict.ALLOW  # it may match a call with any path
+                self._default = Verdict.ALLOW  # the rule may match a call with any path
         own = {id(rule): one.source_id for one in policy.file_sources for _, rule in source_rules(one, facts)}
         self._constraints: list[tuple[str | None, int]] = []
         """The source of each constraint, None for the agent's and the tool's own; the number of its condition."""

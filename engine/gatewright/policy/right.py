@@ -1,7 +1,7 @@
 """Effective rights as values: what an agent may do with each operation, and why.
 
-The app says off, ask first, on for deny, ask, allow. ``ticked`` is the checkbox, by the agent's own list and rules;
-``verdict`` is the result of all layers. A denied operation is hidden.
+The app says off, ask first, on for deny, ask, allow. ``ticked`` is the checkbox, which the agent's own list and rules
+decide; ``verdict`` is the result of all layers. A denied operation is hidden.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict, Word
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability
-"""A rule on the tool (also of a source or the tool's own), a policy rule with a condition, or a grant with bounds."""
+"""A rule on the tool (from the agent, a source or the tool itself), a policy rule with a condition, or a grant with
+bounds.
+"""
 
 
 class RightWord(Word):
-    """The word for an operation's right, the same wherever it appears.
+    """The word for an operation's right, the same everywhere.
 
-    ``BUT_PATHS``: allowed, except that a text that is a path into a source takes the level there.
+    ``BUT_PATHS``: allowed, but a text that is a path into a source meets the level there.
     """
 
     OFF = "off"
@@ -50,7 +52,8 @@ class Layer(Word):
 
 @frozen
 class Reason:
-    """The reason for a verdict. ``code`` is stable; ``address`` leads to the deciding place in the policy, if any.
+    """The reason for a verdict. ``code`` is stable; ``address`` leads to the deciding place in the policy, if it has
+    one.
 
     ``rule_id``: the deciding rule's own id or name. ``message``: its author's words to the model.
     """
@@ -65,11 +68,11 @@ class Reason:
 
 
 class Selection(Protocol):
-    """The way in which a call's arguments select an operation; equal ones are the same value."""
+    """How a call's arguments select an operation; equal ways are the same value."""
 
     @property
     def fields(self) -> frozenset[str]:
-        """The top-level fields that select it."""
+        """The top-level fields that select the operation."""
         ...
 
     def declared(self, field: str) -> JsonValue:
@@ -83,7 +86,7 @@ class Selection(Protocol):
 
 @frozen
 class PathArgument:
-    """An argument that is a path on disk, or looks like one: its place (``edits[].path``) and its use.
+    """An argument that is, or looks like, a path on disk: its place (``edits[].path``) and its use.
 
     ``use`` None: unknown. ``confidence``: ``declared`` by the policy, else how sure discovery is.
     """
@@ -94,7 +97,7 @@ class PathArgument:
 
     @property
     def counts(self) -> bool:
-        """The gate judges the argument as a path. It judges whole paths in other arguments anyway."""
+        """True if the gate judges the argument as a path; whole paths in other arguments it judges anyway."""
         return self.use is not PathUse.NONE and self.confidence in {"declared", "high"}
 
 
@@ -102,15 +105,15 @@ class PathArgument:
 class OperationFacts:
     """The facts about an operation that the policy needs. ``actions``: its possible actions on files or blocks.
 
-    ``capabilities``: the kinds that it needs; ``judged``: those that one of its parameters can be judged by.
+    ``capabilities``: the kinds that it needs; ``judged``: those kinds that the gate can judge by a parameter.
     ``parameters``: all names that it takes, with their JSON Schemas in ``schemas``; ``required``: those that a call
-    must give; ``defaulted``: those with a default, null perhaps. ``paths``: those that are, or look like, paths on disk
-    without a mark of the author; ``places``: those that the author marked as paths in a source; ``labels``: those
-    marked as labels of blocks. ``needs``: a need that the policy must provide (`Policy.provides`), or empty.
-    ``disk_actions``: the actions at arguments marked as paths on disk; ``roots``: the roots in which these lie, empty
-    for anywhere. ``commands``: an argument is a shell command. ``holds_texts``: a call may hold a text that may be a
-    path; ``takes_others``: so may arguments that the schema does not name, while nothing refuses them. ``deletes``:
-    hints or the name suggest that it destroys something for good.
+    must give; ``defaulted``: those with a default, perhaps null. ``paths``: those that are, or look like, paths on disk
+    without the author's mark; ``places``: those marked as paths in a source; ``labels``: those marked as labels of
+    blocks. ``needs``: a need that the policy must provide (`Policy.provides`), or empty. ``disk_actions``: the actions
+    at arguments marked as paths on disk; ``roots``: the roots in which these lie, empty for anywhere. ``commands``: an
+    argument is a shell command. ``holds_texts``: a call may contain a text that is a path; ``takes_others``: arguments
+    that the schema does not name may contain one, if nothing refuses them. ``deletes``: its hints or name suggest that
+    it destroys something for good.
     """
 
     name: str
@@ -136,25 +139,25 @@ class OperationFacts:
 
     @property
     def text_action(self) -> Action:
-        """The action at an undeclared path: a write unless the operation only reads."""
+        """The action at an undeclared path: a write, unless the operation only reads."""
         return Action.READ if self.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
 
     @property
     def destroys(self) -> bool:
-        """A call may delete a file, a block, a note, or data of a stranger's tool."""
+        """True if a call may delete a file, a block, a note, or data of a foreign tool."""
         said = self.deletes and self.tier is not SafetyTier.READ_ONLY
         return said or Action.DELETE in self.actions or any(one.use is PathUse.DELETE for one in self.paths)
 
     @property
     def path_actions(self) -> frozenset[Action]:
-        """The actions at the paths that count."""
+        """The actions at the paths that the gate judges."""
         return frozenset(
             one.use.action if one.use is not None else self.text_action for one in self.paths if one.counts
         )
 
     @property
     def judgeable(self) -> frozenset[CapabilityKind]:
-        """The kinds whose reach a call can be judged by, unmarked paths included."""
+        """The kinds of capability that the gate can judge by an argument, including unmarked paths."""
         return self.judged | _FILES if any(one.counts for one in self.paths) else self.judged
 
 
@@ -163,12 +166,11 @@ class ToolFacts:
     """The facts about a registered tool that the policy needs; a tool without operations has one, named ``""``.
 
     ``operation_names``: the operations in the tool's own order; empty for a tool without operations. ``tool_rules`` are
-    the tool's own; ``selection`` is the way in which calls select its operations, None if unknown. ``extra_arguments``:
-    its schema's verdict on arguments that it does not name, None if it has none. ``texts``: the places of text
-    arguments (``edits[].path``) that the policy may declare to be paths; None if unknown. ``held``: why the tool is
-    hidden until the operator accepts it; empty if nothing waits. ``outmoded``: only agents that list it have it.
-    ``source``: the program's source that it belongs to: its places are keys there, and only agents with that source see
-    it.
+    the tool's own; ``selection`` says how calls select its operations, None if unknown. ``extra_arguments``: its
+    schema's verdict on arguments that it does not name, None if it has none. ``texts``: the places of text arguments
+    (``edits[].path``) that the policy may declare to be paths; None if unknown. ``held``: why the tool is hidden until
+    the operator accepts it; empty for a tool in use. ``outmoded``: only agents whose policy lists it get it.
+    ``source``: the program's source that brings it: its places are keys there, and only agents with that source see it.
     """
 
     name: str
@@ -193,14 +195,13 @@ class ToolFacts:
 
     @property
     def has_operations(self) -> bool:
-        """True if the gate decides operation by operation."""
+        """True if the gate decides each operation by itself."""
         return not (len(self.operations) == 1 and not self.operations[0].name)
 
     def mandatory_arguments(self, rule: ToolRule, operation: OperationFacts) -> tuple[str, ...]:
-        """The arguments that the rule requires of a call of the operation.
+        """The arguments of the operation that the rule makes mandatory: those parameters that have no default.
 
-        It requires only parameters of the operation without a default. If the tool names no parameters at all, a rule
-        on the tool itself requires whatever it lists.
+        If the tool names no parameters at all, a rule on the tool itself requires whatever it lists.
         """
         kind = rule.rule_type
         if not isinstance(kind, ArgumentConstraints) or not rule.binds(operation.name):
@@ -224,11 +225,11 @@ class ToolFacts:
 class OperationRight:
     """One row of the tree: the box, the verdict of all layers, and every reason, the deciding one first.
 
-    ``verdict`` is the mildest that a call can get. Stricter ones for some calls: ``by_path`` by the files they name
-    (levels and rules of the sources, conditions on paths, bounds of grants on files), ``by_block`` by the level of the
-    block or file behind a label, ``by_value`` by anything else in them (constraints, conditions of policy rules, bounds
-    of other grants), ``by_text`` for an undeclared text that is a path into a source. ``limits``: all that narrows its
-    calls besides the levels; empty for a denied operation.
+    ``verdict`` is the mildest that a call can get. Some calls may get a stricter one: in ``by_path`` because of the
+    files they name (levels and rules of the sources, conditions on paths, grants on files), in ``by_block`` because of
+    the level of the block or file behind a label, in ``by_value`` because of anything else (constraints, conditions of
+    policy rules, other grants), in ``by_text`` because of an undeclared text that is a path into a source. ``limits``:
+    all that narrows its calls besides the levels; empty for a denied operation.
     """
 
     operation: str
@@ -244,7 +245,7 @@ class OperationRight:
 
     @property
     def word(self) -> RightWord:
-        """The word for the right: exactly as strong as the verdicts of its calls."""
+        """The word for the right, exactly as strong as the verdicts of its calls."""
         if self.verdict is not Verdict.ALLOW:
             return RightWord.OFF if self.verdict is Verdict.DENY else RightWord.ASK
         if self.by_path:
@@ -257,31 +258,31 @@ class OperationRight:
 
     @property
     def depends(self) -> frozenset[Verdict]:
-        """The verdicts stricter than ``verdict`` for some calls, undeclared texts left aside."""
+        """The verdicts stricter than ``verdict`` that some calls get, apart from undeclared texts."""
         return self.by_path | self.by_block | self.by_value
 
     @property
     def is_hidden(self) -> bool:
-        """The model does not see it."""
+        """True if the model does not see the operation."""
         return self.verdict is Verdict.DENY
 
     @property
     def is_overruled(self) -> bool:
-        """The box is ticked, but another layer turns the operation off."""
+        """True if the box is ticked, but another layer turns the operation off."""
         return self.ticked and self.is_hidden
 
     @property
     def asks_for_some(self) -> bool:
-        """Some calls ask first and others do not."""
+        """True if some calls ask first and others do not."""
         return self.verdict is Verdict.ALLOW and Verdict.ASK in self.depends
 
 
 class ToolRight:
     """One tool of one agent: its facts and the right on each operation.
 
-    ``listed``: the agent's list has it; ``reasons``: those that close it whole; ``ticked``: the operations with a tick;
-    ``shown``: those that the model sees. ``rows``: the rights on its operations in the tool's own order, or a function
-    that works them out on first use: a list of tools only needs ``shown``.
+    ``listed``: the agent's list has it; ``reasons``: why the whole tool is closed; ``ticked``: the operations with a
+    tick; ``shown``: those that the model sees. ``rows``: the rights on its operations in the tool's own order, or a
+    function that computes them on first use, since a list of tools only needs ``shown``.
     """
 
     __slots__ = ("_rows", "facts", "listed", "reasons", "shown", "ticked")
@@ -320,5 +321,5 @@ class ToolRight:
 
     @property
     def is_hidden(self) -> bool:
-        """The model does not see the tool at all."""
+        """True if the model does not see the tool at all."""
         return not self.shown

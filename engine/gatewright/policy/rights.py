@@ -1,15 +1,15 @@
-"""The app's boxes of one agent: ticked one by one or by a preset, and the edits that come of it.
+"""The app's boxes of one agent, and the edits that tick them one by one or by a preset.
 
-It has more than 450 lines because a box is ticked, read and told by the same rules.
+It has more than 450 lines because reading, ticking and explaining a box follow the same rules.
 
 The values are arranged by tool, so that each of a thousand tools costs one small step. The file stays readable: the app
 edits one AllowedOperations rule per tool, the only one or the one with the app's id, and leaves an author's several
 rules alone.
 
-An operation that is off is missing from the app's rule for the tool; a tool that is off is missing from ``tools``, and
-its rules lie dormant: a new tick brings back what they list. Turning all on again keeps the list; *reset* removes the
-app's rule and the tool's ``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves all other rules
-alone: an author's own exclusions and denials by ``[defaults]`` stay.
+To turn an operation off, the app removes it from its rule for the tool. To turn a tool off, it removes the tool from
+``tools``; the tool's rules stay, and a new tick restores what they list. Turning everything on again keeps the list;
+*reset* removes the app's rule and the tool's ``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves
+all other rules alone: exclusions by an author and denials by ``[defaults]`` stay.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TIERS = tuple(str(tier) for tier in SafetyTier)
 class Boxes:
     """The agent's own list, rules and ``approvals``; ``agent`` is the agent with all changes so far.
 
-    Tick each tool at most once: ``tick`` ignores the rules that an earlier tick added.
+    Tick each tool at most once, since ``tick`` ignores the rules that an earlier tick added.
     """
 
     def __init__(self, policy: Policy, agent: Agent, catalog: Iterable[ToolFacts]) -> None:
@@ -64,7 +64,7 @@ class Boxes:
         tools = None if self._listed is None else tuple(name for held in self._listed.values() for name in held)
         before = self._agent.tools
         if tools is not None and before is not None and sorted(tools) == sorted(before):
-            tools = before  # only further majors of a tool moved
+            tools = before  # only other majors of a tool moved
         rules = (*self._rules.values(), *self._new_rules)
         after = replace(self._agent, tools=tools, tool_rules=rules, approvals=self._approvals)
         return self._agent if after == self._agent else after
@@ -88,12 +88,12 @@ class Boxes:
         return self._rest_after(self._limits_on(facts), facts) if self._is_listed(facts) else frozenset()
 
     def could(self, facts: ToolFacts) -> frozenset[str]:
-        """The operations that can get a tick: no rule of an author leaves them out."""
+        """The operations that can get a tick: no rule of an author excludes them."""
         app_rule = self.app_rule(facts)
         return self._rest_after([index for index in self._limits_on(facts) if index != app_rule], facts)
 
     def waiting(self, facts: ToolFacts) -> frozenset[str]:
-        """The operations to turn on with the whole tool: those that its dormant rules list, else all."""
+        """The operations to turn on together with the tool: those that its rules still list, else all."""
         every = frozenset(operation.name for operation in facts.operations)
         return every if self._is_listed(facts) else self._rest_after(self._limits_on(facts), facts) or every
 
@@ -106,13 +106,13 @@ class Boxes:
         return next((i for i in found if (self._rules[i].rule_id or "").startswith(APP_RULE_PREFIX)), None)
 
     def tick(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
-        """Leave exactly these operations on. Raises EditRefused if an author's rule forbids one."""
+        """Turn exactly these operations on. Raises EditRefused if an author's rule forbids one."""
         if wanted:
             self._refuse_if_limited(facts, wanted)
         self.tick_what_can_be(facts, wanted)
 
     def tick_what_can_be(self, facts: ToolFacts, wanted: frozenset[str]) -> frozenset[str]:
-        """Leave on those operations that an author's rules permit; return the others."""
+        """Turn on those operations that an author's rules permit, and return the others."""
         can = wanted & self.could(facts)
         if not can:
             self._take_off(facts)
@@ -138,7 +138,7 @@ class Boxes:
         return self._approval(facts, operation.name, operation.tier)
 
     def own_approval(self, facts: ToolFacts, operation: OperationFacts) -> str | None:
-        """The agent's own key that decides the operation; None if another place decides."""
+        """The agent's own key that decides the operation; None if something else decides."""
         own, everyone = self._approvals, self._policy.defaults.approvals
         for key in deciding_keys(facts.name, operation.name, operation.tier):
             if key in own:
@@ -150,8 +150,8 @@ class Boxes:
     def ask(self, facts: ToolFacts, operation: str, *, on: bool) -> None:
         """Set or clear *ask first* for an operation (``""``: for the tool), with as few keys as possible.
 
-        A denial by ``[defaults]`` survives: where one key for the tool would lift it, the other operations get keys of
-        their own.
+        A denial by ``[defaults]`` stays: if one key for the tool would lift it, the other operations get keys of their
+        own.
         """
         held, denied = dict(self._approvals), [op for op in facts.operations if self._stays_denied(facts, op)]
         key = f"{facts.name}.{operation}" if operation else facts.name
@@ -198,7 +198,7 @@ class Boxes:
         return any(names_tool(name, facts.name, facts.major) for name in self._listed.get(facts.name, ()))
 
     def _explicit_list(self) -> dict[str, list[str]]:
-        """The list of tools in writing; an agent without one may have had every tool."""
+        """The list of tools in writing; an agent without a list may have had every tool."""
         if self._listed is None:
             held = self._policy.defaults.unlisted_tools is Verdict.ALLOW
             chosen = pick_tools(self._catalog, None).values() if held else ()
@@ -275,7 +275,7 @@ def tick_operations(
 
 
 def tick_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str, *, on: bool) -> Edit:
-    """Turn a whole tool off, or on with the operations that it had before, else with all.
+    """Turn a whole tool off, or on with the operations that it had before, else with all operations.
 
     Raises EditRefused if an author's rule forbids it.
     """
@@ -298,7 +298,7 @@ def ask_first(
 
 
 def reset_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str) -> Edit:
-    """Remove the app's rule and the ``approvals`` keys of one tool, so that its own defaults apply again."""
+    """Remove the app's rule and the ``approvals`` keys of one tool, so that the tool's own defaults apply again."""
     return reset_tools(policy, catalog, agent_id, (tool_name,))
 
 
@@ -321,10 +321,10 @@ def tick_many(
     on: bool,
     as_before: bool = False,
 ) -> Edit:
-    """Turn operations of many tools on or off in one edit; operations that ask go on asking.
+    """Turn operations of many tools on or off in one edit; operations that ask still ask afterwards.
 
     With several tools, operations that an author's rules exclude stay off; with one tool they raise EditRefused.
-    ``as_before``: a tool that is off and named with all its operations comes back as with ``tick_tool``.
+    ``as_before``: a tool that is off, and named with all its operations, comes back as with ``tick_tool``.
     """
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
@@ -357,7 +357,7 @@ def count_excluded(
 
 
 def _as_before(boxes: Boxes, targets: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
-    """The targets without operations that a tool lacked before somebody turned it off."""
+    """The targets, without operations that a tool lacked before somebody turned it off."""
     found: dict[str, Sequence[str]] = {}
     for name, operations in targets.items():
         facts = boxes.facts(name)
@@ -392,7 +392,9 @@ def _ask(boxes: Boxes, facts: ToolFacts, operations: Sequence[str], *, asks: boo
 
 
 def _asks(boxes: Boxes, facts: ToolFacts, row: OperationFacts) -> bool | None:
-    """Tell whether ``approvals`` make it ask; None if the agent's own key denies it, which a new setting lifts."""
+    """Tell whether ``approvals`` make the row ask; None if the agent's own key denies it, which a new setting
+    replaces.
+    """
     verdict = boxes.approval(facts, row)
     if verdict is Verdict.DENY:
         return False if boxes.own_approval(facts, row) is None else None
@@ -419,7 +421,7 @@ def _edit(name: str, before: Agent, boxes: Boxes) -> Edit:
 
 
 class Preset(StrEnum):
-    """The words of the menu, the widest first."""
+    """The presets of the menu, the widest first."""
 
     EVERYTHING = "everything"
     STANDARD = "standard"
@@ -436,7 +438,7 @@ _WANTED = {
 
 
 def preset_verdict(preset: Preset, tier: SafetyTier) -> Verdict:
-    """The preset's verdict on an operation of that tier, if no other layer is stricter."""
+    """The preset's verdict on an operation of that tier, unless another layer is stricter."""
     return _WANTED[preset][tier]
 
 
@@ -462,7 +464,7 @@ def with_preset(policy: Policy, catalog: Sequence[ToolFacts], agent: Agent, pres
 
 
 def _approvals(policy: Policy, tools: Sequence[ToolFacts], preset: Preset) -> Iterator[tuple[str, Verdict]]:
-    """The agent's keys for the preset: of tiers, and where ``[defaults]`` set a tool or an operation."""
+    """The agent's keys for the preset: for tiers, and for tools and operations that ``[defaults]`` set."""
     everyone, wanted = policy.defaults.approvals, _WANTED[preset]
     for tier in SafetyTier:
         stands = everyone.get(str(tier), TIER_DEFAULTS[tier])

@@ -1,6 +1,6 @@
 """The difference that an edit makes to rights, row by row, between two policies.
 
-It compares boxes after all layers, and limits, sources, capabilities and policy rules as written.
+It compares boxes after all layers; limits, sources, capabilities and policy rules it compares as written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_o
 
 
 class RightState(StrEnum):
-    """The state of a box under all layers. ``OVERRULED``: ticked, but turned off by another layer."""
+    """The state of a box after all layers. ``OVERRULED``: ticked, but another layer turns it off."""
 
     OFF = "off"
     OVERRULED = "off by another layer"
@@ -28,7 +28,7 @@ class RightState(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """The kind of a change; ``WRITTEN``: the box differs but the model sees no difference."""
+    """The kind of a change; ``WRITTEN``: the box differs, but the model sees no difference."""
 
     ON = "turned on"
     ASKS = "asks first now"
@@ -39,9 +39,9 @@ class ChangeKind(StrEnum):
 
 @frozen
 class RightChange:
-    """One operation that changes; an empty ``operation`` is a tool without any.
+    """One operation that changes; an empty ``operation`` means a tool without operations.
 
-    ``danger``: ``privileged``, or ``deletes``; empty for any other. ``word``: its right after the edit.
+    ``danger``: ``privileged``, or ``deletes``, else empty. ``word``: the right after the edit.
     """
 
     agent_id: str
@@ -65,7 +65,7 @@ class RightChange:
 
     @property
     def opens(self) -> bool:
-        """The agent can do more: the operation is newly on or asking, or no longer asks."""
+        """True if the agent can do more: the operation is newly on or newly asks, or no longer asks."""
         return _REACH[self.after] > _REACH[self.before]
 
     @property
@@ -80,10 +80,10 @@ class RightChange:
 
 @frozen
 class AgentDiff:
-    """All changes of one agent. ``None`` for sources: every source.
+    """All changes of one agent; None for sources means every source.
 
-    ``agent_id``: after the edit, or before it for a removed agent; ``is_new``, ``is_gone``: the agent was added or
-    removed.
+    ``agent_id`` is the id after the edit, or before it for a removed agent; ``is_new``, ``is_gone``: the agent was
+    added or removed.
     """
 
     agent_id: str
@@ -106,7 +106,7 @@ class AgentDiff:
 
     @property
     def opens(self) -> bool:
-        """The agent may do more somewhere; an unclear change counts as more."""
+        """True if the agent may do more somewhere; an unclear change counts as more."""
         if any(row.opens for row in self.rows) or self.limits_gone:
             return True
         if self.sources is not None:
@@ -128,19 +128,19 @@ class PartChange:
 
 @frozen
 class PolicyDiff:
-    """The differences between two policies in what agents may do: agent by agent, and outside the agents."""
+    """The differences between two policies in what agents may do, agent by agent and outside the agents."""
 
     agents: tuple[AgentDiff, ...]
     parts: tuple[PartChange, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Every agent may do the same."""
+        """True if every agent may do the same."""
         return not (self.agents or self.parts)
 
     @property
     def opens(self) -> bool:
-        """Somebody may do more somewhere; an unclear change counts as more."""
+        """True if somebody may do more somewhere; an unclear change counts as more."""
         return any(one.opens for one in (*self.agents, *self.parts))
 
 
@@ -180,7 +180,7 @@ def _reverse(row: RightChange) -> RightChange:
 
 
 def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> AgentDiff:
-    """Compare an agent before and after an edit, with its right on every tool on both sides."""
+    """Compare an agent before and after an edit, given its right on every tool before and after."""
     gone, come = _limits(old, new)
     return AgentDiff(
         new.agent_id,
@@ -200,7 +200,7 @@ def state_of(right: OperationRight) -> RightState:
 
 
 def rights_changes(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
-    """Every operation of the tools in ``now`` whose tick or verdict differs; one that ``was`` lacks counts as off."""
+    """Every operation of the tools in ``now`` whose tick or verdict differs; if ``was`` lacks one, it was off."""
     for name, right in now.items():
         held = was.get(name)
         if held is right:
@@ -234,7 +234,7 @@ def _other_rules(agent: Agent) -> list[ToolRule]:
     return [rule for rule in agent.tool_rules if not isinstance(rule.rule_type, AllowedOperations)]
 
 
-# beside the agents
+# besides the agents
 
 
 _OTHERS = {
@@ -279,7 +279,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
 
 
 def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
-    """The changes in a server's places, one by one; all other changes of the catalogs in one row."""
+    """The changes in a server's places, one row each; all other changes of the catalogs in one row."""
     for after in new.catalogs:
         before = old.catalog(after.catalog_id)
         if before is None:
@@ -346,5 +346,5 @@ def _level_part(what: str, before: Permission | None, after: Permission | None) 
 
 
 def _after_words(before: str, after: str) -> str:
-    """The state after a change; *changed* if it reads like the one before."""
+    """The state after a change; *changed* if the words before and after are equal."""
     return "changed" if before == after else after

@@ -67,7 +67,7 @@ class _Seconds(Kind):
 
 @frozen
 class MaxCalls(Kind):
-    """Permit at most ``calls`` per session."""
+    """Permits at most ``calls`` per session."""
 
     calls: int
     noun = "limit of calls"
@@ -99,7 +99,7 @@ class MaxCalls(Kind):
 
 @frozen
 class Cooldown(_Seconds):
-    """Require at least ``seconds`` from start to start."""
+    """Requires at least ``seconds`` from start to start."""
 
     noun = "pause"
     fits_source = True
@@ -118,7 +118,7 @@ class Cooldown(_Seconds):
 
 @frozen
 class RateLimit(Kind):
-    """Permit at most ``calls`` starts within any ``per_s`` seconds, across sessions and processes."""
+    """Permits at most ``calls`` starts within any ``per_s`` seconds, across sessions and processes."""
 
     calls: int
     per_s: float
@@ -156,7 +156,7 @@ class RateLimit(Kind):
 
 @frozen
 class Periodic(_Seconds):
-    """Remind the model every ``seconds``."""
+    """Reminds the model every ``seconds``."""
 
     noun = "reminder"
 
@@ -177,7 +177,7 @@ def _calls(number: str) -> str:
 
 @frozen
 class ContinueLoop(Kind):
-    """Continue the loop after a successful call."""
+    """Continues the loop after a successful call."""
 
     noun = "rule that goes on"
     usage = "After a successful call you keep the turn."
@@ -188,7 +188,7 @@ class ContinueLoop(Kind):
 
 @frozen
 class ExitLoop(Kind):
-    """End the loop after a successful call."""
+    """Ends the loop after a successful call."""
 
     noun = "rule that ends the loop"
     usage = "A successful call ends your turn."
@@ -199,7 +199,7 @@ class ExitLoop(Kind):
 
 @frozen
 class StartConstraint(Kind):
-    """Require a successful call before any other tool."""
+    """Requires a successful call before any other tool."""
 
     noun = "start"
     usage = "It has to succeed before any other tool is called."
@@ -207,7 +207,7 @@ class StartConstraint(Kind):
 
 @frozen
 class RequiresPrecedingTools(Kind):
-    """Require earlier successful calls of the conditions' tools."""
+    """Requires earlier successful calls of the tools in its conditions."""
 
     noun = "order before"
     names_tools = True
@@ -218,7 +218,7 @@ class RequiresPrecedingTools(Kind):
 
 @frozen
 class RequiresFollowingTools(Kind):
-    """Require the call to come before the tools of the conditions."""
+    """Requires the call to come before those of the tools in its conditions."""
 
     noun = "order after"
     names_tools = True
@@ -229,7 +229,7 @@ class RequiresFollowingTools(Kind):
 
 @frozen
 class RequiredBeforeExit(Kind):
-    """Require a successful call before the loop may end."""
+    """Requires a successful call before the loop may end."""
 
     noun = "requirement before the end"
     usage = "It has to succeed before you finish."
@@ -237,7 +237,7 @@ class RequiredBeforeExit(Kind):
 
 @frozen
 class RequiredBeforeExitIf(Kind):
-    """Require a successful call before the loop may end, if the tools of the conditions succeeded."""
+    """Requires a successful call before the loop may end, once the tools in its conditions succeeded."""
 
     noun = "requirement before the end"
     names_tools = True
@@ -248,7 +248,7 @@ class RequiredBeforeExitIf(Kind):
 
 @frozen
 class ExclusiveGroups(Kind):
-    """Permit at most one tool of each group per session."""
+    """Permits at most one tool of each group per session."""
 
     groups: tuple[tuple[str, ...], ...]
     noun = "groups"
@@ -304,13 +304,13 @@ class Identified(Protocol):
 
 
 new_identity = count(os.getpid() << 40).__next__
-"""A number that is unique in this process and among those that other processes hand over."""
+"""A number that is unique in this process and among the numbers that other processes pass on."""
 
 
 def place_in(rows: Sequence[Identified], row: Identified, what: str) -> int:
-    """The place of a row among others by its identity. ``what``: its name for the error.
+    """The place of a row among others, found by its identity; ``what`` names the row in the error.
 
-    Raises EditRefused if they lack it: somebody removed it, or it belongs to another policy.
+    Raises EditRefused if the rows lack it: somebody removed it, or it belongs to another policy.
     """
     for at, one in enumerate(rows):
         if one.identity == row.identity:
@@ -341,7 +341,7 @@ class PolicyRule:
 
     @property
     def is_unconditional(self) -> bool:
-        """The rule holds whatever the arguments are."""
+        """True if the rule holds whatever the arguments are."""
         return self.when is None or self.when is True or self.when == {}
 
 
@@ -390,17 +390,17 @@ class ToolRule:
 
     @property
     def operations(self) -> frozenset[str] | None:
-        """The operations that the conditions name; None if they name none and the rule is for all."""
+        """The operations that the conditions name; None if they name none, so that the rule is for all."""
         prefix = OPERATION_CONDITION
         named = frozenset(text.removeprefix(prefix) for text in self.conditions if text.startswith(prefix))
         return named or None
 
     def binds(self, operation: str) -> bool:
-        """The rule applies to calls of that operation."""
+        """True if the rule applies to calls of that operation."""
         return self.operations is None or operation in self.operations
 
     def check(self, report: Report) -> None:
-        """Report faults that make it invalid in any file, whichever tools exist."""
+        """Report faults that make it invalid in any file, whatever tools exist."""
         for key, text in (("tool_name", self.tool_name), ("id", self.rule_id)):
             if text is not None and (why := name_error(text)):
                 report.error((key,), "bad-value", f"`{key}` {why}")
@@ -415,9 +415,9 @@ class ToolRule:
 def condition_faults(
     conditions: Sequence[str], tool_name: str | None, kind: RuleKind | None
 ) -> Iterator[tuple[int | None, str, str]]:
-    """The faults of conditions, whichever tools exist: the index (None: all together), a code, a message.
+    """The faults of conditions, whatever tools exist: the index (None for all together), a code, a message.
 
-    ``tool_name`` or ``kind`` None: unreadable in this rule.
+    ``tool_name`` or ``kind`` is None if unreadable in this rule.
     """
     seen: set[str] = set()
     for index, condition in enumerate(conditions):

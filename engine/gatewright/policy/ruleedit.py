@@ -1,8 +1,8 @@
 """Edits of an agent's tool rules: set, change, bind to operations, and remove limits and constraints.
 
-An edit keeps a rule's id, priority, metadata and place, and leaves all other rules alone. A limit for a tool joins the
-rule of that kind for the same operations, if one exists. Rules for ``*``, of sources and of tools themselves are not
-the agent's rules on a tool and stay as they are.
+An edit keeps a rule's id, priority, metadata and place, and leaves all other rules alone. A limit for a tool goes into
+the rule of that kind for the same operations, if one exists. Rules for ``*``, rules of sources and rules of tools
+themselves stay as they are.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop 
 
 @frozen
 class RulePosition:
-    """A rule of an agent and its place when somebody looked; edits find the rule where it stands now, and refuse if it
-    has changed or gone.
+    """A rule of an agent, and the place where the caller saw it; edits find its present place, and refuse if it has
+    changed or is gone.
     """
 
     agent_id: str
@@ -56,7 +56,9 @@ def set_limit(
     limit: Limit,
     operations: Iterable[str] | None = None,
 ) -> Edit:
-    """Limit a tool or some of its operations: in the rule of that kind for exactly these, else in a new rule."""
+    """Limit a tool or some of its operations, in the rule of that kind for exactly these operations, else in a new
+    rule.
+    """
     agent = agent_of(policy, agent_id)
     facts = _facts_of(catalog, agent, tool)
     conditions = _conditions(facts, operations)
@@ -81,9 +83,9 @@ def bind_rule(
     operations: Iterable[str] | None,
     field: str | None = None,
 ) -> Edit:
-    """Bind a rule to these operations; None: to all. Conditions that name tools stay.
+    """Bind a rule to these operations (None: all of them); conditions that name tools stay.
 
-    With a field, bind only the rule's constraint on that argument, and leave the rest as it is.
+    With a field, only the rule's constraint on that argument is bound; the rest stays as it is.
     """
     agent, at, rule = _locate(policy, standing)
     facts = _facts_named(catalog, agent, rule.tool_name)
@@ -122,8 +124,8 @@ def set_constraint(
 ) -> Edit:
     """Constrain one more argument of a tool, in the rule for exactly these operations if one exists.
 
-    ``schema`` None: any value; ``required``: a call must give it. Raises EditRefused for an argument that is
-    constrained already: see ``change_constraint``.
+    ``schema`` None: any value; ``required``: a call must give it. Raises EditRefused if the argument already has a
+    constraint: see ``change_constraint``.
     """
     agent = agent_of(policy, agent_id)
     facts = _facts_of(catalog, agent, tool)
@@ -175,7 +177,7 @@ def change_constraint(
 
 
 def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edit:
-    """Remove the constraint on one argument; the rule goes with its last one."""
+    """Remove the constraint on one argument; after the last one the rule goes too."""
     agent, at, rule = _locate(policy, standing)
     rest = _with_constraint(_constraints(rule), field, None, required=False)
     what = _what(rule.tool_name, rule.conditions)
@@ -185,7 +187,7 @@ def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edi
 
 
 def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The arguments that a new constraint may name: those that no rule for exactly these operations constrains."""
+    """The arguments that a new constraint may name, since no rule for exactly these operations constrains them."""
     chosen = None if operations is None else tuple(operations)
     conditions = _conditions(facts, chosen)
     fits = [rule for _, rule in _own(agent, facts) if _fits(rule, ArgumentConstraints, conditions)]
@@ -194,14 +196,14 @@ def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None
 
 
 def argument_names(facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The arguments that some of these operations take (None: any), each once, in the tool's own order."""
+    """The arguments that some of these operations take (None: any operation), each once, in the tool's own order."""
     chosen = None if operations is None else frozenset(operations)
     rows = [row for row in facts.operations if chosen is None or row.name in chosen]
     return tuple(dict.fromkeys(name for row in rows for name in row.parameters))
 
 
 def _locate(policy: Policy, standing: RulePosition) -> tuple[Agent, int, ToolRule]:
-    """The agent, place and present value of a rule, found by its identity."""
+    """The agent, place and present value of a rule, which its identity finds."""
     agent = agent_of(policy, standing.agent_id)
     for at, rule in enumerate(agent.tool_rules):
         if rule.identity == standing.rule.identity and rule == standing.rule:
@@ -222,7 +224,7 @@ def _fits(rule: ToolRule, kind: type[object], conditions: tuple[str, ...]) -> bo
 
 
 def _conditions(facts: ToolFacts, operations: Iterable[str] | None) -> tuple[str, ...]:
-    """The conditions that name exactly these operations, in the tool's own order; none for all of them."""
+    """The conditions that name exactly these operations, in the tool's own order; none for all operations."""
     if operations is None:
         return ()
     chosen = frozenset(operations)
@@ -264,7 +266,9 @@ def _verb(schema: JsonValue) -> str:
 
 
 def _split(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[ToolRule, ...]:
-    """The rule without its constraint on one argument, and a rule beside it for this one under other conditions."""
+    """The rule without its constraint on one argument, and a second rule with this constraint under other
+    conditions.
+    """
     held = _constraints(rule)
     if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
@@ -276,7 +280,7 @@ def _split(rule: ToolRule, field: str, conditions: tuple[str, ...]) -> tuple[Too
 
 
 def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFacts:
-    """The major of the tool that the agent sees."""
+    """The facts of the tool, in the major that the agent sees."""
     found = pick_tools([facts for facts in catalog if facts.name == tool], agent.tools).get(tool)
     if found is None:
         raise EditRefused(f"no tool `{tool}`")
@@ -284,7 +288,7 @@ def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFact
 
 
 def _facts_named(catalog: Sequence[ToolFacts], agent: Agent, written: str) -> ToolFacts:
-    """The tool that a rule of the agent names: of several majors the one that the agent sees."""
+    """The tool that a rule of the agent names, in the major that the agent sees."""
     found = [facts for facts in catalog if names_tool(written, facts.name, facts.major)]
     if written == ANY_TOOL or not found:
         raise EditRefused(f"no tool `{written}`")

@@ -1,9 +1,9 @@
-"""Rules by the tools and agents that they name: those that may match a call, those that name an unknown tool.
+"""Matches rules with tools and agents: finds the rules that may match a call, and those that name an unknown tool.
 
 Among the policy rules that match a call the strictest effect wins; without a match, the default. In a policy that a
-program made, an unknown tool is an error, since the tool that it meant would stay open. A rule that names an unknown
-operation closes the tool: nobody can tell what its author meant to allow. ``[tools.NAME]`` overrides a tool's own facts
-(tiers, description, paths) here, so that approvals, presets and the view agree.
+program made, an unknown tool is an error, since the tool that was meant would stay open. A rule that names an unknown
+operation closes its tool, since nobody can tell what its author wanted to allow. ``[tools.NAME]`` overrides a tool's
+own facts (tiers, description, paths) here, so that approvals, presets and the view agree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, 
 
 
 def subject_of(policy: Policy, address: Address) -> Subject:
-    """The subject of a finding at that address; for a part that the policy lacks, the bare address."""
+    """The subject of a finding at that address; the bare address if the policy lacks that part."""
     match address:
         case ("agents", str(agent_id), *rest):
             agent = policy.agents.get(agent_id)
@@ -71,7 +71,7 @@ def _of_policy_rule(rule: PolicyRule, rest: Sequence[str | int]) -> tuple[ToolPa
 
 
 def _parts(names: Iterable[str], operations: Iterable[str] | None) -> tuple[ToolPart, ...]:
-    """Each tool, with the operation if only one is named."""
+    """Each tool, with the operation if the rule names exactly one."""
     only = list(operations or ())
     operation = only[0] if len(only) == 1 else None
     return tuple(dict.fromkeys((split_name(name)[0], operation) for name in names))
@@ -81,7 +81,7 @@ _TIERS = tuple(SafetyTier)
 
 
 def settings_of(policy: Policy, name: str, major: int) -> ToolSettings | None:
-    """The settings of a tool: those of ``name@major`` before those of ``name``."""
+    """The settings of a tool: those of ``name@major``, else those of ``name``."""
     if not policy.tools:
         return None
     return policy.tools.get(f"{name}@{major}") or policy.tools.get(name)
@@ -143,14 +143,14 @@ def rules_for_agent(policy: Policy, agent_id: str) -> tuple[Numbered, ...]:
 
 
 def rules_for_tool(rules: Iterable[Numbered], name: str, major: int) -> tuple[Numbered, ...]:
-    """Those of ``rules`` that may match a call of the tool."""
+    """The rules among ``rules`` that may match a call of the tool."""
     return tuple(
         row for row in rules if row[1].tools is None or any(names_tool(one, name, major) for one in row[1].tools)
     )
 
 
 def rules_for_operation(rules: Iterable[Numbered], operation: str) -> tuple[Numbered, ...]:
-    """Those of ``rules`` that may match a call of the operation."""
+    """The rules among ``rules`` that may match a call of the operation."""
     return tuple(row for row in rules if row[1].operations is None or operation in row[1].operations)
 
 
@@ -160,7 +160,10 @@ def address_of(index: int) -> Address:
 
 
 def certain(policy: Policy, rules: tuple[Numbered, ...], what: str) -> Reason | None:
-    """The denial or ask for every call that ``rules`` are about; None if it depends on the arguments."""
+    """The denial or ask that every call gets from ``rules``; None if it depends on the arguments.
+
+    ``what`` names the calls in the message.
+    """
     for effect in (Verdict.DENY, Verdict.ASK):
         for index, rule in rules:
             if rule.effect is effect and rule.is_unconditional:
@@ -175,7 +178,7 @@ def certain(policy: Policy, rules: tuple[Numbered, ...], what: str) -> Reason | 
 
 
 def outcomes(policy: Policy, rules: tuple[Numbered, ...]) -> frozenset[Verdict]:
-    """The verdicts of ``rules`` on calls that they may match; with the default if all have conditions."""
+    """The verdicts of ``rules`` on calls that they may match, including the default if all have conditions."""
     found = {rule.effect for _, rule in rules}
     if not any(rule.is_unconditional for _, rule in rules):
         found.add(policy.default)
@@ -230,7 +233,7 @@ def unknown_tools(
 ) -> tuple[Problem, ...]:
     """Every place where the policy limits an unknown tool; ``absent``: tools that may still come.
 
-    An earlier check has covered all that ``before`` has too.
+    Places that ``before`` has too were checked earlier and are skipped.
     """
     held: dict[str, set[str]] = {}
     for facts in known:
@@ -260,7 +263,7 @@ def unknown_tools(
 
 
 def _names(policy: Policy, before: Policy | None) -> Iterator[tuple[Address, str, bool]]:
-    """Every place that limits a tool by name, and whether an operation may follow after a dot."""
+    """Every place that limits a tool by name, and True if an operation may follow after a dot."""
     old = before or Policy()
     for agent_id, agent in policy.agents.items():
         if agent is not old.agents.get(agent_id):
@@ -291,7 +294,7 @@ def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tup
 
 
 def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
-    """The reason why settings close a tool: ``operation_tiers`` or ``paths`` name something that it lacks."""
+    """The reason why settings close a tool: ``operation_tiers`` or ``paths`` name something that the tool lacks."""
     settings = settings_of(policy, facts.name, facts.major)
     if settings is None:
         return None
@@ -303,14 +306,14 @@ def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
 
 
 def _no_arguments(facts: ToolFacts, named: Iterable[str]) -> str:
-    """The names without a text argument of the tool, in words; a tool with unknown arguments may take any."""
+    """The names that are no text argument of the tool, in words; a tool with unknown arguments may take any."""
     return ", ".join(f"`{one}`" for one in named if facts.texts is not None and one not in facts.texts)
 
 
 def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str, Reason]:
     """By tool name, a policy rule that names an operation which none of its tools has.
 
-    A rule with an absent tool is skipped: that tool may have the operation.
+    A rule with an absent tool is skipped, since that tool may have the operation.
     """
     if not policy.rules:
         return {}

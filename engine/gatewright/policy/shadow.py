@@ -1,8 +1,8 @@
 """Permission rules that decide nothing, because rules above them match everything they match.
 
-The proof is exact: it compares the languages of the patterns (as automata over classes of bytes) for all possible
-paths, and reports nothing if that would take too many steps. A rule with a match of its own may still decide no file of
-a given tree: hit counts show that.
+The proof is exact: it compares the languages of the patterns (as automata over classes of bytes) over all possible
+paths; if that takes too many steps, it reports nothing. A rule that can decide some path may still decide no file of a
+given tree: hit counts show that.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NO_NAMES = frozenset({"", ".", ".."})
 
 @frozen
 class Shadow:
-    """Rule ``index`` (from 0) decides no path: ``by`` are rules above it that match everything it matches.
+    """Rule ``index`` (from 0) decides no path: the rules ``by`` above it match everything that it matches.
 
-    ``harmless``: all of ``by`` give the same level, so that the rule can go without effect.
+    ``harmless``: all of ``by`` give the same level, so removing the rule changes nothing.
     """
 
     index: int
@@ -38,7 +38,10 @@ class Shadow:
 
 
 def find_shadows(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS) -> tuple[Shadow, ...]:
-    """Find the rules that can never decide, in order. ``max_steps``: the most steps for all proofs together."""
+    """Find the rules that can never decide, in order.
+
+    ``max_steps``: the most steps for all proofs together.
+    """
     patterns = [parse_git_pattern(rule.pattern) for rule in rules]
     machines, classes, budget = [_Machine(one) for one in patterns], _classes(patterns), _Budget(max_steps)
     found: list[Shadow] = []
@@ -53,9 +56,9 @@ def find_shadows(rules: Sequence[PermissionRule], *, max_steps: int = _MAX_STEPS
 
 
 def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: int) -> bool:
-    """Tell whether the pattern decides one of its sample words; that saves the proof in nearly every case.
+    """Tell whether the pattern decides one of its sample words, which nearly always saves the proof.
 
-    It builds no matcher: every start looks through the policy.
+    It builds no matcher, since every start of the program looks through the policy.
     """
     draw = random.Random(index)
     above = [one for one in machines[:index] if not one.is_long]
@@ -66,7 +69,7 @@ def _decides_a_sample(machines: Sequence[_Machine], pattern: GitPattern, index: 
         taker = next((at for at, one in enumerate(above) if one.takes(word)), None)
         if taker is None:
             return True
-        above.insert(0, above.pop(taker))  # it is likely to take the next word, too
+        above.insert(0, above.pop(taker))  # this pattern probably takes the next word, too
     return False
 
 
@@ -79,7 +82,7 @@ def _piece(draw: random.Random, token: Token) -> str:
 
 
 def _whole(pattern: GitPattern) -> tuple[Token, ...]:
-    """The tokens over the whole path."""
+    """The tokens that match a whole path."""
     tokens = pattern.tokens or ()
     return (Wild.DEEP_FOLDERS, *tokens) if pattern.basename else tokens
 
@@ -100,7 +103,7 @@ def _hiders(machines: Sequence[_Machine], index: int, classes: Sequence[int], bu
 
 
 def _classes(patterns: Sequence[GitPattern]) -> tuple[int, ...]:
-    """One byte for each class of bytes that no pattern distinguishes; ``/`` has its own."""
+    """One byte for each class of bytes that no pattern distinguishes; ``/`` is a class of its own."""
     sets = {token for pattern in patterns for token in _whole(pattern) if not isinstance(token, Wild)}
     ordered = sorted(sets, key=sorted)
     kinds: dict[tuple[bool, ...], int] = {}
@@ -118,7 +121,8 @@ class _Budget:
 
 
 class _Machine:
-    """The paths that a pattern matches, themselves or by a folder above; a state is a set of places, as bits.
+    """An automaton for the paths that a pattern matches, directly or by a folder above; a state is a set of places, as
+    bits.
 
     Place ``k`` stands before token ``k``; behind the last token the path itself matches, and ``inside`` it everything
     matches because a folder above did. A ``**/`` has a second place among its folders.
@@ -142,7 +146,7 @@ class _Machine:
         return not folder and not self._folders_only and bool(state & self._matched)
 
     def takes(self, word: str) -> bool:
-        """Tell whether a path of bytes as characters matches; a final ``/`` means a folder."""
+        """Tell whether a path matches, given as one character per byte; a final ``/`` means a folder."""
         state = self.start
         for char in word:
             state = self.step(state, ord(char))
@@ -178,7 +182,7 @@ class _Machine:
         return after
 
     def _closure(self, state: int) -> int:
-        """The state with the places that need no further byte."""
+        """The state together with the places that need no further byte."""
         for place, token in enumerate(self._tokens):
             if state >> place & 1 and isinstance(token, Wild):
                 state |= 1 << (place + 1)
@@ -188,7 +192,7 @@ class _Machine:
 
 
 def _is_covered(one: _Machine, others: Sequence[_Machine], classes: Sequence[int], budget: _Budget) -> bool:
-    """Tell whether ``others`` together match every path that ``one`` matches; False if that takes too long."""
+    """Tell whether ``others`` together match every path that ``one`` matches; False if the proof takes too long."""
     start: tuple[bool, int, tuple[int, ...]] = (True, one.start, tuple(other.start for other in others))
     seen: set[tuple[bool, int, tuple[int, ...]]] = {start}
     waiting: list[tuple[bool, int, tuple[int, ...]]] = [start]

@@ -1,6 +1,6 @@
 """Edits of sources and their levels: set, add, remove and move rules; add, change and remove sources.
 
-Agents and places of servers name sources, so they follow when a source is renamed or removed.
+Agents and places of servers name sources, so renaming or removing a source changes them too.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def move_rule(policy: Policy, source_id: str, index: int, to: int) -> Edit:
 
 
 def move_rules(policy: Policy, source_id: str, indexes: Iterable[int], to: int) -> Edit:
-    """Move rules, in their order, so that the first stands at ``to`` and the others below it."""
+    """Move rules, in their order, so that the first gets the place ``to`` and the others follow."""
     source = _source(policy, source_id)
     chosen = {index: _rule(source, index) for index in sorted(set(indexes))}
     after = replace(source, permission_rules=move_rows(source.permission_rules, chosen, to))
@@ -90,7 +90,7 @@ def remove_source(policy: Policy, source_id: str) -> Edit:
 
 
 def change_source(policy: Policy, source_id: str, after: Source) -> Edit:
-    """Change the settings of a source in its place; lists of agents and places of servers follow a new id."""
+    """Change the settings of a source in its place; lists of agents and places of servers take over a new id."""
     before = _source(policy, source_id)
     follow: tuple[AgentChange | CatalogChange, ...] = ()
     if after.source_id != source_id:
@@ -107,7 +107,7 @@ def change_source(policy: Policy, source_id: str, after: Source) -> Edit:
 
 
 def _differences(before: Source, after: Source) -> list[str]:
-    """The differences in words that fit before the name of the source."""
+    """The differences as words that fit before the name of the source."""
     pairs = (
         ("change the id", before.source_id != after.source_id),
         (f"set the folder to `{after.base_path}`", before.base_path != after.base_path),
@@ -130,7 +130,7 @@ def _agent_changes(policy: Policy, source_id: str, instead: tuple[str, ...]) -> 
 
 
 def _server_changes(policy: Policy, source_id: str, to: str | None) -> tuple[CatalogChange, ...]:
-    """The changes of servers that have a source as a place, with its new id or without it."""
+    """The changes of servers that have a source as a place: its new id, or its removal."""
     changes: list[CatalogChange] = []
     for catalog in policy.catalogs:
         if catalog.places is not None and source_id in catalog.places and not is_folder_place(source_id):
@@ -155,7 +155,7 @@ def _check_id(source_id: str) -> None:
 
 
 def _rules_in_words(rules: Iterable[PermissionRule]) -> str:
-    """One rule by its pattern, several by their number."""
+    """Name one rule by its pattern, several by their number."""
     patterns = [rule.pattern for rule in rules]
     return f"rule `{patterns[0]}`" if len(patterns) == 1 else f"{len(patterns)} rules"
 

@@ -1,4 +1,4 @@
-"""Targets of a call (a path with its level, and the action there) and the bounds of a process, as values.
+"""The targets of a call (a path with its level, and the action there) and the bounds of a process, as values.
 
 Paths of a `Confinement` are absolute, without links and ``..``; `sources.roomplan` applies it to the files on disk,
 `adapters.confine` has the kernel enforce it.
@@ -17,13 +17,18 @@ from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.verdict import Action, Permission, Word, covers
 
 Approved = bool | Callable[[], bool]
-"""An approval; a function, called just before the effect with what it is about, tells whether it still holds."""
+"""An approval: a function that tells whether it still holds.
+
+It is called just before the effect, with the thing that the effect touches.
+"""
 
 FILE_LABEL = "file:"
 """The prefix of block labels that stand for files."""
 
 NOT_PERMITTED = "not-permitted"
-"""The code of a ToolFailure by which a tool denies a call for a level, when the places that it names permit it."""
+"""The code of a ToolFailure by which a tool denies a call because of a level, although the places it names permit
+it.
+"""
 
 levels_pass: ContextVar[bool] = ContextVar("levels_pass", default=False)
 """True in a call that observe mode lets through although a level denies it, or asks; protected places stay closed."""
@@ -33,7 +38,7 @@ levels_pass: ContextVar[bool] = ContextVar("levels_pass", default=False)
 class Located:
     """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved.
 
-    ``level``: its level at the moment of the look, if known; a decision by it belongs to the same moment.
+    ``level``: its level when somebody looked, if known; a decision that uses it belongs to the same moment.
     """
 
     source_id: str
@@ -48,8 +53,8 @@ class FileTarget:
 
     The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix. ``writes``:
     the parameter is declared as a path to write. ``root``: the root of ``[workspace]`` that holds the path;
-    ``relative`` then begins with its name. ``in_source`` is the path below the source's base. ``stands``: its location
-    in a disposable copy; None: at ``absolute``.
+    ``relative`` then begins with its name. ``in_source`` is the path below the source's base. ``stands``: where the
+    file is in a disposable copy; None means at ``absolute``.
     """
 
     parameter: str
@@ -63,7 +68,7 @@ class FileTarget:
 
     @property
     def place(self) -> Located | None:
-        """The same as a place in the source; None outside all sources."""
+        """The place in the source; None outside all sources."""
         if self.source_id is None:
             return None
         relative = self.relative if self.in_source is None else self.in_source
@@ -81,7 +86,7 @@ class NameTarget:
 
 @frozen
 class BlockTarget:
-    """The block of memory that a label names, with its level at the moment of the look.
+    """The block of memory that a label names, with its level when somebody looked.
 
     An unknown label has ``block_id`` "" and level none, like a block that nobody may see.
     """
@@ -94,8 +99,9 @@ class BlockTarget:
 
 @frozen
 class CapabilityCheck:
-    """The capability stage's finding about one kind. ``target`` is the argument that it judged, ``""``: the kind
-    itself.
+    """The finding of the capability stage about one kind.
+
+    ``target`` is the argument that it judged; ``""`` means the kind itself.
     """
 
     kind: CapabilityKind
@@ -105,7 +111,7 @@ class CapabilityCheck:
 
 @frozen
 class Refusal:
-    """The reason why a path or label is refused. ``reason`` is the operator's; ``hint`` is safe to show the model."""
+    """The reason why a path or label is refused. ``reason`` is for the operator; ``hint`` is safe for the model."""
 
     code: str
     reason: str
@@ -114,9 +120,9 @@ class Refusal:
 
 @frozen
 class LevelDecision:
-    """The level of a place and its origin: a rule's index (from 0) and pattern, the default, or protection.
+    """The level of a place and what decides it: a rule's index (from 0) and pattern, the default, or protection.
 
-    ``source_id``: another source over the same files whose rule or default it is; None: the place's own.
+    ``source_id``: another source over the same files whose rule or default decides; None: the place's own source.
     """
 
     permission: Permission
@@ -127,7 +133,7 @@ class LevelDecision:
 
 
 class Later:
-    """A change that is worked out once, on first use."""
+    """A change that is computed once, on first use."""
 
     __slots__ = ("_known", "_work_out")
 
@@ -136,7 +142,7 @@ class Later:
         self._known: tuple[str | None] | None = None
 
     def __call__(self) -> str | None:
-        """The change. Raises ToolFailure if it cannot be done."""
+        """Return the change. Raises ToolFailure if it cannot be done."""
         if self._known is None:
             self._known = (self._work_out(),)
         return self._known[0]
@@ -147,9 +153,9 @@ class NamedPlace:
     """The place on disk that a text of a call names: ``absolute`` has no links, ``relative`` is below the base of
     ``source_id``.
 
-    ``level`` None: no source holds it. ``start``: the folder that a relative text starts from. ``inside``: the path
-    below that folder which has the level. ``argument`` and ``action`` belong to the call; ``program``: the program that
-    gets the text in a shell command; ``stands``: something exists there.
+    ``level`` None: it lies in no source. ``start``: the folder where a relative text starts. ``inside``: the path below
+    that folder which has the level. ``argument`` and ``action`` belong to the call; ``program``: the program that gets
+    the text in a shell command; ``stands``: something exists there.
     """
 
     absolute: str
@@ -168,7 +174,7 @@ class NamedPlace:
 class Assessment:
     """The effect of a call: its action, a reason to ask by itself, and the change to the text.
 
-    ``later`` gives a change that is expensive to work out: only an approver needs it. It raises ToolFailure if the call
+    ``later`` computes a change that is expensive, which only an approver needs. It raises ToolFailure if the call
     cannot be done, so that nobody is asked in vain.
     """
 
@@ -193,7 +199,7 @@ class Assessment:
 
 @frozen
 class FileText:
-    """The text of a file and its origin: ``block`` (with unsaved edits perhaps) or ``disk``."""
+    """The text of a file and its origin: ``block`` (perhaps with unsaved edits) or ``disk``."""
 
     content: str
     origin: str
@@ -201,7 +207,7 @@ class FileText:
 
 
 class View(Word):
-    """The view that a process has of a path: absent, readable, or free to change and delete."""
+    """What a process sees of a path: nothing, a readable file, or a file that it may change and delete."""
 
     ABSENT = "absent"
     READ = "read"
@@ -220,9 +226,10 @@ _VIEWS = {
 
 
 def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
-    """The view that a level gives a process with that ``use`` of the place.
+    """What a process with that ``use`` of the place sees at a level.
 
-    In a private copy it may also try appends and changes that ask: the gate judges them when it writes them back.
+    In a private copy the process may also try appends and changes that ask: the gate judges them when it writes them
+    back.
     """
     view = _VIEWS[level]
     if use is PlaceUse.SNAPSHOT and view is View.READ and level is not Permission.READ_ONLY:
@@ -232,7 +239,7 @@ def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
 
 @frozen
 class Tree:
-    """The levels of a source for all processes; where trees overlap, the strictest counts."""
+    """The levels of a source for all processes; where trees overlap, the strictest level counts."""
 
     base: str
     default: Permission
@@ -254,7 +261,7 @@ class Place:
 
 @frozen
 class ProcessBounds:
-    """The most that one process and its children may use; None: unlimited."""
+    """The most that one process and its children may use; None means unlimited."""
 
     cpu_s: float | None = None
     memory_bytes: int | None = None
@@ -265,12 +272,12 @@ class ProcessBounds:
 
 @frozen
 class Confinement:
-    """All that exists for a process.
+    """Everything that exists for a process.
 
-    ``trees`` give the levels in ``places``; ``closed`` never exists and ``fixed`` never changes, even in a place.
-    ``programs``: files outside the system's own folders that it needs to run, readable. ``hosts``: patterns of
-    permitted connections (``*``: all that is not private), empty for no network; ``allow_private``: names may lead to
-    private addresses. ``environment``: its variables. ``subject``: its owner (agent and tool or catalog), for the log.
+    ``trees`` give the levels in ``places``. Even in a place, paths in ``closed`` do not exist and paths in ``fixed``
+    never change. ``programs``: readable files outside the system's own folders that it needs to run. ``hosts``:
+    patterns of permitted connections (``*``: all that is not private), empty for no network; ``allow_private``: names
+    may lead to private addresses. ``environment``: its variables. ``subject``: agent and tool, or catalog, for the log.
     """
 
     places: tuple[Place, ...] = ()
@@ -289,7 +296,9 @@ class Confinement:
 
     @property
     def windows(self) -> tuple[Place, ...]:
-        """The places to change in which levels hide names: such a name is hidden only after it appears."""
+        """The places where the process may change files although levels hide names: such a name is hidden only after it
+        appears.
+        """
         closing = [tree.base for tree in self.trees if tree.closes]
         return tuple(
             place

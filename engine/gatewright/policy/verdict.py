@@ -1,7 +1,7 @@
-"""The words that a policy is written in: verdicts, tiers, levels, tool names; hosts, path prefixes, endpoints.
+"""The vocabulary of a policy: verdicts, tiers, levels, tool names; hosts, path prefixes, endpoints.
 
-Each tier and each level gives a verdict: allow, ask or deny. The contract fixes the table of levels: partner and human
-both mean "ask before any writing". A tool is written as ``name`` or ``name@major``.
+Each tier and each level gives a verdict: allow, ask or deny. In the fixed table of levels, partner and human both mean
+"ask before any writing". A tool is written as ``name`` or ``name@major``.
 
 Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each with or without ``:port``. Names compare as A-labels
 in lower case, addresses as addresses. Prefixes compare by whole components of canonical paths. Endpoints are those of
@@ -22,7 +22,7 @@ from gatewright.base.frozen import frozen
 
 
 class Word(StrEnum):
-    """A closed set of words that hash as plain text, in a fifth of the time of an enum."""
+    """A closed set of words that hash as plain text, in a fifth of the time that an enum takes."""
 
     __hash__ = str.__hash__
 
@@ -51,18 +51,18 @@ STRICTNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 def strictest(*verdicts: Verdict) -> Verdict:
-    """The strictest of them; allow for none."""
+    """The strictest of the verdicts; allow without any."""
     return max(verdicts, key=STRICTNESS.__getitem__, default=Verdict.ALLOW)
 
 
 @lru_cache
 def stricter(verdicts: frozenset[Verdict], than: Verdict) -> frozenset[Verdict]:
-    """Those of them that are stricter than one."""
+    """The verdicts that are stricter than ``than``."""
     return frozenset(verdict for verdict in verdicts if STRICTNESS[verdict] > STRICTNESS[than])
 
 
 class SafetyTier(Word):
-    """The power of an operation, the least first; spelt as in the policy file's ``approvals``."""
+    """The power of an operation, from the least to the most; spelt as in the policy file's ``approvals``."""
 
     READ_ONLY = "read_only"
     SIDE_EFFECTING = "side_effecting"
@@ -104,7 +104,7 @@ class Action(Word):
 
 
 class PathUse(Word):
-    """The use that a tool makes of a path argument; none: the argument is no path."""
+    """How a tool uses a path argument; none: the argument is no path."""
 
     READ = "read"
     WRITE = "write"
@@ -113,7 +113,7 @@ class PathUse(Word):
 
     @property
     def action(self) -> Action:
-        """The action that a level must permit; a write may overwrite."""
+        """The action that a level must permit; a write may also overwrite."""
         return {PathUse.DELETE: Action.DELETE, PathUse.WRITE: Action.OVERWRITE}.get(self, Action.READ)
 
 
@@ -127,7 +127,7 @@ _ROWS = {
     Permission.ADMIN: (Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW, Verdict.ALLOW),
 }
 LEVEL_VERDICTS = {(level, action): row[at] for level, row in _ROWS.items() for at, action in enumerate(Action)}
-"""What each level says to each action."""
+"""The verdict of each level on each action."""
 
 
 def verdict_for(level: Permission, action: Action) -> Verdict:
@@ -145,11 +145,11 @@ def is_more_open(level: Permission, than: Permission) -> bool:
 ANY_TOOL = "*"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 _DIGITS = 9
-"""The most digits of a major; a longer number is part of the name, since Python refuses to read thousands of digits."""
+"""The most digits of a major; a longer number belongs to the name, since Python refuses to read thousands of digits."""
 
 
 def tool_name_fault(name: object) -> str:
-    """The fault of a ``name`` that policies and protocols cannot write; empty for a valid one."""
+    """The fault of a ``name`` that policies and protocols cannot write; empty for a valid name."""
     if isinstance(name, str) and _NAME.fullmatch(name):
         return ""
     return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
@@ -199,8 +199,9 @@ _WITH_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):([^:\]]*)")
 
 @frozen
 class _Pattern:
-    """A host pattern in parts. ``host`` None: every host; ``below``: names that end in it too; ``port`` None: every
-    port.
+    """A host pattern in parts.
+
+    ``host`` None: every host; ``below``: also the names that end in it; ``port`` None: every port.
     """
 
     host: Host | None
@@ -215,7 +216,10 @@ def check_host_pattern(text: str) -> str | None:
 
 
 def host_matches(pattern: str, host: str, port: int) -> bool:
-    """Tell whether ``pattern`` covers ``host``, with or without brackets, at ``port``. A malformed one never does."""
+    """Tell whether ``pattern`` covers ``host``, with or without brackets, at ``port``.
+
+    A malformed pattern covers nothing.
+    """
     read, given = _read(pattern), _host(host)
     if isinstance(read, str) or given is None or read.port not in {None, port}:
         return False
@@ -232,7 +236,7 @@ def is_every_host(pattern: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> _Pattern | str:
-    """Read a pattern; a text tells its fault."""
+    """Read a pattern; a malformed one returns its fault as a text."""
     if "/" in text or "@" in text:
         return "a host pattern is a host without scheme, user or path"
     if text.count(":") > 1 and not text.startswith("["):
@@ -264,7 +268,10 @@ def _host(text: str) -> Host | None:
 
 
 def check_prefix(text: str) -> str | None:
-    """The fault of a prefix as written, or None. It may hold ``..``: the folder that it starts from comes later."""
+    """The fault of a prefix as written, or None.
+
+    A prefix may contain ``..``, since the folder that it starts from is not known here.
+    """
     if not text:
         return "a prefix is empty; `.` is the folder of the policy file"
     if "\0" in text:
@@ -294,7 +301,7 @@ def _parts(path: str) -> list[str]:
 
 
 def common_depth(prefix: str, path: str) -> int:
-    """The number of leading components that both have in common."""
+    """The number of leading components that both paths share."""
     depth = 0
     for one, other in zip(_parts(prefix), _parts(path), strict=False):
         if one != other:
@@ -311,7 +318,7 @@ BLUESKY_URL = "https://bsky.social"
 
 @frozen
 class AgentEndpoint:
-    """The inboxes of other agents. ``agents``: only these; None: all agents of the policy."""
+    """The inboxes of other agents. ``agents``: only these; None means all agents of the policy."""
 
     agents: tuple[str, ...] | None = None
 
@@ -320,8 +327,8 @@ class AgentEndpoint:
 class DiscordEndpoint:
     """A bot on Discord; ``token_env`` names the environment variable with its token.
 
-    ``channels``: the ids of the channels that it may write to; None: all that Discord permits. ``url``: the address of
-    Discord, if not the usual one.
+    ``channels``: the ids of the channels that it may write to; None means all that Discord permits. ``url``: the
+    address of Discord, if not the usual one.
     """
 
     token_env: str
@@ -344,7 +351,7 @@ class BlueskyEndpoint:
 
 @frozen
 class Endpoints:
-    """``[workspace] endpoints``. ``user``: the program that runs the agents takes messages to the user.
+    """``[workspace] endpoints``. ``user``: the program that runs the agents passes messages to the user.
 
     ``groups``: agents whose inboxes get one message together, by the name of the group.
     """
@@ -368,7 +375,9 @@ class Endpoints:
         return {target: one.url for target, one in there.items() if one is not None}
 
     def definition(self, target: str) -> str:
-        """The facts about a service to trust: its address, the secret that it gets, and the recipients."""
+        """The facts about a service that somebody must trust: its address, the secret that it gets, and the
+        recipients.
+        """
         if target == "discord" and (one := self.discord) is not None:
             whom = "every channel" if one.channels is None else f"the channels {', '.join(one.channels)}"
             return f"{one.url}\nwith the token in {one.token_env}, for {whom}"
@@ -384,7 +393,7 @@ class Endpoints:
         return frozenset(named).union(*self.groups.values())
 
     def recipients(self, agents: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-        """The permitted recipients of each target that limits them; ``agents``: those of the policy."""
+        """The permitted recipients of each target that limits them; ``agents``: the agents of the policy."""
         found = {
             "agent": None if self.agent is None else tuple(agents) if self.agent.agents is None else self.agent.agents,
             "group": tuple(self.groups) or None,
@@ -400,4 +409,4 @@ def need_of(target: str) -> str:
 
 
 EVERY_ENDPOINT = tuple(map(need_of, TARGETS))
-"""The needs that any one endpoint meets."""
+"""The needs that any single endpoint meets."""

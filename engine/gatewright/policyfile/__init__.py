@@ -1,12 +1,14 @@
 """Reads the policy file with places, edits its text with the least change, and writes it in one step.
 
-A pydantic model describes each table: keys, types, defaults, limits, words (`ShellTable` in `readworkspace.py`).
-`policyfile/table.py` walks over its fields to read a table by `base/row.py`, to write a value, to make the JSON Schema.
-A rule about names or about two keys is a function beside the model. The readers give a value as far as they can build
-it, and all that is wrong with it: the app shows both. A text is edited on the spans that `policyfile/scan.py` finds
-(`policyfile/editor.py`), since only that leaves untouched what no edit meant and stays linear in the length of the
-file; tomlkit writes what is new (`policyfile/render.py`). `policyfile/splice.py` pairs the rows of two policies by
-identity, and by names and likeness where a policy came from elsewhere.
+A pydantic model describes each table: keys, types, defaults, limits, words (`ShellTable` in `readworkspace.py`). From
+its fields `policyfile/table.py` reads a table (with `base/row.py`), writes a value, and makes the JSON Schema. A rule
+about names or about two keys is a function beside the model. The readers return the value as far as they can build it,
+and every fault that they find: the app shows both.
+
+A text is edited on the spans that `policyfile/scan.py` finds (`policyfile/editor.py`), since only that leaves
+everything else untouched and stays linear in the length of the file; tomlkit writes what is new
+(`policyfile/render.py`). `policyfile/splice.py` pairs the rows of two policies by identity, and by names and likeness
+if one policy came from elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of a policy as a whole: impossible requirements, missing sources, idle rules, agents that cannot save.
 
-A requirement that an agent can never meet, since its tool is hidden from it, is refused on loading and by an edit
-alike. A rule on a tool outside the agent's list lies dormant until somebody turns the tool on again.
+If a rule requires a call of a tool that its agent does not see, neither loading nor an edit accepts the rule. A rule on
+a tool outside the agent's list has no effect until somebody turns the tool on again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Majors = dict[str, list["ToolFacts"]]
 
 @frozen
 class HiddenRequirement:
-    """A rule (its index among the agent's) that demands a hidden tool. ``what``: the tool or operations, in words."""
+    """A rule (its index among the agent's) that demands a hidden tool; ``what`` names the tool or the operations."""
 
     index: int
     rule: ToolRule
@@ -51,18 +51,18 @@ class HiddenRequirement:
 
     @property
     def consequence(self) -> str:
-        """The verb phrase for its effect: what can never happen."""
+        """A verb phrase for the effect: what can never happen."""
         return "start with it" if isinstance(self.rule.rule_type, StartConstraint) else "end"
 
     @property
     def demand(self) -> str:
-        """The verb phrase for its demand on the agent."""
+        """A verb phrase for what the rule demands of the agent."""
         start = isinstance(self.rule.rule_type, StartConstraint)
         return "has to start with it" if start else "has to call it before it ends"
 
 
 class Sight:
-    """The tools that one agent sees, worked out on demand. ``majors``: see ``majors_of``."""
+    """The tools that one agent sees, computed on demand. ``majors``: see ``majors_of``."""
 
     def __init__(self, policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]) -> None:
         self._agent, self._majors = agent, majors
@@ -70,7 +70,7 @@ class Sight:
         self._rights: dict[str, ToolRight] = {}
 
     def hides(self, written: str, operations: frozenset[str] | None = None) -> str | None:
-        """The name of the tool or of the operations if all that is asked for is hidden; None otherwise."""
+        """The name of the tool, or of its operations, if the agent sees nothing of what is named; None otherwise."""
         name = split_name(written)[0]
         if name not in self._majors:
             return None
@@ -82,7 +82,7 @@ class Sight:
         return None
 
     def hides_condition(self, condition: str) -> str | None:
-        """The same for a condition ``tool`` or ``tool.operation``, the longest registered name first."""
+        """The same for a condition ``tool`` or ``tool.operation``; the longest registered name counts."""
         end = len(condition)
         while end > 0:
             if split_name(condition[:end])[0] in self._majors:
@@ -92,7 +92,7 @@ class Sight:
         return None
 
     def right(self, name: str) -> ToolRight:
-        """The agent's right on a registered tool: of two majors on the one that it has."""
+        """The agent's right on a registered tool, in the major that the agent has."""
         if name not in self._rights:
             held = self._majors[name]
             facts = held[0] if len(held) == 1 else pick_tools(held, self._agent.tools)[name]
@@ -116,7 +116,9 @@ def has_requirement(agent: Agent) -> bool:
 def hidden_requirements(
     policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]
 ) -> Iterator[HiddenRequirement]:
-    """The start and exit requirements that the agent can never meet: it does not see the tool or its operations."""
+    """The start and exit requirements that the agent can never meet, since it does not see the tool or its
+    operations.
+    """
     if not has_requirement(agent):
         return
     sight = Sight(policy, agent, majors)
@@ -128,7 +130,9 @@ def hidden_requirements(
 
 
 def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
-    """Warn once about each such tool: at its own setting, else at the first rule that constrains it."""
+    """Warn once about each tool whose constrained calls may give other arguments, at its setting, else at the first
+    such rule.
+    """
     rules = [
         (agent, index, rule.tool_name, rule.rule_type.arguments)
         for agent in agents
@@ -174,13 +178,13 @@ def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bo
 
 _TOOL, _SAVE = "file", "save"
 _EDITS = ("append", "insert", "replace", "patch")
-"""The operations that change only a block; creating and deleting reach the disk by themselves."""
+"""The operations that change only a block; creating and deleting also reach the disk."""
 
 
 def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
     """Warn about each agent that may edit files as blocks but not save them.
 
-    ``slim``: the policy without the policy rules that do not affect rights.
+    ``slim``: the policy without those policy rules that do not affect rights.
     """
     if not any(facts.origin == "built-in" and facts.needs_source for facts in majors.get(_TOOL, ())):
         return
@@ -201,7 +205,7 @@ def warn_unsaved(policy: Policy, slim: Policy, agents: Collection[Agent], majors
 
 
 def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawPath:
-    """The place that hides the operation, else the agent."""
+    """The place of the policy that hides the operation, else that of the agent."""
     row = next((row for row in right.operations if row.operation == _SAVE), None)
     address: Address = next((reason.address for reason in row.reasons if reason.address), ()) if row else ()
     own: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
@@ -221,14 +225,14 @@ def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawP
 
 
 _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "compositions", "policy", "workspace"})
-"""The tables that the rights of every agent depend on."""
+"""The tables on which the rights of every agent depend."""
 
 
 class PolicyCheck:
-    """Checks on one policy.
+    """Checks of one policy.
 
-    ``errors``: the places of errors found in reading. Checks that depend on such a part are skipped, since it is
-    incomplete and further findings would only follow from that.
+    ``errors``: the places of errors found in reading. A check that depends on such a part is skipped, since its
+    findings would only repeat the error.
     """
 
     def __init__(self, policy: Policy, known: KnownTools, errors: Collection[RawPath] = ()) -> None:
@@ -285,7 +289,7 @@ class PolicyCheck:
                         report.warning(place, "condition-hidden", message, at_value=True)
 
     def _warn_steps(self, agent: Agent, listed: frozenset[str], sight: Sight, path: RawPath, report: Report) -> None:
-        """Warn about steps of the agent's compositions whose tools it does not see: these steps are denied."""
+        """Warn about steps of the agent's compositions whose tools the agent does not see: such steps are denied."""
         for composition in self._policy.compositions:
             if composition.name not in listed or composition.name not in self._majors or sight.hides(composition.name):
                 continue
@@ -310,7 +314,7 @@ class PolicyCheck:
 
 
 def _one_of_each(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
-    """One of all rules that are alike except for ``when``: rights depend on no more."""
+    """One of all rules that differ only in ``when``, on which rights do not depend."""
     found: dict[object, PolicyRule] = {}
     for rule in rules:
         found.setdefault((rule.effect, rule.agents, rule.tools, rule.operations, rule.is_unconditional), rule)
@@ -341,7 +345,7 @@ def _passes(operation: str, rules: list[ToolRule]) -> bool:
 
 
 def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:
-    """Warn about tools in the agent's list that are missing without a root."""
+    """Warn about tools in the agent's list that do not exist without a root."""
     lacking = {one.facts.name: group for one in known.rooted if (group := one.lacks(policy.provides)) is not None}
     for index, written in enumerate(agent.tools or ()):
         name = split_name(written)[0]

@@ -1,6 +1,6 @@
-"""Edits of a TOML text that leave every other line alone: members of tables, elements of lists.
+"""Edits a TOML text and leaves every other line alone: members of tables, elements of lists.
 
-Every operation adds replacements computed on the original text; ``result`` makes them all.
+Every operation adds replacements, with places in the original text; ``result`` makes them all.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ VALUES = frozenset({Kind.SCALAR, Kind.ARRAY, Kind.INLINE})
 
 
 class Editor:
-    """One text and its edits.
-
-    ``related``: the new values are edits of the old ones, so that identity matches rows.
-    """
+    """One text and its edits. ``related``: the new values are edits of the old ones, so that identity pairs rows."""
 
     def __init__(self, text: str, *, related: bool = True) -> None:
         self.tree, self.related = scan(text), related
@@ -59,7 +56,7 @@ class Editor:
         return self.tree.find(path)
 
     def is_only_dotted(self, path: RawPath) -> bool:
-        """Tell whether a table exists only in dotted keys, so that it goes with the last of them."""
+        """Tell whether a table exists only in dotted keys, so that it vanishes with the last of them."""
         return bool(self._dotted[path]) and path not in self._sections and not self._below[path]
 
     def source_of(self, item: Item) -> str:
@@ -71,7 +68,7 @@ class Editor:
         self._splices.replace(item.start, item.end, literal(value))
 
     def set_members(self, path: RawPath, changes: Mapping[str, object]) -> None:
-        """Change, add and remove (``REMOVED``) keys of a table, which is created if missing."""
+        """Change, add and remove (``REMOVED``) keys of a table; a missing table is created."""
         if not changes:
             return
         item = self.find(path)
@@ -93,7 +90,7 @@ class Editor:
     def remove(self, path: RawPath, *, comments: bool = False) -> None:
         """Remove everything that makes up ``path``: sections, statements, a member of an inline table.
 
-        ``comments``: remove those directly above its statements too, since they are about nothing else.
+        ``comments``: also remove the comments directly above its statements, which are about nothing else.
         """
         if isinstance(path[-1], str) and self._is_inline(path[:-1]):
             self.set_members(path[:-1], {path[-1]: REMOVED})
@@ -129,7 +126,7 @@ class Editor:
     ) -> None:
         """Turn a list from ``before`` to ``after``, in its present notation.
 
-        ``blocks``: a row as tables; ``plain``: as an inline value. ``change``: edits a row at its path.
+        ``blocks`` writes a row as tables, ``plain`` as an inline value; ``change`` edits a row at its path.
         """
         if list(before) == list(after):
             return
@@ -164,8 +161,9 @@ class Editor:
     def edit_words(
         self, path: RawPath, before: Sequence[str], after: Sequence[str], renamed: Mapping[str, str] | None = None
     ) -> None:
-        """Turn a list of texts from ``before`` to ``after``. ``renamed``: old to new names of the things that they
-        name.
+        """Turn a list of texts from ``before`` to ``after``.
+
+        ``renamed``: the new names of the things that the list names, by the old ones.
         """
         item, parent = self.find(path), self.find(path[:-1])
         if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
@@ -187,7 +185,7 @@ class Editor:
 
     @contextmanager
     def _apart(self) -> Generator[list[Part]]:
-        """Collect the edits of the body, for a stretch that moves elsewhere with them."""
+        """Collect the edits of the body for a stretch of text that moves, so that they move with it."""
         made, anew = self._made, self._written_anew
         self._made, self._written_anew = {}, {}
         try:
@@ -200,9 +198,9 @@ class Editor:
     def add_table(
         self, path: RawPath, name: str, data: Mapping[str, object], blocks: Sequence[str], above: str | None
     ) -> None:
-        """Add a table to the one at ``path``, above another table of it, or as the last one.
+        """Add a table to the table at ``path``, above another one of its tables, or as the last.
 
-        It is written like that one: as ``blocks``, or as one statement with ``data``.
+        The neighbour decides the notation: ``blocks``, or one statement with ``data``.
         """
         parent = self.find(path)
         if parent is not None and parent.kind is Kind.INLINE:
@@ -252,7 +250,7 @@ class Editor:
             self._add_statements(path, added)
 
     def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
-        """Write statements below those of the table, in their notation; else below its header, or on top."""
+        """Write statements below those of the table, in their notation; else below its header, or at the top."""
         splices, section, lines = self._splices, self._sections.get(path), statements(added)
         if section is not None and (section.statements or section.segments):
             indent = splices.indent(section.statements[-1].start if section.statements else section.start)
@@ -273,7 +271,7 @@ class Editor:
             splices.insert_lines(self._make_header(path), lines)
 
     def _make_header(self, path: RawPath) -> int:
-        """Give a table that only the headers of its parts imply a header of its own; returns the place for its
+        """Give a table that exists only by its parts' headers a header of its own; return the place for its
         statements.
         """
         if path not in self._made:
@@ -287,14 +285,16 @@ class Editor:
         self._splices.insert_lines(offset, "".join(f"{indent}{line}" for line in lines.splitlines(keepends=True)))
 
     def _insert_blocks(self, offset: int, blocks: Sequence[str]) -> None:
-        """Insert tables at the beginning of a line, each with a blank line before it (at the top: after it)."""
+        """Insert tables at the beginning of a line, with a blank line before each (at the top: after each)."""
         text = self._splices.text
         on_top = not text[:offset].strip("\ufeff \t\r\n")
         for made in blocks:
             self._splices.insert_lines(offset, f"{made}\n" if on_top and text else f"\n{made}")
 
     def _remove_section(self, section: Section) -> None:
-        """Remove a section with the comment lines directly above it, which would otherwise stand above another one."""
+        """Remove a section with the comment lines directly above it, which would otherwise end up above another
+        section.
+        """
         start = self._splices.comments_above(self._splices.line_start(section.start))
         self._splices.remove_block(start, self._end_of(section))
 
@@ -365,7 +365,7 @@ class Editor:
         return item is not None and (item.kind is Kind.INLINE or self._inline_with_dots(path, item) is not None)
 
     def _inline_with_dots(self, path: RawPath, item: Item) -> RawPath | None:
-        """The inline table with dotted keys that contains the table at ``path``, or is it; None for none."""
+        """The inline table with dotted keys that is, or contains, the table at ``path``; None without one."""
         if item.kind is Kind.INLINE:
             own = {id(child) for child in item.members.values()}
             return path if any(id(element) not in own for element in item.elements) else None
@@ -374,7 +374,7 @@ class Editor:
         return next((place for place, kind in held if kind is Kind.INLINE), None) if item.kind is Kind.TABLE else None
 
     def _write_anew(self, around: RawPath, path: RawPath, changes: Mapping[str, object]) -> None:
-        """Rewrite a whole inline table, with these members in the table at ``path`` within it."""
+        """Rewrite a whole inline table, with these members in the table at ``path`` inside it."""
         item = self.find(around)
         if item is None:
             raise WeMustFix("an inline table of the policy file has changed since it was read")

@@ -1,7 +1,7 @@
-"""Names in a policy file: the tools and operations that it may name, and the places that its addresses stand at.
+"""Names in a policy file: the tools and operations that it may name, and the places in the text of its addresses.
 
 Canonical addresses name agents, sources and catalogs by id (``("sources", "docs", "permission_rules", 2)``) whatever
-the dialect; raw paths follow the TOML. The text is scanned at the first question.
+the dialect; raw paths follow the TOML. The text is scanned when somebody first asks for a place.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class CatalogFacts:
     """The result of reading one catalog: its tools, and the problems as (severity, code, message).
 
-    ``is_missing``: no manifest or pin exists, which is no error if the policy does without its tools.
+    ``is_missing``: neither manifest nor pin exists, which is an error only if the policy needs its tools.
     """
 
     facts: tuple[ToolFacts, ...] = ()
@@ -52,34 +52,36 @@ class CatalogFacts:
 
     @property
     def is_whole(self) -> bool:
-        """The catalog could be read."""
+        """True if the catalog could be read."""
         return not self.is_missing and not any(severity is Severity.ERROR for severity, _, _ in self.problems)
 
 
 @frozen
 class Rooted:
-    """A tool that needs something of ``[workspace]``: at least one of each group in ``needs`` (`Policy.provides`)."""
+    """A tool that needs something of ``[workspace]``: one or more of each group in ``needs`` (`Policy.provides`)."""
 
     facts: ToolFacts
     needs: tuple[tuple[str, ...], ...]
 
     def lacks(self, provided: frozenset[str]) -> tuple[str, ...] | None:
-        """The first group with nothing ``provided``; None: the tool is available."""
+        """The first group of which nothing is ``provided``; None if the tool is available."""
         return next((group for group in self.needs if provided.isdisjoint(group)), None)
 
 
 Declare: TypeAlias = "Callable[[ToolFacts, str | None, tuple[str, ...] | None], ToolFacts]"
-"""The facts of a registered (or catalogued) tool read with an operation field, or a list of operations.
+"""Reads the facts of a registered (or catalogued) tool with an operation field, or a list of operations.
 
 Both arguments are those of ``ToolSettings``. Raises AuthorMustFix with the problem.
 """
 
 Catalogs: TypeAlias = "Callable[[tuple[Catalog, ...]], tuple[CatalogFacts, ...]]"
-"""Reads the files that list the tools of the catalogs, in file order; no two catalogs give a tool of one name."""
+"""Reads the files that list the tools of the catalogs, in file order; no two catalogs define a tool of the same
+name.
+"""
 
 
 Compose: TypeAlias = "Callable[[Policy, tuple[ToolFacts, ...]], tuple[ToolFacts, ...]]"
-"""The facts of the tools that the compositions of a policy make of others, which come first."""
+"""Returns the facts of the tools that the policy's compositions make of other tools, which come first."""
 
 
 @frozen
@@ -87,9 +89,9 @@ class KnownTools:
     """The registered tools.
 
     Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
-    ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway. ``is_complete``:
-    every catalog could be read; otherwise an unknown name may be one of its tools. Without ``compose`` compositions do
-    not exist.
+    ``rooted``: tools on files of the roots, which follow those that a policy may always name. ``is_complete``: every
+    catalog could be read; otherwise an unknown name may be a tool of the unread one. Without ``compose`` compositions
+    do not exist.
     """
 
     facts: tuple[ToolFacts, ...]
@@ -129,7 +131,7 @@ class KnownTools:
         return replace(self, facts=(*others, *self.compose(policy, others)))
 
     def there(self, provided: frozenset[str]) -> KnownTools:
-        """Drop the tools that a policy which provides this lacks."""
+        """Drop the tools that need something which this policy does not provide."""
         absent = [one.facts for one in self.rooted if one.lacks(provided) is not None]
         return replace(self, facts=tuple(facts for facts in self.facts if facts not in absent)) if absent else self
 
@@ -143,7 +145,7 @@ TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
 class Names:
-    """Resolves names during one load; with ``known`` None (a text that was checked before) every name passes.
+    """Resolves names while one policy loads; if ``known`` is None (for a text checked before), every name passes.
 
     ``unread``: the unknown names that passed because an unreadable catalog may have them.
     """
@@ -162,7 +164,7 @@ class Names:
         return self._known
 
     def tool(self, written: str, path: RawPath) -> tuple[ToolFacts, ...]:
-        """The registered tools that ``written`` names; reports an error at ``path`` for none."""
+        """The registered tools that ``written`` names; if it names none, reports an error at ``path``."""
         if self._known is None:
             return ()
         if not (found := self._of(written)):
@@ -170,7 +172,7 @@ class Names:
         return found
 
     def chosen(self, listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
-        """The one major of each tool that an agent with this list of tools sees."""
+        """The major of each tool that an agent with this list of tools sees."""
         if self._known is None:
             return {}
         if listed not in self._chosen:
@@ -181,14 +183,14 @@ class Names:
         return self._chosen[listed]
 
     def seen(self, written: str, listed: tuple[str, ...] | None) -> ToolFacts | None:
-        """The tool that a rule on ``written`` binds for an agent with this list of tools; None if unknown."""
+        """The tool that a rule on ``written`` limits for an agent with this list of tools; None if unknown."""
         if self._known is None or not (candidates := self._of(written)):
             return None
         name, major = split_name(written)
         return candidates[0] if major is not None else self.chosen(listed).get(name, candidates[0])
 
     def operation(self, facts: ToolFacts, name: str, path: RawPath, *, at_value: bool = True) -> None:
-        """Check that the tool has an operation of that name (at the value of ``path``, or as its key)."""
+        """Check that the tool has an operation of that name, which the file has at ``path`` as a value, or as a key."""
         if name in facts.operation_names:
             return
         near = self._report.near(name, facts.operation_names)
@@ -196,7 +198,7 @@ class Names:
         self._report.error(path, "unknown-operation", message, near=near, at_value=at_value)
 
     def operation_of_any(self, tools: Iterable[ToolFacts], name: str, path: RawPath, where: str) -> None:
-        """Check that one of ``tools`` has an operation of that name; ``where`` words that none of them does."""
+        """Check that one of ``tools`` has an operation of that name; ``where`` begins the message if none has."""
         candidates = tuple(tools)
         if self._known is None or any(name in facts.operation_names for facts in candidates):
             return
@@ -247,7 +249,7 @@ class Names:
 
     @once
     def _in_catalogs(self) -> dict[str, list[str]]:
-        """The tools with a prefix, by their names without it."""
+        """The tools with a prefix, by their names without the prefix."""
         found: dict[str, list[str]] = {}
         for name in self._names:
             for dot in (at for at, letter in enumerate(name) if letter == "."):
@@ -255,7 +257,7 @@ class Names:
         return found
 
     def _longest(self, key: str) -> str:
-        """The longest known name (or ``name@major``) that ``key`` equals, or starts with before a dot; else empty."""
+        """The longest known name (or ``name@major``) that equals ``key``, or that precedes a dot in it; else empty."""
         end = len(key)
         while end > 0:
             if split_name(key[:end])[0] in self._names:
@@ -289,7 +291,7 @@ class Names:
 
 
 class Places:
-    """The places of one text. ``file`` is the name that they carry."""
+    """The places of one text; they name it ``file``."""
 
     def __init__(self, text: str, file: str, dialect: Dialect) -> None:
         self._text = text
@@ -309,7 +311,7 @@ class Places:
         return self._tree
 
     def place(self, address: Address) -> Place | None:
-        """The place of the part with this canonical address, or of its nearest known parent."""
+        """The place of the part with this canonical address, or of its nearest ancestor in the text."""
         return self.place_of_raw(self.raw_path(address))
 
     def raw_path(self, address: Address) -> RawPath:
@@ -331,7 +333,7 @@ class Places:
                 return address
 
     def place_of_raw(self, path: RawPath, *, at_value: bool = False) -> Place:
-        """The place of the key (or the value) at a raw path, or of its nearest parent."""
+        """The place of the key (or the value) at a raw path, or of its nearest ancestor."""
         item, depth = self.tree.nearest(path)
         return self.place_at(item.start if at_value and depth == len(path) else item.key_start)
 
@@ -375,7 +377,7 @@ class Places:
 
 
 def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
-    """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; it adds them to ``taken``."""
+    """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; they are added to ``taken``."""
     found: list[str] = []
     number = 1
     while len(found) < count:
@@ -394,7 +396,7 @@ def _elements(item: Item | None) -> list[Item]:
 def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> tuple[Problem, ...]:
     """Every finding with its place, in file order; findings at one place keep their order.
 
-    ``policy``: the one that they are about, for their subjects.
+    ``policy``: the policy that they are about, for their subjects.
     """
     found = [(finding, places.place_of_raw(finding.path, at_value=finding.at_value)) for finding in findings]
     found.sort(key=lambda pair: (pair[1].line, pair[1].column))
@@ -410,7 +412,7 @@ def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> 
 
 
 def address_of(policy: Policy, path: RawPath) -> Address:
-    """The canonical address; empty if it has none, as in the data sources of Pattern."""
+    """The canonical address; empty if a path has none, as in the data sources of Pattern."""
     match path:
         case ("data_sources", *_):
             return ()

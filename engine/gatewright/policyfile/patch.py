@@ -1,4 +1,4 @@
-"""The least change of a policy file that turns one policy into another. It never writes a file that says anything else.
+"""Changes a policy file as little as possible so that it says another policy; a wrong result is never written.
 
 Comments, order, quoting, line endings and the author's spelling stay; an edit touches only its own lines. The result is
 read again: if it is not exactly the wanted policy, nothing is returned.
@@ -34,15 +34,14 @@ from gatewright.policyfile.splice import (
 from gatewright.policyfile.table import plain
 
 Read = Callable[[str], Policy | None]
-"""What a text says."""
+"""Returns the policy that a text says."""
 
 
 def patch_text(text: str, before: Policy, after: Policy, read: Read | None = None) -> str:
-    """``text``, which says ``before``, edited to say ``after``; equal policies give the same text, byte for byte.
+    """Edit ``text``, which says ``before``, so that it says ``after``; for equal policies the text stays byte for byte.
 
-    ``read``: of a caller who reads the result anyway, so that it is not read twice to be proved.
-
-    Raises NotSupported for what the file's dialect cannot say, WeMustFix instead of returning anything wrong.
+    ``read``: the reader of a caller who needs the new policy anyway, so that the proof does not read the text a second
+    time. Raises NotSupported for what the file's dialect cannot express, WeMustFix instead of returning anything wrong.
     """
     if before.is_same(after):
         return text
@@ -75,9 +74,9 @@ def _patched(text: str, before: Policy, after: Policy, read: Read | None = None)
 
 
 def _renamed(before: Policy, after: Policy) -> Policy:
-    """``before`` with its agents under the names that they have now, since what is added to one is written by its name.
+    """Give the agents of ``before`` their new names, since additions to an agent are written under its name.
 
-    Without those that are gone, whose names others may have.
+    Removed agents are left out, since others may have taken their names.
     """
     old, new = list(before.agents.values()), list(after.agents.values())
     pairs = pairing(old, new, AGENTS, related=_is_related(before, after)).origins
@@ -93,7 +92,7 @@ def _renamed(before: Policy, after: Policy) -> Policy:
 
 
 def _is_related(before: Policy, after: Policy) -> bool:
-    """Whether one came of the other by edits: then some row of both is the very same."""
+    """Tell whether one policy came from the other by edits: then some row of both has the same identity."""
     return not _identities(before).isdisjoint(_identities(after))
 
 
@@ -115,7 +114,7 @@ class _Patch:
         self._places = Places(text, "", before.dialect)
         rules = self._editor.find(("tool_rules",))
         kinds = [rule.members["rule_type"] for rule in rules.elements if "rule_type" in rule.members] if rules else []
-        # new kinds are written as Pattern reads them where the author does so, or none is there
+        # new kinds are written as Pattern reads them if all others are
         self._adjacent = self._pattern and (not kinds or any("type" in kind.members for kind in kinds))
         agents, sources = list(before.agents.values()), before.sources
         self._agents = pairing(agents, list(after.agents.values()), AGENTS, related=self._editor.related).origins
@@ -148,7 +147,7 @@ class _Patch:
             if old.agent_id != new.agent_id:
                 self._editor.set_members((), {"name": new.agent_id})
             if old.tool_rules and not new.tool_rules and self._editor.find(("data_sources",)) is None:
-                self._editor.set_members((), {"tool_rules": []})  # what makes the file one of Pattern's
+                self._editor.set_members((), {"tool_rules": []})  # these make the file one of Pattern's
                 old = replace(old, tool_rules=())
             self._agent.patch((), old, new)
         else:
@@ -310,7 +309,7 @@ class _Patch:
 
 
 def stages(before: Policy, after: Policy) -> Iterator[Policy]:
-    """Policies on the way, each one change from the one before it, for edits that meet in one place."""
+    """Policies between the two, each one change away from the one before it, for edits that meet in one place."""
     policy = before
     for name in [field.name for field in fields(Policy)]:
         old, new = getattr(before, name), getattr(after, name)
@@ -326,7 +325,9 @@ def stages(before: Policy, after: Policy) -> Iterator[Policy]:
 
 
 def _row_steps(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """One row after the other, first those that go; of an agent and a source one field after the other."""
+    """The rows change one after the other, first the removed ones; of an agent and a source one field after the
+    other.
+    """
     rows = dict(old)
     for key in [key for key in old if key not in new]:
         del rows[key]

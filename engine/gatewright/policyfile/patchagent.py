@@ -1,7 +1,7 @@
-"""The least change of agents in a text: tables, capabilities, tool rules, order; values in the author's spelling.
+"""Changes the agents in a text as little as possible: tables, capabilities, tool rules, order.
 
-The order of agents is that of their first tables. What is written of an agent, with the comments above it, goes where
-that of another one stood.
+Values keep the author's spelling. The first table of each agent decides the order of agents. When agents change places,
+the text of each, with the comments above it, moves to the place of another.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gatewright.policyfile.splice import CAPABILITIES, TOOL_RULES, Naming, Splic
 from gatewright.schema.walk import as_object
 
 Written = tuple[bool, tuple[int, int]]
-"""Whether it is a statement of a table above, and where it stands."""
+"""A table's statement (True) or header, and its place."""
 
 
 def in_order(text: str, agent_ids: Sequence[str]) -> str:
-    """The text with its agents in that order, as far as they are written in the same way; it says the same."""
+    """Put the agents of a text in that order, as far as they are written in the same way; the policy stays the same."""
     tree, splices = scan(text), Splices(text)
     agents = tree.find(("agents",))
     if agents is None or agents.members.keys() != set(agent_ids):
@@ -75,12 +75,12 @@ T = TypeVar("T")
 
 
 def written_value(editor: Editor, item: Item) -> object:
-    """What a written value says."""
+    """The value of an item as the text has it."""
     return tomllib.loads(f"v = {editor.source_of(item)}")["v"]
 
 
 def value_like(written: object, value: object) -> object:
-    """``value``, a duration or a size as a number where that is how it is ``written``; anything else as it is."""
+    """Spell ``value`` as a number if it is a duration or a size that was ``written`` as a number."""
     if isinstance(written, str) or not isinstance(value, str | int | float) or isinstance(value, bool):
         return value
     for read in (lambda: _duration_like(written, parse_duration(value)), lambda: parse_size(value)):
@@ -90,7 +90,7 @@ def value_like(written: object, value: object) -> object:
 
 
 def _duration_like(written: object, seconds: float) -> object:
-    """A duration spelt as ``written`` is: a number stays one, ``{ secs, nanos }`` stays that."""
+    """Spell a duration as ``written`` is: as a number, or as ``{ secs, nanos }``."""
     if isinstance(written, int | float):
         return plain_number(seconds)
     if isinstance(written, dict):
@@ -108,7 +108,8 @@ def change_table(
 ) -> None:
     """Turn a table from ``old`` to ``new``: lists of texts entry by entry, tables member by member.
 
-    Other members keep the spelling that they have. ``renamed``: by key of a list of names, old to new ones.
+    Members that do not change keep their spelling. ``renamed``: for each list of names, by its key, the new names by
+    the old ones.
     """
     changes: dict[str, object] = {key: REMOVED for key in old if key not in new}
     for key, value in new.items():
@@ -136,7 +137,10 @@ def edit_rows(
     plain: Callable[[T], Mapping[str, object]],
     renamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Turn a list of tables from ``old`` to ``new``. ``renamed``: as for `change_table`."""
+    """Turn a list of tables from ``old`` to ``new``.
+
+    ``renamed``: see `change_table`.
+    """
     editor.edit_list(
         path,
         old,
@@ -149,14 +153,14 @@ def edit_rows(
 
 
 def is_words(value: object) -> TypeGuard[list[str]]:
-    """Whether it is a list of texts."""
+    """Tell whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))
 
 
 class AgentPatch:
-    """Edits through one editor. ``adjacent``: new kinds are written as ``{ type, value }``, as Pattern reads them.
+    """Edits agents through one editor. ``adjacent``: write new kinds as ``{ type, value }``, as Pattern reads them.
 
-    ``renamed``: as for `change_table`.
+    ``renamed``: see `change_table`.
     """
 
     def __init__(
@@ -201,7 +205,9 @@ class AgentPatch:
         change_table(self._editor, path, before, after)
 
     def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
-        """Change the payload alone, where the kind stays and it is a written value or a table with the same members."""
+        """Change only the payload, if the kind stays and the payload is a value in the text or a table with the same
+        members.
+        """
         item = self._editor.find(path)
         if old.kind != new.kind or item is None:
             return False
@@ -229,7 +235,7 @@ Capabilities = tuple[Capability, ...]
 
 
 def patch_capabilities(editor: Editor, path: RawPath, old: Capabilities, new: Capabilities) -> None:
-    """Turn the list at ``path`` from ``old`` to ``new``; a kept entry changes only inside."""
+    """Turn the list at ``path`` from ``old`` to ``new``; an entry that stays changes only inside."""
     if old == new:
         return
     item = editor.find(path)

@@ -1,8 +1,8 @@
-"""Reads agents and the sources that they work on, in our own shape and in Pattern's: tables to values.
+"""Reads agents and the sources that they work on, in our own dialect and in Pattern's.
 
 ``[agents.ID]``, ``capabilities`` (``"ClockRead"`` or ``{ NetRead = { allowlist = [...] } }``), ``approvals``,
-``[defaults]``, ``[[sources]]``; Pattern's file of one agent with its ``[data_sources.KEY]``, in which three keys of
-ours may stand too (``description``, ``approvals``, ``defaults``): Pattern reads past them.
+``[defaults]``, ``[[sources]]``; and Pattern's file of one agent with its ``[data_sources.KEY]``. That file may also
+hold three keys of ours (``description``, ``approvals``, ``defaults``), which Pattern ignores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _APPROVALS = 'Who has to agree, by tier (`read_only`, `side_effecting`, `privile
 
 
 def capability_shape() -> Shape:
-    """What an entry of ``capabilities`` looks like: a name, or one name with its table."""
+    """The JSON Schema of an entry of ``capabilities``: a name, or one name with its table."""
     alone = [name for name, kind in _KINDS.items() if not kind.example]
     return {
         "anyOf": [
@@ -55,7 +55,7 @@ def capability_shape() -> Shape:
 
 
 def read_capabilities(row: Row) -> tuple[Capability, ...]:
-    """The capabilities of one agent; one that cannot be built is left out (an error)."""
+    """The capabilities of one agent; a faulty one is reported and left out."""
     found: list[tuple[Capability, RawPath]] = []
     report = row.report
     for index, value in enumerate(row.items("capabilities")):
@@ -106,7 +106,7 @@ class AgentTable(Table, of=Agent):
 
 
 def plain_agent(agent: Agent) -> Plain:
-    """An agent without its rules."""
+    """The agent's table without its rules."""
     return plain(agent, without=("tool_rules",))
 
 
@@ -126,20 +126,20 @@ class DefaultsTable(Table, of=Defaults):
 
 
 def read_defaults(row: Row, names: Names) -> Defaults:
-    """``[defaults]``."""
+    """Read ``[defaults]``."""
     found = read_keys(row, DefaultsTable, "`[defaults]`")
     check_timeout(row, found)
     return Defaults(**found, approvals=read_approvals(row, names))
 
 
 def check_timeout(row: Row, found: Mapping[str, Any]) -> None:
-    """Report a ``timeout`` of nothing."""
+    """Report a ``timeout`` of zero."""
     if found.get("timeout_s") == 0:
         row.fault("timeout", "bad-value", "`timeout` must be longer than nothing")
 
 
 def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[str, Agent]:
-    """Every agent by id, in the order of the file."""
+    """Read every agent by id, in the order of the file."""
     seen: dict[str, str] = {}
     found: dict[str, Agent] = {}
     for agent_id in table.raw:
@@ -165,7 +165,7 @@ def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[s
 
 
 def _tools(row: Row, names: Names) -> tuple[str, ...] | None:
-    """The list of tools, None when absent."""
+    """Read the list of tools; None if absent."""
     if "tools" not in row.raw:
         return None
     seen: dict[str, str] = {}
@@ -184,7 +184,7 @@ def _tools(row: Row, names: Names) -> tuple[str, ...] | None:
 
 
 def read_approvals(row: Row, names: Names) -> dict[str, Verdict]:
-    """``approvals``: verdicts by tier, tool or ``tool.operation``."""
+    """Read ``approvals``: verdicts by tier, tool or ``tool.operation``."""
     table = row.table("approvals")
     found: dict[str, Verdict] = {}
     if table is None:
@@ -217,7 +217,7 @@ def _sources(row: Row, source_ids: Collection[str]) -> tuple[str, ...] | None:
 
 
 class PermissionTable(Table, of=PermissionRule):
-    """One of ``permission_rules``."""
+    """A row of ``permission_rules``."""
 
     pattern: str = Field(description="A glob as in `.gitignore`; the first rule that matches decides")
     permission: Permission = Field(description="What may be done with the files that it matches")
@@ -225,7 +225,7 @@ class PermissionTable(Table, of=PermissionRule):
 
 
 class SourceTable(Table, of=Source):
-    """One of ``[[sources]]``."""
+    """A row of ``[[sources]]``."""
 
     source_id: Id = Field(alias="id", description="The name by which agents have it")
     kind: SourceType = Field(
@@ -251,7 +251,7 @@ class SourceTable(Table, of=Source):
 
     @classmethod
     def shape(cls) -> Shape:
-        """Its JSON Schema, with what a source of each type lacks."""
+        """Its JSON Schema, in which each type of source lacks the keys that it does not have."""
         return {
             **super().shape(),
             "allOf": [
@@ -268,7 +268,7 @@ class SourceTable(Table, of=Source):
 
 
 def plain_source(source: Source, *, whole: bool = False) -> Plain:
-    """A source without its rules (levels and required tools)."""
+    """The source's table without its rules (levels and required tools)."""
     return plain(source, without=("permission_rules", "required_tools", "follow_symlinks"), whole=whole)
 
 
@@ -287,7 +287,7 @@ DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
 
 
 def read_sources(rows: list[Row], names: Names) -> list[Source]:
-    """The sources of ``[[sources]]``; one that cannot be built is left out (an error)."""
+    """Read the sources of ``[[sources]]``; a faulty one is reported and left out."""
     seen: dict[str, str] = {}
     found: list[Source] = []
     for row in rows:
@@ -303,7 +303,7 @@ def read_sources(rows: list[Row], names: Names) -> list[Source]:
 
 
 def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
-    """The file sources of ``[data_sources.KEY]``, one per path; entries of other types are warnings."""
+    """Read the file sources of ``[data_sources.KEY]``, one for each path, and warn about entries of other types."""
     found: list[Source] = []
     for key in table.raw:
         row = table.table(key)
@@ -353,7 +353,7 @@ def _source(row: Row, names: Names) -> Source | None:
 
 
 def _levels(row: Row, **usual: object) -> tuple[PermissionRule, ...]:
-    """The rules that can be built; ``usual``: the keys that a rule may lack."""
+    """Read the rules that can be built; ``usual``: values of keys that a rule may lack."""
     rules: list[PermissionRule] = []
     for entry in row.rows("permission_rules"):
         found = read_keys(Row(usual | entry.raw, entry.path, entry.report), PermissionTable, "a permission rule")
@@ -365,7 +365,7 @@ def _levels(row: Row, **usual: object) -> tuple[PermissionRule, ...]:
 
 
 def path_error(path: str) -> str | None:
-    """Why ``path`` cannot be the base of a source, or None."""
+    """The reason why ``path`` cannot be the base of a source, or None."""
     if not path.strip():
         return "may not be blank"
     return "may not hold control characters" if any(char < " " or char == "\x7f" for char in path) else None
@@ -373,7 +373,7 @@ def path_error(path: str) -> str | None:
 
 OWN_KEYS = ("name", "description", "tools", "tool_rules", "sources", "data_sources", "approvals", "defaults")
 PATTERN_ENDPOINTS = Endpoints(user=True)
-"""Such an agent sends to its user, and the file can say nothing else of it."""
+"""The endpoints of such an agent: it sends to its user, and its file cannot say anything else."""
 FOREIGN_KEYS = (
     "id",
     "system_prompt",
@@ -389,7 +389,7 @@ FOREIGN_KEYS = (
 
 
 def read_pattern(row: Row, fallback_id: str, names: Names) -> Policy:
-    """The policy of one agent, named by ``name`` or else ``fallback_id`` (the file's stem)."""
+    """Read the policy of one agent, whose id is the ``name`` in the file, else ``fallback_id`` (the file's stem)."""
     for key in row.raw:
         if key in FOREIGN_KEYS:
             row.report.warning((key,), "pattern-key", f"`{key}` belongs to Pattern and is not read here")

@@ -1,4 +1,4 @@
-"""Reading ``[[catalogs]]`` and taking the tools that they give among the known ones."""
+"""Reads ``[[catalogs]]``, and adds the tools of catalogs to the known ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ABOUT = {
 
 
 class CatalogTable(Table, of=Catalog):
-    """One of ``[[catalogs]]``, of any type; ``KEYS_OF`` says which type has which keys."""
+    """A row of ``[[catalogs]]``, of any type; ``KEYS_OF`` says which type has which keys."""
 
     catalog_id: Id = Field(alias="id", description="Its name; that of a server names the file of its pin too")
     kind: CatalogType = Field(alias="type")
@@ -78,7 +78,7 @@ class CatalogTable(Table, of=Catalog):
 
     @classmethod
     def shape(cls) -> Shape:
-        """Its JSON Schema: one for each type, and for a server by command and by address."""
+        """Its JSON Schema: one for each type, and for a server one by command and one by address."""
         shapes = {key: one.shape for key, one in keys_of(cls).items()}
 
         def entry(kind: CatalogType, keys: Iterable[str], *needed: str) -> Shape:
@@ -109,7 +109,7 @@ _NEEDED = {
     CatalogType.SUBPROCESS: ("manifest", "command"),
     CatalogType.WASM: ("manifest", "module"),
 }
-"""The keys without which a catalog is none; an MCP server has a command or an address."""
+"""The keys that a catalog must have; an MCP server has a command or an address."""
 OWN_ORIGIN = "built-in"
 _FILE_STEM = late_regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 _PREFIX = late_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
@@ -117,11 +117,11 @@ _VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = late_regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FIELD = late_regex(r"[\x21-\x7e]{1,100}")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
-"""Names that Windows keeps for devices, whatever stands behind a dot."""
+"""Names that Windows reserves for devices, whatever follows behind a dot."""
 
 
 def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
-    """The catalogs that can be built, and ``known`` with their tools; with ``known`` None nothing is looked up."""
+    """Read the catalogs that can be built, and add their tools to ``known``; if that is None, no file is read."""
     if known is not None and known.catalogs is None:
         for row in rows:
             row.report.error(row.path, "not-supported", "`[[catalogs]]` are not supported yet", at_value=False)
@@ -149,14 +149,16 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
 
 @frozen
 class Catalogued:
-    """What reading the catalogs gave; ``missing``: where a manifest is named that is not there, and words for it."""
+    """The result of reading the catalogs; ``missing``: the places of manifests that do not exist, and words for
+    each.
+    """
 
     catalogs: tuple[Catalog, ...]
     known: KnownTools | None
     missing: tuple[tuple[RawPath, str], ...] = ()
 
     def report_missing(self, report: Report, unread: Collection[str]) -> None:
-        """Say so: as an error where the policy has ``unread`` names, which nobody else has."""
+        """Report missing manifests: as errors if the policy has ``unread`` names, which no other catalog has."""
         for place, message in self.missing:
             if not unread:
                 report.warning(place, "missing-path", message, at_value=True)
@@ -167,7 +169,7 @@ class Catalogued:
 
 
 def _check_names(rows: list[Row]) -> None:
-    """No two catalogs have one id, whatever the case, or one prefix."""
+    """Check that no two catalogs share an id, whatever the case, or a prefix."""
     ids: dict[str, Row] = {}
     prefixes: dict[str, Row] = {}
     for row in rows:
@@ -180,7 +182,7 @@ def _check_names(rows: list[Row]) -> None:
 
 
 def _catalog(row: Row) -> Catalog | None:
-    """The catalog; None after an error."""
+    """Read a catalog; None after an error."""
     errors, kind = len(row.report.error_paths), TYPES.get(str(row.raw.get("type")))
     other = _keys_of_others(row, kind) if kind is not None else ()
     row = Row({key: value for key, value in row.raw.items() if key not in other}, row.path, row.report)
@@ -211,7 +213,7 @@ def _catalog(row: Row) -> Catalog | None:
 
 
 def _keys_of_others(row: Row, kind: CatalogType) -> list[str]:
-    """The keys that only catalogs of other types have; each is an error."""
+    """Report the keys that only catalogs of other types have."""
     of_types = dict.fromkeys(key for keys in KEYS_OF.values() for key in keys)
     other = [key for key in of_types if key in row.raw and key not in KEYS_OF[kind]]
     for key in other:
@@ -230,7 +232,7 @@ def _check_stem(row: Row, kind: CatalogType) -> None:
 
 
 def _check_server(row: Row) -> None:
-    """Report an MCP server that is not either a command that is started, or a URL."""
+    """Report an MCP server that has not exactly one of a command and a URL."""
     if "command" in row.raw and "url" in row.raw:
         message = "a server is started by its `command` or reached at its `url`, not both: remove one"
         row.report.error(row.at("url"), "bad-value", message, at_value=False)
@@ -248,7 +250,7 @@ def _check_server(row: Row) -> None:
 
 
 def _places(row: Row) -> dict[str, PlaceUse] | None:
-    """Source or folder to what may be done there; None where nothing was said."""
+    """Read the use of each place, a source or a folder; None if the file says nothing."""
     table = row.table("places")
     if table is None:
         return None
@@ -271,7 +273,7 @@ def _place_error(place: str) -> str | None:
 
 
 def check_places(rows: list[Row], sources: Iterable[Source]) -> None:
-    """Every place that is no folder is a source of files of the policy."""
+    """Check that every place that is no folder is a source of files in the policy."""
     kinds = {source.source_id: source.kind for source in sources}
     files = [name for name, kind in kinds.items() if kind is SourceType.FILE]
     for row in rows:
@@ -289,7 +291,10 @@ def check_places(rows: list[Row], sources: Iterable[Source]) -> None:
 
 
 def _variables(row: Row) -> tuple[str, ...]:
-    """The names in `env`, up to a wrong one. Their values stay out of the policy: others than the operator read it."""
+    """Read the names in `env`, up to a wrong one.
+
+    Their values stay out of the policy, since not only the operator reads it.
+    """
     if isinstance(row.raw.get("env"), dict):
         message = "`env` is a list of the names of variables; their values stay in the environment"
         row.fault("env", "wrong-type", message)
@@ -308,7 +313,7 @@ def _variables(row: Row) -> tuple[str, ...]:
 
 
 def _from_variables(row: Row, key: str) -> dict[str, str]:
-    """Header, or field of a query, to the variable with its value; up to a wrong one."""
+    """Read the variable for each header, or field of a query, up to a wrong one."""
     table = row.table(key) or Row({}, (), row.report)
     found: dict[str, str] = {}
     for header in table.raw:

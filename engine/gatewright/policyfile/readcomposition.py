@@ -1,4 +1,4 @@
-"""Reading ``[[compositions]]``: tables to values, and their tools among the known ones."""
+"""Reads ``[[compositions]]``, and adds their tools to the known ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gatewright.schema.walk import Schema, as_list, as_object, pattern_problems
 
 
 class StepTable(Table, of=CompositionStep):
-    """One of the ``steps`` of a composition."""
+    """A row of the ``steps`` of a composition."""
 
     tool: Id = Field(description="The tool that is called, as its agent knows it")
     arguments: Annotated[Mapping[str, JsonValue], Form(lambda: {**JSON_TABLE, "default": {}}, None, dict)] = Field(
@@ -49,7 +49,7 @@ class StepTable(Table, of=CompositionStep):
 
 
 class CompositionTable(Table, of=Composition):
-    """One of ``[[compositions]]``."""
+    """A row of ``[[compositions]]``."""
 
     name: Id = Field(description="The name of the tool that agents see")
     description: str = Field("", description="What the model is told of it")
@@ -72,9 +72,9 @@ class _Read:
 def read_compositions(
     rows: Sequence[Row], known: KnownTools | None
 ) -> tuple[tuple[Composition, ...], KnownTools | None]:
-    """The compositions that can be built, and ``known`` with their tools; with ``known`` None no name is looked up.
+    """Read the compositions that can be built, and add their tools to ``known``; if that is None, no name is looked up.
 
-    `check_steps` looks at what they call.
+    `check_steps` checks the tools that they call.
     """
     if known is not None and known.compose is None:
         for row in rows:
@@ -97,13 +97,13 @@ def read_compositions(
         return found, None
     known = _with_tools(read, known)
     named = dict.fromkeys(name for row in rows if isinstance(name := row.raw.get("name"), str))
-    # what names one with a fault has no fault of its own
+    # a composition that calls a faulty one is not faulty for that
     faulty = tuple(_unmade(name) for name in named if not known.of(name))
     return found, replace(known, facts=(*known.facts, *faulty)) if faulty else known
 
 
 def _with_tools(read: Sequence[_Read], known: KnownTools) -> KnownTools:
-    """``known`` with their tools; up to the first that cannot be shown or checked, which is an error."""
+    """Add their tools to ``known``, up to the first unusable one, which is reported."""
     found = tuple(one.composition for one in read)
     try:
         return known.composed(Policy(compositions=found))
@@ -123,7 +123,7 @@ def _unmade(name: str) -> ToolFacts:
 
 
 def check_steps(rows: Sequence[Row], compositions: Sequence[Composition], names: Names) -> None:
-    """Every step calls a tool that there is, by an operation that it has."""
+    """Check that every step calls an existing tool, by an operation that the tool has."""
     by_name = {one.name: one for one in compositions}
     for row in rows:
         composition = by_name.get(str(row.raw.get("name")))
@@ -170,7 +170,7 @@ def _composition(row: Row, known: KnownTools | None) -> Composition | None:
 
 
 def _check_name(row: Row, found: dict[str, Any], known: KnownTools | None) -> None:
-    """Take away a name that no tool can have, or that another one has, and say so."""
+    """Report and drop a name that no tool can have, or that another tool has."""
     name = found.pop("name", None)
     if name is None:
         return
@@ -183,7 +183,7 @@ def _check_name(row: Row, found: dict[str, Any], known: KnownTools | None) -> No
 
 
 def _input(row: Row) -> Schema | None:
-    """The schema, an object's; None where it cannot be used."""
+    """Read the schema, which is for an object; None if it cannot be used."""
     if "input" not in row.raw:
         return dict(NO_INPUT)
     table = row.table("input")
@@ -257,7 +257,7 @@ def _check_reference(row: Row, place: RawPath, text: str, number: int, count: in
 
 
 def _unknown_part(schema: Schema, path: Sequence[str]) -> str | None:
-    """The first part of a path that a schema with properties does not name; None where it names all, or tells none."""
+    """The first part of a path that a schema with properties does not name; None if it names all, or names none."""
     try:
         node: object = inline_references(schema)
     except SchemaError:
@@ -283,7 +283,7 @@ def _properties(schema: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _check_nesting(read: Sequence[_Read]) -> None:
-    """No composition comes to itself, and none stands too deep in others; said at the step that leads there."""
+    """Report a composition that calls itself, or is nested too deep, at the step that leads there."""
     by_name = {one.composition.name: one for one in read}
     depths: dict[str, int] = {}
 

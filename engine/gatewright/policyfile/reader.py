@@ -1,9 +1,9 @@
 """Loads a policy file strictly with every problem at once, stores its text, and refuses edits that would not load.
 
-Enforcement reads with tomllib; places are looked up only when there is something to report. Messages begin with what
-is wrong and name the file; a write never lands on content that nobody has seen. Of an edited policy only what changed
-is looked at: of agents what their rules and capabilities say of themselves (names of tools and operations are the
-edit's own business); of policy rules, defaults and ``[workspace]`` all that a reader of the file would find in them.
+Enforcement reads with tomllib; places are looked up only for a report. Messages begin with the fault and name the file;
+a write never replaces content that nobody has seen. Of an edited policy only the changed parts are checked: rules and
+capabilities of agents without the names of tools and operations, which the edit itself has checked; policy rules,
+defaults and ``[workspace]`` exactly as in a file.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate 
 
 
 def key_at(path: Sequence[str]) -> Key:
-    """The key of a part of the policy, by the fields that lead to it; of an entry that of the table that holds it."""
+    """The key of a part of the policy, named by the fields that lead to it; for an entry, the key of its table."""
     models: tuple[type[Table], ...] = (PolicyFile, PolicyTable, WorkspaceTable)
     found: list[Key] = []
     for name in path:
@@ -79,9 +79,9 @@ def key_at(path: Sequence[str]) -> Key:
 
 
 def policy_schema() -> Shape:
-    """The JSON Schema of a policy file (draft 7): its tables, keys and values, as this reader takes them.
+    """The JSON Schema of a policy file (draft 7): its tables, keys and values, as this reader accepts them.
 
-    Which tools, operations, agents and sources there are it cannot know; `parse_policy` checks that.
+    It cannot know which tools, operations, agents and sources exist; `parse_policy` checks that.
     """
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -93,10 +93,10 @@ def policy_schema() -> Shape:
 
 @frozen
 class LoadedPolicy:
-    """What came of a text. ``policy`` is None when there is an error among the problems.
+    """The result of reading a text. ``policy`` is None if the problems contain an error.
 
-    ``built``: the policy as far as it goes; ``known``: the tools with those of its catalogs and as it declares them.
-    A text that is no TOML has neither.
+    ``built``: the policy as far as it could be built; ``known``: the tools as it declares them, with those of its
+    catalogs. For a text that is no TOML both are None.
     """
 
     policy: Policy | None
@@ -108,7 +108,7 @@ class LoadedPolicy:
 
 
 def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
-    """Read ``text``; ``file`` is the name that problems carry. Never raises for what the text holds."""
+    """Read ``text``; problems name it ``file``. Never raises for the content of the text."""
     raw = _raw(text, file)
     if isinstance(raw, Problem):
         return LoadedPolicy(None, (raw,), text, Places(text, file, Dialect.GATEWRIGHT))
@@ -122,18 +122,18 @@ def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
 
 
 def _named(policy: Policy) -> Policy:
-    """Only the agents' names: what could not be built is left out, so that what stands at which index is not known."""
+    """A policy with only the agents' names: faulty rows are missing, so nobody knows which row an index means."""
     return Policy(agents={agent_id: Agent(agent_id) for agent_id in policy.agents}, dialect=policy.dialect)
 
 
 def value_of(text: str, fallback_id: str) -> Policy | None:
-    """The policy that a text says, tool names and support unchecked; None when it is no TOML."""
+    """The policy that a text says, without checking names of tools and support; None if it is no TOML."""
     raw = _raw(text, "")
     return None if isinstance(raw, Problem) else _read(raw, fallback_id, None, Report())[0]
 
 
 def _read(raw: Raw, stem: str, known: KnownTools | None, report: Report) -> tuple[Policy, KnownTools | None]:
-    """Build a policy as far as it goes, with the tools that it is held to."""
+    """Build a policy as far as possible, and return it with the tools that it is checked against."""
     row = Row(raw, (), report)
     if not {"gatewright", "agents"} & raw.keys() and {"tool_rules", "data_sources"} & raw.keys():
         known = known.with_rooted() if known is not None else None
@@ -142,7 +142,7 @@ def _read(raw: Raw, stem: str, known: KnownTools | None, report: Report) -> tupl
 
 
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
-    """The policy, and the tools with those of its catalogs and as it declares them, which all the rest is held to."""
+    """The policy, and the tools against which the rest is checked: as it declares them, with those of its catalogs."""
     version = row.raw.get("gatewright")
     if version is None:
         message = "a policy file begins with `gatewright = 1` (only a file of one agent's `[[tool_rules]]` may lack it)"
@@ -205,7 +205,7 @@ def _raw(text: str, file: str) -> Raw | Problem:
 
 
 def _text_fault(text: str) -> tuple[int, str] | None:
-    """Where and why a text is not even to be read as TOML; None when it is."""
+    """The place and the reason if a text cannot even be read as TOML; None if it can."""
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         return 0, f"a policy file may not be larger than {MAX_BYTES // 1024 // 1024} MiB"
     if (at := text.find("\0")) >= 0:
@@ -221,7 +221,9 @@ def _text_fault(text: str) -> tuple[int, str] | None:
 
 
 def _head(line: str) -> str:
-    """What may be a key on this line: its beginning, up to the first mark that ends a plain dotted key."""
+    """The part of this line that may be a key: its beginning, up to the first character that ends a plain dotted
+    key.
+    """
     return re.split("[=#\\]]", line, maxsplit=1)[0]
 
 
@@ -255,7 +257,7 @@ def _problem(text: str, file: str, offset: int, message: str) -> Problem:
 
 
 def read_policy_text(path: Path) -> str:
-    """The text of the file, line endings and BOM as they are. Raises WorkspaceError with the reason."""
+    """The text of the file, with its line endings and BOM. Raises WorkspaceError with the reason."""
     content = _read_bytes(path)
     try:
         return content.decode("utf-8")
@@ -270,18 +272,19 @@ def digest_of(text: str) -> str:
 
 
 def write_policy_text(path: Path, text: str, *, expected: str | None) -> None:
-    """Replace the file's content, whole or not at all. ``expected`` is the text it must hold now, None: no such file.
+    """Replace the file's content, whole or not at all.
 
-    Raises WorkspaceError when the disk says otherwise, or cannot be written; then the file is as it was.
+    ``expected`` is the text that it must hold now; None means that the file must not exist. Raises WorkspaceError for
+    other content, and for a file that cannot be written; then the file stays as it was.
     """
     _check_unchanged(path, expected)
     _write(path, text)
 
 
 def overwrite_policy_text(path: Path, text: str, *, seen: str | None) -> None:
-    """Replace whatever the file holds, whole or not at all; what is no ordinary file stays. Raises WorkspaceError.
+    """Replace whatever the file holds, whole or not at all; only an ordinary file is replaced. Raises WorkspaceError.
 
-    ``seen`` is the text that the decision was made on, None when there was none to read: then it is not compared.
+    ``seen`` is the text that the decision was based on; None if it was unreadable, and then nothing is compared.
     """
     if seen is not None:
         _check_unchanged(path, seen)
@@ -321,7 +324,8 @@ def _read_bytes(path: Path) -> bytes:
             raise WorkspaceError(f"`{path}` is a folder, not a policy file")
         if not stat.S_ISREG(mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")
-        at_once = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that took the name meanwhile must not wait for a writer
+        # if a pipe has taken the name meanwhile, opening it must not wait for a writer
+        at_once = getattr(os, "O_NONBLOCK", 0)
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise WorkspaceError(f"`{path}` is no ordinary file")
@@ -343,11 +347,11 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 Fault = tuple[RawPath, str]
-"""Where in the file something is wrong, e.g. ``("policy", "rules", 0, "when")``, and what."""
+"""The place of a fault in the file, e.g. ``("policy", "rules", 0, "when")``, and the fault."""
 
 
 def agent_fault(before: Agent | None, after: Agent) -> str | None:
-    """The first fault of what ``after`` has and ``before`` has not; None when it can be written and read."""
+    """The first fault in ``after`` that ``before`` does not have; None if the agent can be written and read."""
     known = {id(rule) for rule in before.tool_rules} if before else set[int]()
     for rule in after.tool_rules:
         if id(rule) not in known and (fault := rule_fault(rule)):
@@ -360,7 +364,7 @@ def agent_fault(before: Agent | None, after: Agent) -> str | None:
 
 
 def rule_fault(rule: ToolRule) -> str | None:
-    """Why the rule could not be read from a file, with the place inside its value; None when it could."""
+    """The fault of a rule that no file could hold, with the place inside its value; None without one."""
     report = Report()
     rule.check(report)
     if report.first_error is None and isinstance(rule.rule_type, ArgumentConstraints):
@@ -373,16 +377,14 @@ def rule_fault(rule: ToolRule) -> str | None:
 
 
 def catalog_fault(catalog: Catalog) -> str | None:
-    """Why the catalog could not be read from a file; None when it could."""
+    """The fault of a catalog that no file could hold; None without one."""
     report = Report()
     read_catalogs([Row(plain(catalog), ("catalogs", 0), report)], None)
     return report.first_error[1] if report.first_error else None
 
 
 def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]) -> tuple[Fault, ...]:
-    """Faults of the rules, the defaults, the workspace and the compositions of ``after``.
-
-    What ``before`` says as well is not looked at.
+    """The faults of rules, defaults, workspace and compositions in ``after``, as far as ``before`` differs.
 
     ``known``: the tools that it may name, asked for if needed.
     """
@@ -407,7 +409,7 @@ def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]
 
 
 def _compositions(after: Policy, there: KnownTools, report: Report) -> KnownTools:
-    """The tools that there are with those of the compositions, in which all that is wrong is reported."""
+    """The known tools with those of the compositions, whose faults are reported."""
     others = replace(there, facts=tuple(facts for facts in there.facts if facts.origin != ORIGIN))
     rows = [_row(plain(one), ("compositions", at), report) for at, one in enumerate(after.compositions)]
     found, known = read_compositions(rows, others)
@@ -417,7 +419,7 @@ def _compositions(after: Policy, there: KnownTools, report: Report) -> KnownTool
 
 
 def _row(raw: Raw, path: RawPath, report: Report) -> Row:
-    """A row as a file would have it; null, which no file can hold, is reported."""
+    """A row as a file has it; null, which no file can hold, is reported."""
     for place in nulls_in(raw):
         report.error((*path, *place), "bad-value", "a policy file cannot hold null")
     return Row(raw, path, report)

@@ -43,25 +43,25 @@ _OPEN = (
     "enum",
     "$ref",
 )
-"""Keywords whose result is open whatever is known here."""
+"""Keywords whose result stays open, whatever is known here."""
 _UNDEMANDING = frozenset({"properties", "title", "description", "$comment"})
-"""A schema with no other keyword at its root holds when its fields are missing."""
+"""A schema with only these keywords at its root holds if its fields are missing."""
 
 
 @frozen
 class Known:
-    """The known facts about a call's arguments."""
+    """What is known about the arguments of a call."""
 
     absent: frozenset[str]
     present: frozenset[str]
 
     def without(self, *names: str) -> Known:
-        """The same with these absent too."""
+        """The same knowledge, with these arguments absent too."""
         return Known(self.absent.union(names), self.present)
 
 
 class Condition:
-    """One ``when``, with its demands."""
+    """One ``when``, with the arguments that it demands."""
 
     def __init__(self, when: Mapping[str, object]) -> None:
         schema = dict(when)
@@ -75,11 +75,11 @@ class Condition:
         self._escapes: dict[Known, tuple[str, ...]] = {}
 
     def is_about_given(self, parameters: Iterable[str]) -> bool:
-        """It requires every parameter that it mentions: no call can evade it by an omission."""
+        """True if it requires every parameter that it mentions, so that no call can evade it by an omission."""
         return self.fields.intersection(parameters) <= frozenset(names_required(self._schema))
 
     def escapes(self, parameters: Iterable[str], required: Iterable[str]) -> tuple[str, ...]:
-        """The mentioned parameters that a call can omit to evade the condition; several only together."""
+        """The mentioned parameters that a call can omit to evade the condition, some of them only together."""
         if not self._demands:
             return ()
         always = Known(self.fields.difference(parameters), self.fields.intersection(required))
@@ -104,7 +104,7 @@ class Condition:
 
 
 def judge(schema: object, known: Known) -> Judged:
-    """Judge whether an object with these known facts fits ``schema``: True, False, or None if it depends."""
+    """Judge whether an object that fits ``known`` fits ``schema``: True, False, or None if it depends."""
     if isinstance(schema, bool):
         return schema
     node = as_object(schema)
@@ -213,7 +213,7 @@ class TimesTable(Table, of=Times):
 
 
 class PolicyRuleTable(Table, of=PolicyRule):
-    """One of ``[[policy.rules]]``."""
+    """A row of ``[[policy.rules]]``."""
 
     name: Id = Field(description="What reports, refusals and the log call it")
     effect: Verdict = Field(description="What becomes of the calls that it matches; the strictest rule wins")
@@ -240,7 +240,7 @@ _WHAT = "a policy rule"
 
 
 def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) -> tuple[Verdict, tuple[PolicyRule, ...]]:
-    """The default and the rules; a rule that cannot be built is left out (an error)."""
+    """Read the default and the rules; a faulty rule is reported and left out."""
     if row is None:
         return Verdict.ALLOW, ()
     keys = read_keys(row, PolicyTable, "`[policy]`")
@@ -257,7 +257,7 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
 
 
 def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyRule | None:
-    """One rule; None where it cannot be built (an error)."""
+    """Read one rule; None if it is faulty, which is reported."""
     found = read_keys(row, PolicyRuleTable, _WHAT)
     check_mode(row, found)
     if found.get("effect") is Verdict.ALLOW and found.get("mode") is Mode.OBSERVE:
@@ -271,7 +271,7 @@ def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyR
 
 
 def _words(row: Row, key: str) -> list[tuple[int, str]] | None:
-    """A list of different texts, None when absent; an empty one is an error, as it matches nothing."""
+    """Read a list of different texts, None if absent; an empty list is an error, since it matches nothing."""
     if key not in row.raw:
         return None
     found = row.texts(key)
@@ -297,7 +297,7 @@ def _agents(row: Row, known: Collection[str], names: Names) -> tuple[str, ...] |
 
 
 def _tools(row: Row, names: Names) -> tuple[tuple[str, ...] | None, tuple[ToolFacts, ...]]:
-    """The names as written, and the tools that the rule may match."""
+    """Read the names as written, and the tools that the rule may match."""
     found = _words(row, "tools")
     if found is None:
         return None, names.known.facts if names.known else ()
@@ -364,7 +364,7 @@ Signature = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def check_policy_rules(policy: Policy, known: KnownTools, report: Report) -> None:
-    """Add the warnings."""
+    """Add the warnings about policy rules."""
     strict = _StrictRules(known.facts, report)
     for index, rule in enumerate(policy.rules):
         for position, written in enumerate(rule.tools or ()) if rule.operations is not None else ():
@@ -377,7 +377,10 @@ def check_policy_rules(policy: Policy, known: KnownTools, report: Report) -> Non
 
 
 class _Targets:
-    """Every operation; of a rule those that it matches, by what they take, as no condition tells more apart."""
+    """Groups of operations that take the same parameters, which no condition can tell apart.
+
+    It holds the operations of all tools, or those that a rule matches.
+    """
 
     def __init__(self, catalog: Iterable[ToolFacts]) -> None:
         self.rows: list[Target] = [(facts, operation) for facts in catalog for operation in facts.operations]
@@ -389,7 +392,9 @@ class _Targets:
         self._all = self._grouped(range(len(self.rows)))
 
     def groups(self, rule: PolicyRule) -> Mapping[Signature, list[int]]:
-        """The numbers of the rows, in the order of the catalog; of two majors that are alike one."""
+        """The numbers of the rows that a rule matches, in the order of the catalog; equal rows of two majors count
+        once.
+        """
         if rule.tools is None and rule.operations is None:
             return self._all
         if rule.tools is not None:
@@ -409,7 +414,7 @@ class _Targets:
 
 
 class _Named:
-    """What a warning names: the first few in the order of the catalog, and how many more there are."""
+    """The operations that a warning names: the first few in the order of the catalog, and the number of others."""
 
     def __init__(self, targets: _Targets) -> None:
         self._targets = targets
@@ -424,7 +429,7 @@ class _Named:
 
     @property
     def tools(self) -> tuple[ToolPart, ...]:
-        """The tools of all of them, in the order of the catalog."""
+        """The tools of all of these operations, in the order of the catalog."""
         numbers = sorted(number for some in self._added for number in some)
         return tuple((name, None) for name in dict.fromkeys(self._targets.rows[number][0].name for number in numbers))
 
@@ -437,7 +442,7 @@ class _Named:
 
 
 class _StrictRules:
-    """The warnings on rules that deny or ask; what a condition demands is worked out once per distinct ``when``."""
+    """The warnings on rules that deny or ask; each distinct ``when`` is examined once."""
 
     def __init__(self, catalog: Iterable[ToolFacts], report: Report) -> None:
         self._report = report
@@ -464,7 +469,9 @@ class _StrictRules:
             self._report.warning(place, "ask-when-omitted", f"{text}; {hint}", tools=omitted.tools)
 
     def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named, _Named]:
-        """What comes past the condition, what it hits for want of its fields, what asks where they are left out."""
+        """The operations whose calls evade the condition, those that it hits since they lack its fields, and those that
+        then ask.
+        """
         missed, hit, omitted = _Named(self._targets), _Named(self._targets), _Named(self._targets)
         names_some = rule.tools is not None or rule.operations is not None
         for (parameters, required), numbers in self._targets.groups(rule).items():
@@ -483,7 +490,7 @@ class _StrictRules:
         return missed, hit, omitted
 
     def _meant(self, rule: PolicyRule, numbers: list[int]) -> list[int]:
-        """What the rule names itself: that other operations lack the field is what ``when`` is for."""
+        """The operations that the rule names itself; others may lack the field, and ``when`` spares them on purpose."""
         return [number for number in numbers if rule.operations or not self._targets.rows[number][0].has_operations]
 
 

@@ -1,7 +1,8 @@
-"""Reads ``tool_rules``: one table to one ToolRule, with every fault, constraints against the tool that they are on.
+"""Reads ``tool_rules``: makes a ToolRule of each table, reports every fault, and checks constraints against their tool.
 
 ``rule_type`` has three spellings: ``{ MaxCalls = 3 }``, ``"ContinueLoop"`` for a kind without payload, and Pattern's
-``{ type = "MaxCalls", value = 3 }``. A constraint that cannot mean what it says is an error, before anybody calls.
+``{ type = "MaxCalls", value = 3 }``. A constraint that cannot take effect as written is an error when the policy is
+read.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from gatewright.schema.walk import Schema
 
 
 def kind_shape() -> Shape:
-    """What a ``rule_type`` looks like: a name, one name with its value, or a name and its value apart."""
+    """The JSON Schema of a ``rule_type``: a name, one name with its value, or a name and its value apart."""
     shapes = {name: kind.shape for name, kind in RULE_KINDS.items()}
     alone = [name for name, kind in RULE_KINDS.items() if kind.read(ABSENT, (), Report()) is not None]
     tagged: list[JsonValue] = [table({name: shape}, name) for name, shape in shapes.items() if shape is not None]
@@ -54,7 +55,7 @@ def kind_shape() -> Shape:
 
 
 def read_kind(value: object, path: RawPath, report: Report) -> RuleKind | None:
-    """The kind that ``value`` spells; None after an error."""
+    """Read the kind that ``value`` spells; None after an error."""
     spelt = _spelling(value, path, report)
     if spelt is None:
         return None
@@ -68,7 +69,7 @@ def read_kind(value: object, path: RawPath, report: Report) -> RuleKind | None:
 
 
 def kind_name(value: object) -> str | None:
-    """The name of the kind that a ``rule_type`` spells, right or wrong; None when it spells none."""
+    """The name of the kind that a ``rule_type`` spells, known or not; None if it spells none."""
     if isinstance(value, dict):
         raw = cast("Raw", value)
         value = raw["type"] if "type" in raw else next(iter(raw), None)
@@ -76,7 +77,7 @@ def kind_name(value: object) -> str | None:
 
 
 def written_payload(row: Row) -> tuple[object, RawPath]:
-    """The payload of the well-spelt ``rule_type`` of a rule, as it is written, and where it stands."""
+    """The payload of the well-spelt ``rule_type`` of a rule, as the file has it, and its place."""
     value, path = row.raw["rule_type"], row.at("rule_type")
     if not isinstance(value, dict):
         return value, path
@@ -111,7 +112,7 @@ DELETIONS = frozenset({"delete", "remove", "drop", "purge", "destroy", "erase", 
 
 
 def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: Report) -> None:
-    """Report what is wrong with the constraints of ``rule``, which stand at ``place``, on the tool."""
+    """Report the faults that the constraints of ``rule``, at ``place``, have with the tool."""
     bound, fields = _bound(rule, facts), _fields(rule)
     carriers = facts.selection.fields if facts.selection is not None else frozenset[str]()
     taken = {name for operation in bound for name in operation.parameters} | carriers
@@ -131,9 +132,10 @@ def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: 
 
 
 def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
-    """Report what no call could meet: constraints of a field by several rules, and one that must be given and must not.
+    """Report constraints by several rules that no call could meet together, and a field that must and must not be
+    given.
 
-    Values that clash stand at the later rule.
+    Values that clash are reported at the later rule.
     """
     before: dict[tuple[str, str], list[tuple[ToolRule, Schema]]] = {}
     for rule, facts, place in rules:
@@ -169,7 +171,9 @@ def _report_unknown(
 
 
 def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
-    """Warn of what an operation takes unpinned beside a pin: copies of a mail, and what a deletion is about."""
+    """Warn about arguments of an operation that stay free beside a pinned one: copies of a mail, or what a deletion is
+    about.
+    """
     by_tool: dict[str, list[tuple[ToolRule, ToolFacts, RawPath]]] = {}
     for row in rules:
         by_tool.setdefault(row[1].name, []).append(row)
@@ -218,7 +222,7 @@ def _is_sound(schema: JsonValue) -> bool:
 
 
 def _own(facts: ToolFacts, bound: list[OperationFacts], name: str) -> list[JsonValue]:
-    """What the tool itself says of the field, by operation; equal words once."""
+    """The tool's own schemas of the field, by operation; equal ones once."""
     own = [operation.schemas[name] for operation in bound if name in operation.schemas]
     if not own and facts.selection is not None:
         own = [facts.selection.declared(name)]
@@ -246,7 +250,7 @@ def plain_kind(kind: RuleKind, *, adjacent: bool = False) -> object:
 
 
 class ToolRuleTable(Table, of=ToolRule):
-    """One of ``tool_rules`` or ``required_tools``."""
+    """A row of ``tool_rules`` or ``required_tools``."""
 
     tool_name: Id = Field(description="The tool that the rule is about: a name, `name@major`, or `*` for every tool")
     rule_type: Annotated[RuleKind, Form(kind_shape, None, plain_kind)] = Field(
@@ -268,7 +272,7 @@ class ToolRuleTable(Table, of=ToolRule):
 
 
 def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:
-    """``tool_name``, ``rule_type`` and what differs from the defaults."""
+    """The rule's table: ``tool_name``, ``rule_type`` and all that differs from the defaults."""
     return plain(rule) | ({"rule_type": plain_kind(rule.rule_type, adjacent=True)} if adjacent else {})
 
 
@@ -276,7 +280,7 @@ Listed = tuple[str, ...] | None
 
 
 def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule, ...]:
-    """The rules of one agent whose list of tools is ``listed``; a rule that cannot be built is left out (an error)."""
+    """Read the rules of one agent whose list of tools is ``listed``; a faulty rule is reported and left out."""
     seen: dict[str, int] = {}
     found: list[ToolRule] = []
     constraints: list[tuple[ToolRule, ToolFacts, RawPath]] = []
@@ -297,7 +301,7 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
 
 
 def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
-    """The rules of one source, which bind the calls that go to it; kinds that are about a whole session are errors."""
+    """Read the rules of one source, which limit the calls to it; kinds that limit a whole session are errors."""
     for row in rows:
         kind = RULE_KINDS.get(name := kind_name(row.raw.get("rule_type")) or "")
         if kind is not None and not kind.fits_source:
@@ -309,7 +313,7 @@ def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
 
 
 def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
-    """One rule, or None after an error."""
+    """Read one rule; None after an error."""
     found = read_keys(row, ToolRuleTable, "a tool rule")
     tool_name: str | None = found.get("tool_name")
     if tool_name is not None and tool_name != ANY_TOOL:
@@ -330,7 +334,7 @@ def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
 def _conditions(
     row: Row, names: Names, tool_name: str | None, kind: RuleKind | None, listed: Listed
 ) -> tuple[str, ...]:
-    """The conditions as written, every fault reported."""
+    """Read the conditions as written, and report every fault."""
     written = row.texts("conditions")
     found = tuple(condition for _, condition in written)
     faults = {position: fault for position, *fault in condition_faults(found, tool_name, kind)}
@@ -352,7 +356,7 @@ def _conditions(
 
 
 def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
-    """What the kind itself says about tools, operations and arguments."""
+    """Check what the kind itself says about tools, operations and arguments."""
     match rule.rule_type:
         case AllowedOperations():
             payload, place = written_payload(row)
@@ -384,14 +388,14 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
 
 
 def _constrained(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | None:
-    """The tool whose arguments the rule constrains; None for every tool, and for one that is unknown."""
+    """The tool whose arguments the rule constrains; None for a rule on every tool, or on an unknown one."""
     if not isinstance(rule.rule_type, ArgumentConstraints) or rule.tool_name == ANY_TOOL:
         return None
     return names.seen(rule.tool_name, listed)
 
 
 def check_schemas(kind: ArgumentConstraints, path: RawPath, report: Report) -> None:
-    """Report the faults of the constraints at ``path``; the reader has reported those that are no schema."""
+    """Report the faults of the constraints at ``path``; constraints that are no schema were reported by the reader."""
     for name, schema in kind.fields.items():
         if isinstance(schema, dict | bool):
             check_json_schema(schema, (*path, name), report)

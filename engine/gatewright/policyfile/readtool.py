@@ -1,4 +1,4 @@
-"""Reads ``[tools.NAME]``: what the operator overrides of a tool, and the operations that he declares for it."""
+"""Reads ``[tools.NAME]``: the operator's settings for a tool, and the operations that he declares for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_NAMED = 5
 
 @frozen
 class Declaration:
-    """What one table says; ``at`` is the position of each operation in its list."""
+    """The declaration in one table; ``at`` is the position of each operation in its list."""
 
     field: str | None = None
     operations: tuple[str, ...] | None = None
@@ -33,7 +33,7 @@ class Declaration:
 
 
 def read_declarations(table: Row, known: KnownTools | None) -> tuple[Mapping[str, Declaration], KnownTools | None]:
-    """What each table declares, and ``known`` with the tools as declared; with ``known`` None nothing is looked up."""
+    """Read the declaration of each table, and apply it to ``known``; if that is None, no name is looked up."""
     said: dict[str, Declaration] = {}
     made: dict[tuple[str, int], ToolFacts] = {}
     for written, value in table.raw.items():
@@ -68,7 +68,7 @@ def _declaration(row: Row) -> Declaration:
 
 
 def _operations(row: Row) -> dict[str, int]:
-    """The operations in their order, each with its position."""
+    """Read the operations in their order, each with its position."""
     found: dict[str, int] = {}
     if row.raw["operations"] == []:
         row.fault(
@@ -86,13 +86,13 @@ def _operations(row: Row) -> dict[str, int]:
 
 
 def _meant(written: str, table: Row, known: KnownTools) -> list[ToolFacts]:
-    """The tools that this table holds for: a major with a table of its own has nothing of the bare one."""
+    """The tools to which a table applies; a major with a table of its own takes nothing from the bare name's."""
     bare = split_name(written)[1] is None
     return [f for f in known.of(written) if not (bare and f"{f.name}@{f.major}" in table.raw)]
 
 
 def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Declare | None) -> list[ToolFacts]:
-    """The tools as declared, up to the first that cannot be read so."""
+    """The tools as declared, up to the first that cannot be read that way."""
     if declare is None:
         _refuse(row, meant)
         return []
@@ -105,7 +105,8 @@ def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Decla
         except AuthorMustFix as error:
             _report(row, said, facts, str(error), declare)
             rest = meant[len(made) :]
-            if said.operations is not None:  # as they were meant: one fault is not reported at every use of them
+            # as the author meant them, so that one fault is not reported at every use of them
+            if said.operations is not None:
                 names = said.operations
                 rest = [
                     replace(one, operations=tuple(OperationFacts(name, one.tier) for name in names)) for one in rest
@@ -117,7 +118,7 @@ def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Decla
 
 
 def _refuse(row: Row, meant: list[ToolFacts]) -> None:
-    """Where nobody can read a schema anew."""
+    """Report a declaration that cannot apply, since no schema can be read again."""
     for key in DECLARATION_KEYS:
         if key not in row.raw:
             continue
@@ -128,7 +129,9 @@ def _refuse(row: Row, meant: list[ToolFacts]) -> None:
 
 
 def _report(row: Row, said: Declaration, facts: ToolFacts, words: str, declare: Declare) -> None:
-    """The port's words at the value that they are about: an operation, the field where they name it, or the list."""
+    """Report the problem in the words of ``declare`` at the value that it is about: an operation, the field if the
+    words name it, or the list.
+    """
     if _declares_itself(facts, declare):
         for key in DECLARATION_KEYS:
             if key in row.raw:
@@ -153,7 +156,9 @@ def _report_own(row: Row, key: str, facts: ToolFacts) -> None:
 
 
 def _declares_itself(facts: ToolFacts, declare: Declare) -> bool:
-    """Whether the tool's author declared the operations: any other tool can be read as one without operations."""
+    """Tell whether the tool's author declared the operations; any other tool can also be read as one without
+    operations.
+    """
     if not facts.has_operations:
         return False
     try:
@@ -164,7 +169,7 @@ def _declares_itself(facts: ToolFacts, declare: Declare) -> bool:
 
 
 def _warn_narrowed(row: Row, said: Declaration, facts: ToolFacts, read: ToolFacts, declare: Declare) -> None:
-    """A list for a field that the schema closes itself takes operations away from every agent."""
+    """Warn about a list for a field that the schema itself closes: it takes operations away from every agent."""
     if said.operations is None:
         return
     listed = _by_itself(facts, said.field, declare)
@@ -177,7 +182,7 @@ def _warn_narrowed(row: Row, said: Declaration, facts: ToolFacts, read: ToolFact
 
 
 def _by_itself(facts: ToolFacts, field: str | None, declare: Declare) -> tuple[str, ...]:
-    """The operations that the schema lists without help."""
+    """The operations that the schema lists without a declaration."""
     if field is None:
         return facts.operation_names
     try:
@@ -213,9 +218,9 @@ _NOTHING = Declaration()
 
 
 def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declaration]) -> dict[str, ToolSettings]:
-    """``[tools.NAME]`` and ``[tools."NAME@MAJOR"]`` as they are named, in the order of the file.
+    """Read ``[tools.NAME]`` and ``[tools."NAME@MAJOR"]``, in the order of the file.
 
-    ``declared``: what was read of their operations before; ``names`` knows the tools so.
+    ``declared``: their operations, read before; ``names`` knows the tools with these.
     """
     found: dict[str, ToolSettings] = {}
     for name in table.raw:
@@ -226,7 +231,7 @@ def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declarat
         elif row is not None:
             found[name] = _settings(row, names.tool(name, row.path), names, declared.get(name, _NOTHING))
             bare, major = split_name(name)
-            if major is not None and name != f"{bare}@{major}":  # as `@01`: it is not looked up so
+            if major is not None and name != f"{bare}@{major}":  # such as `@01`, which no look-up finds
                 message = f"{shown(name)} must be written `{bare}@{major}`"
                 row.report.error(row.path, "bad-value", message, at_value=False)
     return found
@@ -265,7 +270,7 @@ def _operation_tiers(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> di
 
 
 def _paths(row: Row, facts: tuple[ToolFacts, ...]) -> dict[str, PathUse]:
-    """What the arguments are, by their place (``edits[].path``)."""
+    """Read the path arguments, by their place (``edits[].path``)."""
     table = row.table("paths")
     found: dict[str, PathUse] = {}
     if table is None:

@@ -86,7 +86,7 @@ class EndpointsTable(Table, of=Endpoints):
 
 
 def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
-    """What the table says; ``agents``: the ids that it may name. What cannot be built is left out (an error)."""
+    """Read the endpoints; ``agents``: the ids that they may name. Faulty ones are reported and left out."""
     read_keys(row, EndpointsTable, "`endpoints` of `[workspace]`")
     user, agent, group = row.table("user"), row.table("agent"), row.table("group")
     discord, bluesky = row.table("discord"), row.table("bluesky")
@@ -147,14 +147,14 @@ def _bluesky(row: Row) -> BlueskyEndpoint | None:
 
 
 def _check_variable(row: Row, key: str, found: dict[str, Any], message: str) -> None:
-    """Take away what is no name of an environment variable, and say so."""
+    """Report and drop a text that is no name of an environment variable."""
     if key in found and not VARIABLE.fullmatch(found[key]):
         row.fault(key, "bad-value", f"`{key}` is the name of {message}")
         del found[key]
 
 
 def _check_words(row: Row, key: str, words: tuple[str, ...]) -> None:
-    """Report a list with a word twice, and an empty one, since nobody is in it."""
+    """Report a list with a repeated word, and an empty list, which permits nobody."""
     if not words or len(set(words)) < len(words):
         row.fault(key, "bad-value", f"`{key}` names one or more, each once")
 
@@ -168,7 +168,7 @@ def _check_each(row: Row, key: str, found: Mapping[str, Any], pattern: re.Patter
 
 
 def _check_address(row: Row, found: Mapping[str, Any]) -> None:
-    """Report a ``url`` that is none, or would send the secret in the clear to another machine."""
+    """Report a ``url`` that is no address, or would send the secret unencrypted to another machine."""
     if (url := found.get("url")) is None:
         return
     target = parse_url(url, allow_private=True)
@@ -192,7 +192,7 @@ _CALLED = {SearchEngine.SEARXNG: "SearXNG", SearchEngine.GOOGLE: "Google"}
 
 
 class ProviderTable(Table, of=SearchProvider):
-    """One entry of ``search``."""
+    """An entry of ``search``."""
 
     engine: SearchEngine
     url: Name | None = Field(None, description="Its address; SearXNG needs one")
@@ -209,7 +209,7 @@ def _providers_shape() -> Shape:
 
 
 def _plain_provider(provider: SearchProvider) -> object:
-    """The engine alone, where there is no more to say."""
+    """The name of the engine alone, if everything else is as usual."""
     keys = plain(provider)
     return keys["engine"] if len(keys) == 1 else keys
 
@@ -286,7 +286,7 @@ _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[
 
 
 class WorkspaceKeys(TypedDict):
-    """What ``[workspace]`` says, by the names of the policy's own fields."""
+    """The values of ``[workspace]``, by the names of the policy's own fields."""
 
     roots: Roots
     web: Web
@@ -298,7 +298,7 @@ class WorkspaceKeys(TypedDict):
 
 
 def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
-    """What the table says; the defaults without it. ``agents``: the ids that it may name."""
+    """Read the table; without it, return the defaults. ``agents``: the ids that it may name."""
     row = row or Row({}, (), Report())
     read_keys(row, WorkspaceTable, "`[workspace]`")
     roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
@@ -325,7 +325,7 @@ def _questions(row: Row) -> Questions:
 
 
 def _closed(row: Row) -> tuple[str, ...]:
-    """The places as written."""
+    """Read the places as written."""
     found: list[str] = []
     for index, place in row.texts("closed"):
         at = row.at("closed", index)
@@ -341,7 +341,7 @@ def _closed(row: Row) -> tuple[str, ...]:
 
 
 def _memory(row: Row) -> MemoryWeights:
-    """The weights; of one that is not given the rest of 1."""
+    """Read the weights; if one is missing, it is the other's complement to 1."""
     found = read_keys(row, MemoryTable, "`memory` of `[workspace]`")
     vector, text = found.get("vector"), found.get("text")
     if vector is None:
@@ -401,7 +401,7 @@ def _shell(row: Row) -> ShellSettings:
 
 
 def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
-    """Report the entries of a list that could never match."""
+    """Report entries of a list that could never match."""
     for index, entry in enumerate(found.get(key, ())):
         if entry == EVERY or _ENTRY.fullmatch(entry) or (key == "allow" and is_option_that_runs(entry)):
             continue
@@ -412,7 +412,7 @@ def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
 
 
 def _roots(row: Row) -> Roots:
-    """The folders; one root inside another would be a way around what that one is for."""
+    """Read the folders; one root inside another would bypass the other's purpose."""
     roots = Roots(**read_keys(row, RootsTable, "the roots of `[workspace]`"))
     normal: dict[str, str] = {}
     for name, folder in roots.folders.items():
@@ -428,7 +428,7 @@ def _roots(row: Row) -> Roots:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two normal paths are the same, or one lies below the other."""
+    """Tell whether two normal paths are equal, or one lies below the other."""
     first, second = _parts(one), _parts(other)
     shorter = min(len(first), len(second))
     return first[:shorter] == second[:shorter] and one.startswith("/") == other.startswith("/")

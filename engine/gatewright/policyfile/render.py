@@ -1,7 +1,7 @@
-"""Policies as new TOML text: values as tomlkit spells them, a whole tidy file, one agent in Pattern's own shape.
+"""Writes policies as new TOML text: values in tomlkit's spelling, a whole tidy file, one agent in Pattern's dialect.
 
-Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; durations are whole seconds. The
-top of the file names everything that its shape cannot carry.
+Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file sources; its durations are whole seconds.
+Comments at the top of the file name everything that this dialect cannot express.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _inline(table: Mapping[str, object]) -> InlineTable:
 
 
 def _container(data: Mapping[str, object]) -> Container:
-    """Keys and values in the parser's form: otherwise each appended one searches all of them."""
+    """Keys and values as the parser holds them; else tomlkit would search all keys for each one it appends."""
     made = Container(parsed=True)
     for key, value in data.items():
         made.append(_key(key), _item(value))
@@ -100,7 +100,7 @@ def render_policy(policy: Policy) -> str:
 def block(path: RawPath, data: Mapping[str, object]) -> str:
     """A table with its header: ``[path]``, or ``[[path]]`` if the path ends in a position.
 
-    Other positions in lists are left out, as headers do.
+    Headers leave out all other positions in lists.
     """
     names, is_row = [part for part in path if isinstance(part, str)], isinstance(path[-1], int)
     table = Table(_container(data), Trivia(), is_aot_element=is_row)
@@ -166,11 +166,11 @@ _HEAD = """\
 
 
 _UNKNOWN_THERE = (RateLimit, ArgumentConstraints)
-"""Kinds because of which Pattern's reader would refuse the whole file."""
+"""Kinds that would make Pattern's reader refuse the whole file."""
 
 
 def render_pattern(policy: Policy, agent_id: str) -> str:
-    """The agent's file in Pattern's shape; comments at the top name everything that is lost.
+    """The agent's file in Pattern's dialect; comments at the top name everything that is lost.
 
     Raises NotSupported for an agent without tools: there an empty list means every tool.
     """
@@ -186,7 +186,7 @@ def render_pattern(policy: Policy, agent_id: str) -> str:
 
 
 def carries(policy: Policy, agent: Agent) -> bool:
-    """Tell whether Pattern's shape can express the agent's tools."""
+    """Tell whether Pattern's dialect can express the agent's tools."""
     return bool(agent.tools) or (agent.tools is None and policy.defaults.unlisted_tools is Verdict.ALLOW)
 
 
@@ -205,7 +205,7 @@ def _pattern_blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Ite
 
 
 def _level(permission: Permission) -> str:
-    """The level, with the strictest one of Pattern for none."""
+    """The level in Pattern's words, which has its strictest level in place of none."""
     return str(Permission.READ_ONLY if permission is Permission.NONE else permission)
 
 

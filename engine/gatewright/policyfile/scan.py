@@ -1,8 +1,8 @@
 """The places of tables, keys, values and elements in a TOML text, as offsets, and the place of a syntax error.
 
-The loader has read the text with tomllib already; the scan only finds places, so it follows the grammar of valid TOML
-and stops at the first error with its findings so far. It never recurses: nesting costs no stack. A syntax error is
-explained at the thing left open, for its author, not at the place where the reader gave up.
+tomllib has read the text already; the scan only finds places, so it follows the grammar of valid TOML, and stops at the
+first error with its findings so far. It never recurses: nesting costs no stack. A syntax error is reported where the
+author left something open, not where the reader gave up.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Kind(Enum):
 class Item:
     """One value, table or array of tables. ``start`` and ``end`` span the value, or the header of a table.
 
-    ``key_start`` is the start of its key (or header); ``comma`` is the comma behind it, -1 for none.
+    ``key_start`` is the start of its key (or header); ``comma`` is the comma behind it, -1 without one.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class Item:
 
 _NO_MEMBERS: dict[str, Item] = {}
 _NO_ELEMENTS: list[Item] = []
-# shared by all scalars, and never filled
+# all scalars share it, and it stays empty
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +102,7 @@ class Section:
 
     @property
     def end(self) -> int:
-        """The end of the last statement, or of the header, without comments behind it."""
+        """The end of the last statement, or of the header; comments behind it do not count."""
         return self.statements[-1].item.end if self.statements else self.header_end
 
 
@@ -121,7 +121,7 @@ class Tree:
         return item if depth == len(path) else None
 
     def nearest(self, path: RawPath) -> tuple[Item, int]:
-        """The deepest item on the way to ``path``, and the number of parts of the path that lead to it."""
+        """The deepest existing item on ``path``, and the number of parts of the path that lead to it."""
         item = self.root
         for depth, part in enumerate(path):
             if isinstance(part, str):
@@ -134,9 +134,9 @@ class Tree:
         return item, len(path)
 
 
-@lru_cache(2)  # the text under edit, and the result of the last edit
+@lru_cache(2)  # one entry for the text under edit, one for the result of the last edit
 def scan(text: str) -> Tree:
-    """Scan a text; a broken one up to the break."""
+    """Scan a text, a broken one up to the error."""
     scanner = _Scanner(text)
     with contextlib.suppress(_Broken, IndexError):
         scanner.run()
@@ -202,7 +202,7 @@ class _Scanner:
             position = end + 1
 
     def _key_and_mark(self, position: int) -> tuple[tuple[str, ...], tuple[Span, ...], int]:
-        """Read a key and its ``=``: the parts, their spans, the start of the value."""
+        """Read a key and its ``=``; return the parts, their spans, the start of the value."""
         if plain := _PLAIN_KEY.match(self._text, position):
             return (plain[1],), (plain.span(1),), plain.end()
         keys, spans, end = self._key(position)
@@ -347,7 +347,7 @@ _BRACES = "; a table in braces must fit on one line and end without a comma"
 
 
 def explain(text: str, offset: int, said: str) -> tuple[int, str]:
-    """A better place for the error at ``offset``, and words for it."""
+    """A better place for the error at ``offset``, and words for the error."""
     if said == "Unterminated string" or "'''" in said:
         return max(text.rfind('"""'), text.rfind("'''"), 0), "this text is not closed"
     last = scan(text).sections[-1]

@@ -1,9 +1,9 @@
 """Edits of the rows of a list in a text: the pairing of rows across edits, and the replaced stretches of text.
 
-A row carries its identity through edits; without one, its content or its name identifies it. A row in the place of a
-removed one is a new row, so that an author's comment on the old row never stays above it. In a list that is one value,
-``[ ... ]``, with every element on its own lines, the comment lines above an element go and move with it. Offsets are
-those of the original text, so that edits do not affect each other; all are made at once.
+A row carries its identity through edits; without one, its content or its name identifies it. A row that takes the place
+of a removed one is a new row, so an author's comment on the old row never stays above it. In a list that is one value,
+``[ ... ]``, with every element on its own lines, the comment lines above an element are removed and move together with
+it. Offsets are those of the original text, so edits do not affect each other; all are made at once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from gatewright.policyfile.scan import Item, Span
 
 T = TypeVar("T")
 MAX_GUESSES = 1_000
-"""The most pairs of rows to compare for likeness, for each list."""
+"""The most pairs of rows in a list to compare for likeness."""
 
 
 @frozen
 class Naming(Generic[T]):
-    """The names that identify a row: equal names match, the surest first. ``guessed``: rows may match without an equal
-    name.
+    """The names that identify a row; equal names match, the surest first.
+
+    ``guessed``: rows may match without an equal name.
     """
 
     names: tuple[Callable[[T], Hashable], ...]
@@ -42,9 +43,9 @@ class Naming(Generic[T]):
 
 @frozen
 class Step:
-    """``keep``: old ``i`` is new ``j`` (perhaps changed). ``delete``: old ``i`` up to ``i_end`` goes.
+    """``keep``: old ``i`` is new ``j`` (perhaps changed). ``delete``: old ``i`` up to ``i_end`` are removed.
 
-    ``insert``: new ``j`` up to ``j_end`` comes before old ``i_end``; the old one before it that stays is ``i - 1``.
+    ``insert``: new ``j`` up to ``j_end`` come before old ``i_end``, after the surviving old ``i - 1``.
     """
 
     what: Literal["keep", "delete", "insert"]
@@ -56,9 +57,9 @@ class Step:
 
 @frozen
 class Pairing:
-    """``origins``: new to old places of the rows that are in both lists. ``steps``: from one list to the other.
+    """``origins``: for the rows in both lists, the old place by the new one. ``steps`` lead from one list to the other.
 
-    ``moved``: new to old places of those that one step deletes and another inserts.
+    ``moved``: the same places for rows that one step deletes and another inserts.
     """
 
     origins: Mapping[int, int]
@@ -67,7 +68,7 @@ class Pairing:
 
 
 def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, related: bool = True) -> Pairing:
-    """Pair the rows of two lists. ``related``: ``after`` is an edit of ``before``, so that nothing is guessed."""
+    """Pair the rows of two lists. ``related``: ``after`` is an edit of ``before``, so nothing is guessed."""
     origins: dict[int, int] = {}
     for name_of in naming.names:
         taken = set(origins.values())
@@ -86,7 +87,7 @@ def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, relat
 
 
 def _pair_alike(before: Sequence[T], after: Sequence[T], origins: dict[int, int]) -> None:
-    """Pair the rows left over between the same neighbours, the most alike ones first."""
+    """Pair the rows left between the same neighbours, the most alike first."""
     taken = set(origins.values())
     found: list[tuple[float, int, int]] = []
     kept = [(-1, -1), *sorted(_in_order(origins).items()), (len(after), len(before))]
@@ -112,7 +113,7 @@ def _likeness(one: object, other: object) -> float:
 
 
 def _in_order(origins: Mapping[int, int]) -> dict[int, int]:
-    """The most of the pairs whose rows have the same order in both lists."""
+    """The largest set of pairs whose rows have the same order in both lists."""
     ends: list[int] = []
     last: list[int] = []
     before: dict[int, int | None] = {}
@@ -182,7 +183,7 @@ Part = tuple[int, int, str]
 
 
 class Splices:
-    """The text, the replacements so far, and questions about its lines."""
+    """The text, the replacements so far, and helpers for its lines."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -192,12 +193,12 @@ class Splices:
         self._parts: list[Part] = []
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Replace a stretch with ``text``; insertions at an empty stretch keep the order of the calls."""
+        """Replace a stretch with ``text``; several insertions at one place keep the order of the calls."""
         self._parts.append((start, end, text.replace("\n", self.newline)))
 
     @contextmanager
     def apart(self) -> Generator[list[Part]]:
-        """Collect the replacements of the body, for text that goes elsewhere, instead of making them in place."""
+        """Collect the replacements of the body for text that goes elsewhere, instead of applying them."""
         here, self._parts = self._parts, []
         try:
             yield self._parts
@@ -205,7 +206,7 @@ class Splices:
             self._parts = here
 
     def text_elsewhere(self, spans: Sequence[Span], parts: Sequence[Part]) -> list[str]:
-        """The text of some stretches with the replacements collected for them, its line breaks plain."""
+        """The text of some stretches with their collected replacements, with plain line breaks."""
         within: list[list[Part]] = [[] for _ in spans]
         for part in parts:
             at = next((n for n, (start, end) in enumerate(spans) if start <= part[0] and part[1] <= end), None)
@@ -215,7 +216,7 @@ class Splices:
         return [self._join(own, span).replace("\r\n", "\n") for own, span in zip(within, spans, strict=True)]
 
     def result(self) -> str:
-        """The text with every replacement made; overlapping removals count once."""
+        """The text with every replacement applied; overlapping removals count once."""
         return self._join(self._parts, (0, len(self.text)))
 
     def _join(self, parts: Sequence[Part], within: Span) -> str:
@@ -224,7 +225,7 @@ class Splices:
         only_removed = True
         for start, end, text in sorted(parts, key=lambda part: part[:2]):
             if start < at and only_removed and start < end <= at:
-                continue  # a change inside something that goes altogether
+                continue  # a change inside a stretch that is removed as a whole
             if start < at and (not only_removed or (text and end > start)):
                 raise WeMustFix("two changes of the policy file touch the same place")
             if start > at:
@@ -254,14 +255,14 @@ class Splices:
         return line
 
     def insert_lines(self, offset: int, lines: str) -> None:
-        """Insert whole lines at the beginning of a line, or behind a last line without a line break."""
+        """Insert whole lines at the beginning of a line, or behind a last line that lacks a line break."""
         if offset > self._first and self.text[offset - 1] != "\n":
             self.replace(offset, offset, f"\n{lines.removesuffix(chr(10))}")
         else:
             self.replace(offset, offset, lines)
 
     def remove_block(self, start: int, end: int) -> None:
-        """Remove whole lines and, if that would leave two gaps, the blank lines above (at the top: below)."""
+        """Remove whole lines; if that would leave two gaps, also the blank lines above (at the top: below)."""
         above = start
         while above > self._first and not self.text[(line := self.line_start(above - 1)) : above].strip():
             above = line
@@ -277,8 +278,8 @@ class Splices:
 
 
 class ArrayEdit:
-    """One list. ``headings``: a comment line belongs to all elements below it, up to the next one, and goes with the
-    last.
+    """One list. ``headings``: a comment line belongs to all elements below it, up to the next comment, and is removed
+    with the last of them.
 
     Otherwise it belongs to the one element below it.
     """
@@ -290,7 +291,7 @@ class ArrayEdit:
     def apply(
         self, pairing: Pairing, count: int, after: Sequence[object], inside: Mapping[int, Sequence[Part]]
     ) -> None:
-        """Delete, insert and move elements of a list of ``count``; those that stay are not touched.
+        """Delete, insert and move elements of a list of ``count``; the others stay untouched.
 
         ``inside``: the changes in moving elements, by their old places.
         """
@@ -331,7 +332,7 @@ class ArrayEdit:
             splices.replace(elements[step.i - 1].end, elements[-1].end, "")
 
     def _write_anew(self, after: Sequence[object]) -> None:
-        """Replace all elements; a comment behind the bracket or below the last element is the list's own."""
+        """Replace all elements; a comment behind the bracket or below the last element belongs to the list."""
         elements, splices, (start, end) = self._item.elements, self._splices, (self._item.start, self._item.end)
         if self._by_line and elements:
             first, last = self._comments(0), splices.line_end(_behind(elements[-1]))
@@ -399,7 +400,7 @@ class ArrayEdit:
         return self._comments(step.i_end)
 
     def _lines(self, indent: str, words: str, origin: int | None) -> str:
-        """An element on its own lines, with the author's comments above and behind it at its old place."""
+        """An element on its own lines, with the author's comments above and behind it from its old place."""
         if origin is None:
             return f"{indent}{words},\n"
         element, splices = self._item.elements[origin], self._splices
@@ -420,7 +421,7 @@ class ArrayEdit:
 
 
 def first_of(element: Item) -> int:
-    """The start of an element of a list (or of a member of an inline table, with its key)."""
+    """The start of an element of a list (for a member of an inline table, of its key)."""
     return element.key_start
 
 

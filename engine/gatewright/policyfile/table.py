@@ -1,7 +1,7 @@
 """Tables of the policy file: a pydantic model describes each; reading, writing and the JSON Schema follow from it.
 
-A field has the name that the value gives it; its alias is its key in the file. `Field` holds the words, the default and
-the limits. A rule that no field can say, such as one about two keys, stays a function beside the model.
+A field is named like the field of the policy's value; its alias is its key in the file. `Field` holds the words, the
+default and the limits. A rule that no field can express, such as one about two keys, is a function beside the model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Plain = dict[str, object]
 
 
 class Table(BaseModel):
-    """The keys of one table. ``of``: the class of the value that comes of it, None where several do."""
+    """The keys of one table. ``of``: the class of the value that it makes, None if it may make several."""
 
     model_config = ConfigDict(defer_build=True, arbitrary_types_allowed=True)
     made_of: ClassVar[type[Any] | None]
@@ -73,8 +73,8 @@ def _same(value: object) -> object:
 class Form:
     """The form of a value in the file: its JSON Schema, a reader, and its plain data.
 
-    ``read`` None: the reader of the table reads the key, since it takes more than the row. ``table``: the table that
-    it is, or whose rows or entries it holds.
+    ``read`` None: the reader of the whole table reads the key, since it needs more than the row. ``table``: the table
+    that the value is, or whose rows or entries it holds.
     """
 
     shape: Callable[[], Shape]
@@ -84,9 +84,9 @@ class Form:
 
 
 Name = Annotated[str, Form(lambda: NAME, Row.text)]
-"""A text that is not blank; its table says what else it may not be."""
+"""A text that is not blank; the table may restrict it further."""
 Id = Annotated[str, Form(lambda: NAME, lambda row, key: row.text(key, filled=True))]
-"""A text that is neither blank nor holds characters that cannot be seen."""
+"""A text that is not blank and has no invisible characters."""
 Seconds = Annotated[float, Form(lambda: DURATION, Row.duration, plain_duration)]
 Moment = Annotated[float, Form(lambda: MOMENT, Row.moment, plain_moment)]
 JsonTable = Annotated[Mapping[str, Any], Form(lambda: JSON_TABLE, None, dict)]
@@ -94,12 +94,12 @@ When = Annotated[
     Mapping[str, Any] | bool,
     Form(lambda: JSON_SCHEMA, None, lambda when: when if isinstance(when, bool) else dict(when)),
 ]
-"""A JSON Schema that something must fit."""
+"""A JSON Schema as a condition."""
 
 
 @frozen
 class Key:
-    """One key of a table. ``name``: the field that it fills; ``usual``: the value without it."""
+    """One key of a table. ``name``: the field that it fills; ``usual``: the value if it is absent."""
 
     name: str
     form: Form
@@ -109,7 +109,7 @@ class Key:
 
     @property
     def shape(self) -> Shape:
-        """Its JSON Schema, with its meaning and what holds where it is absent, unless that is a table."""
+        """Its JSON Schema, with its meaning and its default, unless it is a table."""
         usual: Any = None if isinstance(self.usual, Mapping | None) else self.form.plain(self.usual)
         shape = self.form.shape()
         return told(shape, self.words, None if usual in ("", {}) else usual) if self.words else shape
@@ -127,9 +127,9 @@ def keys_of(model: type[Table]) -> Mapping[str, Key]:
 
 
 def read_keys(row: Row, model: type[Table], what: str) -> dict[str, Any]:
-    """The values of the keys by the names of their fields, without those that are absent, wrong, or read elsewhere.
+    """Read the keys, by the names of their fields, without keys that are absent, wrong, or read elsewhere.
 
-    ``what``: how a finding calls the table.
+    ``what``: the name of the table in findings.
     """
     keys = keys_of(model)
     row.only(keys, what)
@@ -161,7 +161,7 @@ def plain(
 ) -> Plain:
     """A value of the policy as plain data in the shape of its table, ``without`` some keys.
 
-    The defaults are left out; ``whole``: only those that say nothing.
+    Defaults are left out; with ``whole`` only those that are empty.
     """
     found: Plain = {}
     for key, one in keys_of(model or _TABLES[type(value)]).items():
@@ -174,14 +174,15 @@ def plain(
 
 
 def _form(kind: Any, metadata: list[Any]) -> Form:
-    """The form of a type; ``metadata``: its limits, or a form of its own."""
+    """The form of a type; ``metadata`` holds its limits, or a form of its own."""
     for one in metadata:
         if isinstance(one, Form):
             return one
     limits: dict[str, Any] = {name: getattr(one, name) for one in metadata for name in _LIMITS if hasattr(one, name)}
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        inner = (part for one in arguments[1:] for part in getattr(one, "metadata", (one,)))  # of a `Field`: its limits
+        # from a `Field`: its limits
+        inner = (part for one in arguments[1:] for part in getattr(one, "metadata", (one,)))
         return _form(arguments[0], [*metadata, *inner])
     if origin in {Union, UnionType}:
         return _form(next(one for one in arguments if one is not NoneType), metadata)
@@ -202,7 +203,7 @@ def _form(kind: Any, metadata: list[Any]) -> Form:
         return Form(lambda: one_of(options), lambda row, key: row.choice(key, options), str)
     if origin is tuple:
         entry = _form(arguments[0], [])
-        read = Row.words if arguments[0] is str else None  # names are looked up one by one, by the reader of the table
+        read = Row.words if arguments[0] is str else None  # the reader of the table looks up names one by one
         rows = lambda: several(entry.shape(), few, many)  # noqa: E731
         return Form(rows, read, lambda held: [entry.plain(one) for one in held], entry.table)
     if origin is not None and issubclass(origin, Mapping):
