@@ -1,9 +1,9 @@
 """A block: a schema, a Loro document that obeys it, and the steps of its history; or one plain text.
 
-Loro raises most of its errors as plain BaseException; ``guard`` wraps every call to it and turns them into errors of
-our tree.
+Loro raises most of its errors as plain BaseException; ``guard`` wraps every call to Loro and turns them into our own
+errors.
 
-``edit`` makes every change, whole or not at all. One thread at a time may use a block.
+Every change goes through ``edit``, which makes it whole or not at all. One thread at a time may use a block.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class TextBlock:
             self._document.commit()
 
     def snapshot(self) -> bytes:
-        """The document with its history, for ``from_snapshot``."""
+        """The document with its history, as bytes for ``from_snapshot``."""
         with guard(WeMustFix("a block cannot be written out")):
             self._document.commit()
             return bytes(self._document.export(loro.ExportMode.Snapshot()))
@@ -103,7 +103,10 @@ class TextBlock:
 
 @frozen
 class BlockSize:
-    """``chars``: the size under ``char_limit``; ``items``: of lists and logs; ``history_bytes``: of a snapshot."""
+    """The size of a block.
+
+    ``chars``: what ``char_limit`` limits; ``items``: of lists and logs; ``history_bytes``: of a snapshot.
+    """
 
     chars: int
     items: int
@@ -178,18 +181,20 @@ class Block:
 
     @property
     def value(self) -> JsonValue:
-        """All of it: text, object, list, or an object of sections."""
+        """The whole content: text, object, list, or an object of sections."""
         with guard(WeMustFix("a block cannot be read")):
             if isinstance(self.schema, CompositeSchema):
                 return {section: self._document.part(section) for section in self._document.parts}
             return self._document.part("")
 
     def render(self) -> str:
-        """The model's view: the window of a text with a viewport, the newest entries of a log."""
+        """The content as the model sees it: the window of a text with a viewport, the newest entries of a log."""
         return render(self.schema, self.value)
 
     def plain(self) -> str:
-        """Return all of it as text for a diff: a text unchanged, other values as JSON, a composite by section."""
+        """Return the whole content as text for a diff: a text unchanged, other values as JSON, a composite by
+        section.
+        """
         return plain(self.schema, self.value)
 
     @property
@@ -208,11 +213,11 @@ class Block:
             return BlockSize(self._document.chars(), sum(counts), len(self.snapshot()))
 
     def undo_target(self, author: str) -> int | None:
-        """The step that ``Undo`` by this author takes back."""
+        """The step that ``Undo`` by this author would take back."""
         return undo_target(self._steps, author)
 
     def redo_target(self, author: str) -> int | None:
-        """The step that ``Redo`` by this author repeats."""
+        """The step that ``Redo`` by this author would repeat."""
         return redo_target(self._steps, author)
 
     def at(self, number: int) -> Block:
@@ -232,7 +237,7 @@ class Block:
         if not ops and target is None:
             return None
         self._apply(ops)
-        # nobody takes back an entry of a log
+        # nobody can take back an entry of a log
         return self._record(
             hand,
             kind_of(edit),
@@ -241,7 +246,7 @@ class Block:
         )
 
     def plan_edit(self, edit: Edit, hand: Hand) -> tuple[tuple[Op, ...], int | None]:
-        """Check an edit in every way, and return its operations and the step that an undo or redo concerns."""
+        """Check an edit completely, and return its operations and the step that an undo or redo is about."""
         target = None
         try:
             if isinstance(edit, Undo | Redo):
@@ -286,7 +291,7 @@ class Block:
             return bytes(self._document.loro.export(loro.ExportMode.Updates(vector)))
 
     def snapshot(self) -> bytes:
-        """The document with its history, for ``restore``; the caller stores the steps beside it."""
+        """The document with its history, as bytes for ``restore``; the caller stores the steps beside it."""
         with guard(WeMustFix("a block cannot be written out")):
             return bytes(self._document.loro.export(loro.ExportMode.Snapshot()))
 
@@ -297,7 +302,7 @@ class Block:
             return bytes(document.export(loro.ExportMode.ShallowSnapshot(document.oplog_frontiers)))
 
     def take_in(self, updates: Iterable[bytes], steps: Sequence[Step]) -> None:
-        """Take in the steps and updates of another holder of the same stored block. Raises DamagedBlock."""
+        """Merge the steps and updates of another holder of the same stored block. Raises DamagedBlock."""
         with guard(DamagedBlock()):
             for update in updates:
                 if self._document.loro.import_(update).pending:
@@ -322,7 +327,7 @@ class Block:
     # inside
 
     def _apply(self, ops: tuple[Op, ...]) -> None:
-        """Do checked operations; if Loro stops in the middle, put the document back."""
+        """Execute checked operations; if Loro stops in the middle, restore the document."""
         if not ops:
             return
         before = self._document.loro.state_frontiers

@@ -1,8 +1,8 @@
-"""Two texts compared line by line: a unified diff for a person, and a merge of two that grew from one.
+"""Compares two texts line by line: a unified diff for a person, and a merge of two texts that come from one.
 
-The head holds the SHA-256 of the new text, so that a cut diff still stands for exactly one content.
+The diff's head has the SHA-256 of the new text, so that even a cut diff identifies the content.
 
-Its time is bounded: lines that stand once in both texts are the anchors (the longest run of them in order), small gaps
+The time is bounded: lines that occur once in both texts are the anchors (the longest run of them in order), small gaps
 are compared fully, and a large gap without anchors counts as one change. A coarser comparison never loses a change; it
 only turns more places into conflicts. Changes conflict where they overlap or touch, unless they are equal.
 """
@@ -93,13 +93,14 @@ _SMALL = 40_000
 _DEPTH = 40
 
 Span = tuple[int, int, int, int]
-"""A change: lines ``a:b`` of the one text became lines ``c:d`` of the other, from 0."""
+"""A change: lines ``a:b`` of the old text became lines ``c:d`` of the new one, from 0."""
 
 
 @frozen
 class MergeConflict:
-    """A place where both changed. Lines count from 1; ``base_line`` is the first line of the passage in the common
-    text.
+    """A place where both sides changed.
+
+    Lines count from 1; ``base_line`` is the first line of the passage in the common text.
     """
 
     base_line: int
@@ -224,7 +225,7 @@ def _trim(old: Sequence[str], new: Sequence[str], span: Span) -> Span:
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Return pairs of equal lines that stand once in both, rising in both: the longest such run."""
+    """Return pairs of equal lines that occur once in both texts, in the same order in both: the longest such run."""
     a, b, c, d = span
     seen_old, seen_new = Counter(old[a:b]), Counter(new[c:d])
     where = {new[j]: j for j in range(c, d) if seen_new[new[j]] == 1}

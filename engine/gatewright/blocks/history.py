@@ -1,11 +1,11 @@
 """The steps of a block, the changes between two of its states, and the present effect of undo or redo.
 
-Sequences (texts, lists) are runs in order: keep n, drop n, add these; rebasing is operational transformation over those
-runs. In a map the later change of a key wins; counters add up.
+A change of a sequence (text, list) is a list of runs: keep n, drop n, add these; rebasing is operational transformation
+over those runs. In a map the later change of a key wins; counters add up.
 
-Undo goes by author and outlives the process, unlike the library's own: it walks the steps from the target to the last
-and rebases the way back over the later steps of others. Text of others stays, also inside a text that goes; a field
-that somebody else has set since keeps its value.
+Undo takes back the steps of one author and outlives the process, unlike the library's own: it walks the steps from the
+target to the last, and rebases the change back over the later steps of others. Text by others stays, even inside a text
+that is removed; a field that somebody else has set since then keeps its value.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from gatewright.blocks.textedit import Splice
 
 @frozen
 class Keep:
-    """Keep the next ``count``."""
+    """Keeps the next ``count``."""
 
     count: int
 
 
 @frozen
 class Drop:
-    """Drop the next ``count``."""
+    """Drops the next ``count``."""
 
     count: int
 
 
 @frozen
 class Add:
-    """Insert ``items`` here: characters of a text, or values."""
+    """Inserts ``items`` here: characters of a text, or values."""
 
     items: str | tuple[JsonValue, ...]
 
@@ -49,7 +49,7 @@ Run = Keep | Drop | Add
 
 @frozen
 class Delta:
-    """A change, by container."""
+    """A change, by container of the document."""
 
     texts: dict[str, list[Run]] = field(default_factory=dict[str, "list[Run]"])
     lists: dict[str, list[Run]] = field(default_factory=dict[str, "list[Run]"])
@@ -59,7 +59,7 @@ class Delta:
     def rebase_over(self, other: Delta, *, first: bool = False) -> Delta:
         """Return this change as it applies after ``other``; both begin at the same state.
 
-        ``first``: at a common place this one's additions come first, and this one wins a key that both set.
+        ``first``: where both add, this change's additions come first, and its value wins for a key that both set.
         """
         return Delta(
             {name: _rebase_runs(runs, other.texts.get(name, []), first=first) for name, runs in self.texts.items()},
@@ -72,7 +72,7 @@ class Delta:
         )
 
     def ops(self) -> tuple[Op, ...]:
-        """Turn the change into operations on the document of its first state."""
+        """Turn the change into operations on a document in its first state."""
         found: list[Op] = []
         for name, runs in self.texts.items():
             splices = tuple(Splice(at, gone, cast("str", added or "")) for at, gone, added in _changes(runs))
@@ -139,7 +139,7 @@ def _rebase_runs(runs: Sequence[Run], over: Sequence[Run], *, first: bool) -> li
 
 
 class _Reader:
-    """A reader that takes runs in pieces."""
+    """Reads runs in pieces."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
@@ -156,7 +156,7 @@ class _Reader:
 
     @property
     def count(self) -> int:
-        """The rest of the next run; additions have none."""
+        """The rest of the next run; additions have no count."""
         run = self._runs[self._at]
         return 0 if isinstance(run, Add) else run.count - self._done
 
@@ -225,7 +225,9 @@ class Step:
 
 
 class _Back:
-    """A change back to an earlier state, computed at its first use: most are undone and redone before anybody looks."""
+    """A change back to an earlier state, computed at its first use: most are undone and redone before anybody needs
+    them.
+    """
 
     def __init__(self, document: loro.LoroDoc, after: loro.Frontiers, before: loro.Frontiers) -> None:
         self._document, self._after, self._before = document, after, before
@@ -256,7 +258,7 @@ def redo_target(steps: Sequence[Step], author: str) -> int | None:
 
 
 def way(document: loro.LoroDoc, steps: Sequence[Step], author: str, *, redo: bool) -> tuple[int, Delta]:
-    """Return the step of an undo (or redo) and the change that it makes now.
+    """Return the step of an undo (or redo), and the change that it would make now.
 
     Raises ToolFailure (``nothing-to-undo``, ``nothing-to-redo``, ``too-old``).
     """
@@ -271,7 +273,7 @@ def way(document: loro.LoroDoc, steps: Sequence[Step], author: str, *, redo: boo
 
 
 def _stacks(steps: Sequence[Step], author: str) -> tuple[list[int], list[int]]:
-    """Number the author's steps in force and the undone ones, the next target last."""
+    """Number the author's steps in force and the undone ones; the next target comes last."""
     done: list[int] = []
     undone: list[int] = []
     for step in _changing(steps):
@@ -303,7 +305,7 @@ def _changing(steps: Sequence[Step]) -> list[Step]:
 def _collect_ways(
     document: loro.LoroDoc, steps: Sequence[Step], author: str, target: int
 ) -> tuple[list[_Back], list[_Back]]:
-    """Collect the changes that take back the author's steps from ``target`` on, and those that repeat them."""
+    """Collect the changes that take back the author's steps from ``target`` on, and the changes that repeat them."""
     first = _beginning(steps, author, target)
     done: list[_Back] = []
     undone: list[_Back] = []
@@ -328,7 +330,7 @@ def _collect_ways(
 
 
 def _beginning(steps: Sequence[Step], author: str, target: int) -> int:
-    """Find the first step so early that every later undo or redo of the author has its target behind it."""
+    """Find the first step to walk from, early enough for the target of every later undo or redo of the author."""
     lowest = target
     for step in reversed(steps):
         if step.number < lowest:
@@ -342,7 +344,7 @@ def _beginning(steps: Sequence[Step], author: str, target: int) -> int:
 
 
 def _own(step: Step, back: _Back, done: list[_Back], undone: list[_Back]) -> None:
-    """Move the way back of an own step to the stack of the next undo or redo."""
+    """Move the change that reverts an own step to the stack of the next undo or redo."""
     if step.kind == UNDO:
         done.pop()
         undone.append(back)

@@ -3,7 +3,7 @@
 Root containers, by section (``""`` if there is only one): ``body:S`` (plain ``body`` for a single text, as in
 ``TextBlock``), ``fields:S``, ``items:S``, ``entries:S``; each counter has its own container ``counter:S:FIELD``.
 
-``char_limit`` counts the characters of texts, and of other values the characters of their JSON and field name. An edit
+``char_limit`` counts the characters of texts, and for other values the characters of their JSON and field name. An edit
 that makes a block smaller always passes, even above a lowered limit.
 """
 
@@ -40,7 +40,7 @@ from gatewright.blocks.textedit import Splice, with_splices
 
 
 def passing() -> tuple[type[BaseException], ...]:
-    """Exceptions that are no failure: interrupts, the end of the program, cancellation."""
+    """Exceptions that are no failures: interrupts, the end of the program, cancellation."""
     return KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError
 
 
@@ -65,7 +65,7 @@ def names_of(names: list[str]) -> str:
 
 
 def check_new(fields: Sequence[Field], before: Sequence[JsonValue], after: Sequence[JsonValue]) -> None:
-    """Raises ToolFailure (``read-only``) when a new item fills a read-only field itself."""
+    """Raise ToolFailure (``read-only``) if a new item sets a read-only field itself."""
     held = {canonical_json(item) for item in before}
     for item in after:
         if canonical_json(item) not in held:
@@ -102,7 +102,7 @@ def check_fields(given: dict[str, JsonValue], fields: tuple[Field, ...]) -> dict
 
 
 def read_item(content: JsonValue, schema: ListSchema) -> JsonValue:
-    """Read a text as an item: unchanged for lists of texts, else as JSON; a list of anything takes both."""
+    """Read a text as an item: unchanged for lists of texts, else as JSON; lists of anything accept both."""
     if not isinstance(content, str) or schema.item_type in {FieldType.TEXT, FieldType.TIMESTAMP}:
         return content
     if schema.item_type is not None or schema.fields:
@@ -146,7 +146,7 @@ class TextOp:
 
 @frozen
 class ListOp:
-    """Insert ``inserted`` in the place of ``removed`` items from ``start`` on."""
+    """Inserts ``inserted`` in place of ``removed`` items from ``start`` on."""
 
     name: str
     start: int
@@ -156,7 +156,7 @@ class ListOp:
 
 @frozen
 class MapOp:
-    """Set a key of a map; None removes it."""
+    """Sets a key of a map; None removes it."""
 
     name: str
     key: str
@@ -165,7 +165,7 @@ class MapOp:
 
 @frozen
 class CounterOp:
-    """Add ``by`` to a counter."""
+    """Adds ``by`` to a counter."""
 
     name: str
     by: int
@@ -175,7 +175,7 @@ Op = TextOp | ListOp | MapOp | CounterOp
 
 
 class Document:
-    """A Loro document seen through a schema. It keeps each text that it read until the text changes."""
+    """A Loro document seen through a schema; it caches each text until the text changes."""
 
     def __init__(self, loro_document: loro.LoroDoc, schema: BlockSchema) -> None:
         self.loro = loro_document
@@ -249,7 +249,7 @@ class Document:
                 assert_never(schema)
 
     def chars(self) -> int:
-        """The size that ``char_limit`` limits: characters of text; of other values those of their JSON and name."""
+        """The size that ``char_limit`` limits: characters of texts; for other values those of their JSON and name."""
         if self._chars is None:
             chars = 0
             for section, schema in self.parts.items():
@@ -267,14 +267,14 @@ class Document:
         return self._chars
 
     def grown(self, ops: tuple[Op, ...]) -> int:
-        """Compute the change of ``chars`` by the operations."""
+        """Compute by how much the operations would change ``chars``."""
         grown = 0
         for op in ops:
             grown += self._growth(op)
         return grown
 
     def apply(self, ops: tuple[Op, ...]) -> None:
-        """Do the operations and commit them as one."""
+        """Execute the operations, and commit them as one."""
         grown = self.grown(ops) if self._chars is not None else 0
         for op in ops:
             self._apply(op)
@@ -311,7 +311,7 @@ class Document:
                 assert_never(op)
 
     def _follow(self, op: TextOp) -> None:
-        """Keep a text that was read in step while that costs less than another reading."""
+        """Update a cached text while that costs less than reading it again."""
         waiting = self._pending.setdefault(op.name, [])
         waiting.append(op.splices)
         if len(op.splices) > 64 or len(waiting) > 2:
@@ -390,7 +390,7 @@ def _value(items: loro.LoroList, at: int) -> JsonValue:
 
 
 def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:
-    """Raises ToolFailure (``too-large``, ``too-many-items``) if the operations would make the block too large."""
+    """Raise ToolFailure (``too-large``, ``too-many-items``) if the operations would make the block too large."""
     grown, limit = document.grown(ops), MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
     if grown > 0 and (chars := document.chars() + grown) > limit:
         said = f"the block would have {chars:,} characters, more than its limit of {limit:,}"
@@ -412,7 +412,7 @@ def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None
 
 
 def check_parts(document: Document) -> None:
-    """Raises ToolFailure for a part that the schema lacks; Loro raises for a part that it cannot read."""
+    """Raise ToolFailure for a part that the schema lacks; Loro raises for a part that it cannot read."""
     known: set[str] = set()
     for section, schema in document.parts.items():
         match schema:

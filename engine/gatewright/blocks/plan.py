@@ -1,4 +1,4 @@
-"""The operations of an edit on a document, with every check of types, flags and arguments.
+"""Plans the operations of an edit on a document, with every check of types, flags and arguments.
 
 Planning leaves the document alone, so that a refused edit (ToolFailure, words for the model) has no effect.
 """
@@ -57,7 +57,7 @@ from gatewright.blocks.textedit import Splice, difference, patch_splices, replac
 
 @frozen
 class Hand:
-    """The author of an edit, and its time (s since 1970). ``may_all``: free from ``read_only`` (the operator)."""
+    """The author of an edit, and its time (s since 1970). ``may_all``: not bound by ``read_only`` (the operator)."""
 
     author: str = ""
     at_s: float = 0.0
@@ -88,7 +88,7 @@ def _section(schema: BlockSchema, name: str | None, hand: Hand) -> str:
 
 
 def _whole(document: Document, schema: CompositeSchema, edit: Edit, hand: Hand) -> tuple[Op, ...]:
-    """Plan an edit of a composite without a section: for all sections, or for the one that ``field`` names."""
+    """Plan an edit of a composite without a section: an edit of all sections, or of the one that ``field`` names."""
     if isinstance(edit, SetField):
         section = _section(schema, edit.field, hand)
         return _Part(document, section, document.parts[section], hand).plan_overwrite(edit.value)
@@ -136,7 +136,7 @@ class _Part:
                 assert_never(edit)
 
     def plan_overwrite(self, content: JsonValue) -> tuple[Op, ...]:
-        """Plan new content in the place of all present content."""
+        """Plan new content in place of all present content."""
         if isinstance(self._schema, TextSchema):
             text = _text_of(content)
             return self._text_op((difference(self._document.text(self._section), text),))

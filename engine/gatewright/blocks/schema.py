@@ -1,8 +1,7 @@
-"""Blocks as values: the five schemas, the fields that they are made of, and edits, each with one meaning.
+"""Blocks as values: the five schemas, their fields, and edits, each with one meaning.
 
-A text, map, list or log is one part; a composite has named sections, each with one such part.
-
-``section`` names a composite's section; None elsewhere.
+A text, map, list or log is one part; a composite has named sections, each with one such part. ``section`` names a
+composite's section; it is None elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gatewright.base.jsonvalue import JsonValue, check_object
 
 _NAME = re.compile(r"[^\W\d](?:[\w .\-]{0,62}\w)?")
 COUNTER_LIMIT = 2**53 - 1
-"""Limit of a counter: Loro stores a double, which is exact up to here."""
+"""The limit of a counter: Loro stores a double, which is exact up to this number."""
 
 
 class FieldType(StrEnum):
@@ -58,7 +57,7 @@ class Field:
 
 
 def check_name(name: str) -> None:
-    """Raises SchemaError unless ``name`` can name a field or section."""
+    """Raise SchemaError unless ``name`` can name a field or section."""
     if not _NAME.fullmatch(name):
         raise SchemaError(f"`{name}` cannot name a field or section: a letter, then letters, digits, space, `.`, `-`")
 
@@ -73,7 +72,7 @@ def check_value(field: Field, value: JsonValue) -> JsonValue:
 
 
 def check_kept(fields: Sequence[Field], item: JsonValue) -> None:
-    """Raises ToolFailure (``read-only``) when a read-only field of a new item has another value than its default."""
+    """Raise ToolFailure (``read-only``) if a read-only field of a new item differs from its default."""
     for field in fields:
         if field.read_only and isinstance(item, dict) and item.get(field.name) != field.default:
             raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
@@ -88,7 +87,7 @@ def check_type(kind: FieldType, value: JsonValue, what: str) -> JsonValue:
 
 
 def check_json(value: object) -> None:
-    """Raises ToolFailure for a value that no block can store: no JSON, too large, too deep, half characters."""
+    """Raise ToolFailure for a value that no block can store: no JSON, too large, too deep, half characters."""
     try:
         check_object({"value": value})
     except JsonRefused as refused:
@@ -145,7 +144,7 @@ _MAX_PARTS = 256
 class Viewport:
     """The visible window of a text: ``lines`` lines from line ``start_line`` (from 1) on.
 
-    ``max_chars``: at most that many characters; None for no such limit.
+    ``max_chars``: the most characters; None means no such limit.
     """
 
     start_line: int = 1
@@ -159,7 +158,7 @@ class Viewport:
 
 @frozen
 class TextSchema:
-    """One text; ``viewport``: the visible window, None for all of it."""
+    """One text; ``viewport``: the visible window, None for the whole text."""
 
     viewport: Viewport | None = None
 
@@ -191,7 +190,7 @@ class ListSchema:
 
 @frozen
 class LogSchema:
-    """Entries that are only ever added; the view has the newest ``display_limit``, newest first.
+    """Entries, to which edits only add; the model sees the newest ``display_limit``, newest first.
 
     An entry is ``{"message", ...fields}``, and the block adds ``at`` (if ``timestamp``) and ``author`` (if
     ``names_author``). A log with ``max_items`` entries takes no more: it never loses an entry.
@@ -258,7 +257,7 @@ def _check_limit(limit: int | None, what: str) -> None:
 
 @frozen
 class Append:
-    """Add ``content`` at the end of a text, list or log; a text gets exactly this, without a line end.
+    """Adds ``content`` at the end of a text, list or log; a text gets exactly this, without a line end.
 
     A text is read as JSON unless the items or entries are texts.
     """
@@ -269,10 +268,10 @@ class Append:
 
 @frozen
 class Replace:
-    """Put ``new`` in the place of ``old``: at its first place, everywhere, or at the ``nth`` (from 1).
+    """Puts ``new`` in place of ``old``: at its first place, everywhere, or at the ``nth`` (from 1).
 
-    ``regex``: ``old`` is an RE2 pattern and ``new`` may hold ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match
-    and ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
+    ``regex``: ``old`` is an RE2 pattern; ``new`` may contain ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match and
+    ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
     """
 
     old: str
@@ -285,7 +284,7 @@ class Replace:
 
 @frozen
 class Patch:
-    """Apply a unified diff of this one text; its context and removed lines have to match."""
+    """Applies a unified diff to one text; the diff's context and removed lines have to match."""
 
     patch: str
     section: str | None = None
@@ -293,7 +292,10 @@ class Patch:
 
 @frozen
 class SetField:
-    """Give a field a value; None takes it away. ``section`` None in a composite: ``field`` names a whole section."""
+    """Gives a field a value; None removes the value.
+
+    ``section`` None in a composite: ``field`` names a whole section.
+    """
 
     field: str
     value: JsonValue
@@ -302,9 +304,9 @@ class SetField:
 
 @frozen
 class Overwrite:
-    """Replace all content: text, object, list; for a composite an object of sections.
+    """Replaces all content: text, object, list; for a composite an object of sections.
 
-    Empties the fields that an object omits, but leaves omitted sections alone.
+    It empties the fields that an object omits, but leaves omitted sections alone.
     """
 
     content: JsonValue
@@ -313,12 +315,12 @@ class Overwrite:
 
 @frozen
 class Undo:
-    """Take back this author's last edit in force; the edits of others stay."""
+    """Takes back this author's last edit in force; the edits of others stay."""
 
 
 @frozen
 class Redo:
-    """Repeat the edit that this author took back last."""
+    """Repeats the edit that this author took back last."""
 
 
 Edit = Append | Replace | Patch | SetField | Overwrite | Undo | Redo

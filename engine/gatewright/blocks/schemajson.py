@@ -1,10 +1,11 @@
-"""Blocks in writing: their schemas as JSON and as JSON Schemas for forms, what they hold as text for the model.
+"""Blocks in writing: their schemas as JSON, JSON Schemas of their values for forms, and their content as text for the
+model.
 
-``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``,
-``{"type": "list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp",
-"names_author", "max_items"}``, ``{"type": "composite", "sections": [...]}``; a section is
-``{"name", "schema", "description", "read_only"}``, a field
-``{"name", "type", "description", "required", "read_only", "default"}``. Defaults may be left out.
+``{"type": "text", "viewport": {"start_line", "lines", "max_chars"}}``, ``{"type": "map", "fields": [...]}``, ``{"type":
+"list", "item_type", "fields", "max_items"}``, ``{"type": "log", "fields", "display_limit", "timestamp", "names_author",
+"max_items"}``, ``{"type": "composite", "sections": [...]}``; a section is ``{"name", "schema", "description",
+"read_only"}``, a field ``{"name", "type", "description", "required", "read_only", "default"}``. Defaults may be left
+out.
 """
 
 from __future__ import annotations
@@ -284,7 +285,9 @@ def value_schema(schema: BlockSchema) -> dict[str, JsonValue]:
 
 
 def whole_value(schema: BlockSchema, given: JsonValue) -> JsonValue:
-    """Complete a new value with everything that overwriting leaves alone: missing sections empty, counters 0."""
+    """Complete a new value with everything that an overwrite would leave alone: missing sections become empty, counters
+    0.
+    """
     if isinstance(schema, CompositeSchema) and isinstance(given, dict):
         parts = [part for part in schema.sections if part.name in given or not isinstance(part.schema, LogSchema)]
         return {**given, **{part.name: whole_value(part.schema, given.get(part.name)) for part in parts}}
@@ -307,7 +310,7 @@ def _object_of(fields: tuple[Field, ...]) -> dict[str, JsonValue]:
 
 
 def _about(description: str, read_only: bool) -> dict[str, JsonValue]:
-    """Describe a part; ``read_only`` binds agents alone."""
+    """Describe a part; ``read_only`` limits only agents."""
     said = "; ".join(one for one in (description, "agents may not change it" if read_only else "") if one)
     return {"description": said} if said else {}
 
@@ -316,7 +319,7 @@ _READ_ONLY = " (read-only)"
 
 
 def render(schema: BlockSchema, value: JsonValue) -> str:
-    """Render the whole block; of a text with a viewport the window, of a log the newest entries."""
+    """Render the whole block: of a text with a viewport the window, of a log the newest entries."""
     if not isinstance(schema, CompositeSchema):
         return render_part(schema, value)
     values = cast("Mapping[str, JsonValue]", value)
@@ -361,7 +364,7 @@ def _window(text: str, viewport: Viewport) -> str:
 
 
 def _line_begin(text: str, lines: int) -> int | None:
-    """Find the text behind so many lines; None if it has no more."""
+    """Return the offset behind so many lines; None if the text has no more."""
     at = 0
     for _ in range(lines):
         at = text.find("\n", at) + 1
@@ -388,7 +391,7 @@ def _list_text(items: list[JsonValue]) -> str:
 
 
 def _item(item: JsonValue) -> str:
-    """Render an object with a truth value ``done`` as a task, other objects as fields."""
+    """Render an object with a boolean ``done`` as a task, other objects as fields."""
     if not isinstance(item, dict):
         return _as_text(item)
     rest = {name: value for name, value in item.items() if name != "done" or not isinstance(value, bool)}

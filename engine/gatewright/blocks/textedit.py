@@ -23,7 +23,7 @@ _MAX_PATTERN = 4096
 
 @frozen
 class Splice:
-    """Insert ``inserted`` in the place of ``removed`` characters from ``start`` on."""
+    """Inserts ``inserted`` in place of ``removed`` characters from ``start`` on."""
 
     start: int
     removed: int
@@ -31,7 +31,7 @@ class Splice:
 
 
 def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
-    """Return the splices of an edit in order, without overlap; ``limit``: characters that the new text may have.
+    """Return the splices of an edit in order, without overlap; ``limit``: the most characters of the new text.
 
     Raises ToolFailure: ``no-match``, ``nth-match``, ``bad-pattern``, ``bad-arguments``, ``too-large``.
     """
@@ -70,14 +70,14 @@ def with_splices(text: str, splices: tuple[Splice, ...]) -> str:
 
 
 def difference(old: str, new: str) -> Splice:
-    """Return the one run in which two texts differ."""
+    """Return the one stretch in which two texts differ."""
     first = _common_prefix(old, new)
     tail = min(_common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
     return Splice(first, len(old) - first - tail, new[first : len(new) - tail])
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """Count the characters that both begin with, by halves."""
+    """Count the characters at the beginning that both share, by halving."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -216,7 +216,7 @@ def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
 
 
 def _takes(hunk: Hunk, line: str, number: int) -> bool:
-    """Add the line to the hunk, or tell that it does not belong there."""
+    """Add the line to the hunk, or return False if it does not belong there."""
     if line.startswith("\\"):
         if not hunk.rows:
             raise _bad(number, "`\\` says that the line before has no line end, and the patch has no line before")
@@ -256,7 +256,7 @@ def _bad(number: int, words: str) -> ToolFailure:
 
 
 class _Lines:
-    """The lines of a text with their offsets; a last line without line end counts, an empty rest does not."""
+    """The lines of a text with their offsets; a last line counts without a line end, unless it is empty."""
 
     def __init__(self, text: str, ending: str) -> None:
         self.ending = ending
@@ -275,7 +275,7 @@ class _Lines:
         return min(self.starts[min(line, len(self.items))], self.size)
 
     def holds(self, wanted: list[str], at: int) -> bool:
-        """Tell whether these lines match from line ``at`` (from 0) on."""
+        """Tell whether the text has these lines from line ``at`` (from 0) on."""
         return at >= 0 and self.items[at : at + len(wanted)] == wanted
 
     def places(self, wanted: list[str], low: int) -> list[int]:
@@ -298,7 +298,7 @@ class _Lines:
 
 
 def _line_in_head(hunk: Hunk) -> int:
-    """Return the line (from 0) that the head names; without old lines it names the line before."""
+    """Return the line (from 0) that the head names; without old lines the head names the line before."""
     return hunk.start if hunk.old_count == 0 else hunk.start - 1
 
 
@@ -343,7 +343,7 @@ def _mismatch(lines: _Lines, hunk: Hunk, number: int, *, several: bool) -> ToolF
 
 
 def _splices(lines: _Lines, hunk: Hunk, at: int) -> list[Splice]:
-    """Split the hunk's changes into runs, so that lines of context stay untouched."""
+    """Split the hunk's changes into runs, so that context lines stay untouched."""
     ends_text = at + len(hunk.old) >= len(lines.items)
     splices: list[Splice] = []
     run_start, removed, added = at, 0, list[str]()
@@ -368,11 +368,11 @@ def _run(lines: _Lines, start: int, removed: int, added: list[str]) -> Splice:
 
 
 def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice]:
-    """Adapt the hunk at the end of the text: the patch decides whether the last line ends, else the text does."""
+    """Adapt the hunk at the end of the text: the patch decides whether the last line has an end, else the text does."""
     stays_open = hunk.new_open or (lines.is_open and not hunk.old_open)
     last = splices[-1] if splices else None
     reaches_end = last is not None and last.start + last.removed == lines.size
-    if last is None or not reaches_end:  # the last line is context: only the patch changes its end
+    if last is None or not reaches_end:  # the last line is context: the patch changes only its end
         if stays_open == lines.is_open or not (hunk.old_open or hunk.new_open):
             return splices
         if stays_open:
@@ -384,5 +384,6 @@ def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice
         return [*splices[:-1], Splice(last.start, last.removed, last.inserted.removesuffix(lines.ending))]
     if last.inserted or not last.start or last.removed == 0:
         return splices
-    start = last.start - len(lines.ending)  # the last lines go: the line above is the last, and open
+    # the last lines are removed: the line above becomes the last, without an end
+    start = last.start - len(lines.ending)
     return [*splices[:-1], Splice(start, last.removed + len(lines.ending), "")]

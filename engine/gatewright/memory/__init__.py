@@ -1,10 +1,10 @@
 """Keeps what a workspace remembers, in SQLite: blocks at rest, notes, archives, conversations.
 
 Notes (`memory/notes.py`) are one file for each user, so that no query can reach another user's. Full-text indexes are
-virtual tables; `Database` admits these alone, by the very statements that made them. `memory/entrytable.py` turns
-somebody's words into a query without syntax. `memory/embedding.py`, loaded where the extra `embeddings` is installed,
-keeps short vectors of a user's notes in memory and ranks the candidates by the whole vectors. A reader follows changes
-by `Database.mark`, which moves once a change can be read.
+virtual tables; `Database` permits only these, by the exact statements that made them. `memory/entrytable.py` turns
+words from anybody into a query without syntax. If the extra `embeddings` is installed, `memory/embedding.py` keeps
+short vectors of a user's notes in memory and ranks the candidates by the whole vectors. A reader notices changes by
+`Database.mark`, which changes once a change can be read.
 """
 
 from __future__ import annotations

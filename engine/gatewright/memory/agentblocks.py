@@ -1,8 +1,8 @@
 """The workspace's memory for agents, who reach it through tools, and for hosts, who put it into the prompt.
 
-Answers are plain JSON. Reading one record happens at once; opening or writing a block happens in a thread. Each
-operation checks the level again when it runs: it refuses an action that the level denies by then, that the gate did not
-grant, or that needs an approval nobody gave.
+Answers are plain JSON. A record is read at once; a thread opens and writes blocks. Each operation checks the level
+again when it runs: it refuses an action that the level denies by then, that the gate did not grant, or that needs an
+approval which nobody gave.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FENCE = "```"
 
 @frozen
 class ContextBlock:
-    """A block in context. ``content``: the model's view; of a text with a viewport those lines alone."""
+    """A block in context. ``content``: the text for the model; of a text with a viewport only those lines."""
 
     info: BlockInfo
     content: str
@@ -67,7 +67,7 @@ class ContextBlock:
 
 @frozen
 class AgentContext:
-    """An agent's blocks in context: the core ones, then the pinned ones, each by label."""
+    """An agent's blocks in context: core blocks, then pinned ones, each sorted by label."""
 
     agent_id: str
     blocks: tuple[ContextBlock, ...]
@@ -121,7 +121,7 @@ class AgentBlocks:
     # no effect
 
     def find(self, label: str, *, agent_id: str, parameter: str = "") -> BlockTarget | Refusal:
-        """Find the block of a label (files aside) and its level, without opening or making one; refuse an invalid
+        """Find the block of a label (files aside) and its level, without opening or creating it; refuse an invalid
         label.
 
         Unknown labels and blocks of level none get the same answer: level none, without an id.
@@ -156,9 +156,9 @@ class AgentBlocks:
         approved: bool = False,
         approved_change: Callable[[], str | None] | None = None,
     ) -> JsonValue:
-        """Do an edit and answer label, size, whether anything changed, and whether undo and redo are possible.
+        """Execute an edit; answer label, size, whether anything changed, and whether undo and redo are possible.
 
-        ``approved_change`` returns the approved change in the words of ``assess``; the edit refuses any other change.
+        ``approved_change`` returns the approved change in the words of ``assess``; any other change is refused.
         """
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
@@ -172,7 +172,7 @@ class AgentBlocks:
     async def note(
         self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Pin, unpin, archive or unarchive a block, and answer its facts afterwards."""
+        """Pin, unpin, archive or unarchive a block, and answer the block's facts afterwards."""
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             changed = service.note(label, note, author=author, granted=granted, approved=approved)
@@ -185,7 +185,7 @@ class AgentBlocks:
         return await aio.to_thread(lambda: _facts(self._service(agent_id).info(label, owner_of(agent_id))))
 
     async def content(self, label: str, *, agent_id: str) -> JsonValue:
-        """Return the model's view of a block as ``content`` (text), with its facts."""
+        """Return a block's content as the model sees it (``content``, a text), with its facts."""
 
         def work() -> JsonValue:
             service = self._service(agent_id)
@@ -194,7 +194,7 @@ class AgentBlocks:
         return await aio.to_thread(work)
 
     async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
-        """Make an archived block of this agent from a text, and answer its facts."""
+        """Make an archived block of this agent from a text, and answer the block's facts."""
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
@@ -264,7 +264,7 @@ class AgentBlocks:
     ) -> JsonValue:
         """Search, and answer ``hits``, best first: kind, score, label (else id), times, other facts, content.
 
-        A text that does not fit any more becomes a snippet.
+        Texts beyond the room of the answer become snippets.
 
         ``kinds``: some of archive, block (archived ones) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: the user in the conversations.
@@ -308,14 +308,14 @@ class AgentBlocks:
     async def _run_granted(
         self, agent_id: str, granted: Action | None, work: Callable[[BlockService, str, Action], JsonValue]
     ) -> JsonValue:
-        """Run ``work`` in a thread on the agent's blocks, in its name, with the granted action."""
+        """Run ``work`` in a thread on the agent's blocks, in the agent's name, with the granted action."""
         if granted is None:
             raise ToolFailure("this call was granted nothing", code="not-granted")
         return await aio.to_thread(work, self._service(agent_id), owner_of(agent_id), granted)
 
 
 def _rows(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonValue]:
-    """Turn hits into rows for a model: whole texts while they fit, then the stretch around the first word."""
+    """Turn hits into rows for a model: whole texts while they fit, then the part around the first word."""
     rows: list[JsonValue] = []
     room = _ROOM_CHARS
     for hit in found:

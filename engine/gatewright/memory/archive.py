@@ -1,9 +1,7 @@
 """An agent's stored texts beside its blocks: its archive, its conversations, its waiting messages.
 
-An agent finds its own texts and those that its workspace shares. Entries never change: the level lets an agent add
-some, and only the operator deletes one.
-
-A message to several inboxes reaches all of them or none.
+An agent finds its own texts and those that its workspace shares. Entries never change: an agent may add some, and only
+the operator deletes one. A message to several inboxes reaches all of them or none.
 """
 
 from __future__ import annotations
@@ -35,7 +33,8 @@ _ORDER = tuple(Action)
 
 
 class Archive:
-    """The archive of ``owner`` with the shared one; "": the shared one alone. ``operator``: may delete entries, too.
+    """The archive of ``owner`` together with the shared one; "" means only the shared one. ``operator``: may also
+    delete entries.
 
     Raises ToolFailure for an impossible request, WorkspaceError for an unusable store. Any thread may call.
     """
@@ -106,7 +105,9 @@ class Archive:
 
 
 def talk_owner(owner: str, user_id: str | None) -> str:
-    """Return the owner of the messages between an agent and a user, so that nobody finds those of another user."""
+    """Return the owner of the messages between an agent and a user, so that a search never finds those of another
+    user.
+    """
     return f"{owner}\n{user_id}" if user_id else owner
 
 
@@ -124,7 +125,7 @@ class Conversations:
     def append(
         self, role: str, content: str, *, session_id: str = "", metadata: Mapping[str, JsonValue] | None = None
     ) -> Entry:
-        """Record one message of ``role`` (user, assistant, system or tool); above the limit the oldest goes.
+        """Record one message of ``role`` (user, assistant, system or tool); above the limit the oldest is dropped.
 
         Raises ToolFailure: ``bad-value``, ``too-large``.
         """
@@ -222,7 +223,7 @@ class Received:
 
 
 class Inbox:
-    """The inbox of ``owner``, an agent's (`owner_of`); "": of the program that runs the agents.
+    """The inbox of ``owner``, an agent's (`owner_of`); "" means that of the program that runs the agents.
 
     Raises WorkspaceError for an unusable store. Any thread may call.
     """
@@ -238,7 +239,7 @@ class Inbox:
             return self._oldest(connection, limit)
 
     def take(self, *, limit: int = 100) -> tuple[Received, ...]:
-        """Take the waiting messages out, the oldest first: no two callers get the same one."""
+        """Take out the waiting messages, the oldest first; no two callers get the same one."""
         if not self.list(limit=1):
             return ()
         with self._store.transaction() as connection:
@@ -254,7 +255,7 @@ class Inbox:
 
 
 def deliver(store: BlockStore, owners: Sequence[str], message: Received, *, is_wanted: Callable[[], bool]) -> None:
-    """Put a message into the inboxes of ``owners``, all or none; into none once it ``is_wanted`` no more.
+    """Put a message into the inboxes of ``owners``, all or none; into none if ``is_wanted`` is false by then.
 
     Each copy gets its own id. Raises ToolFailure: ``inbox-full``, ``bad-value``, ``too-large``; WorkspaceError.
     """

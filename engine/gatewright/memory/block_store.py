@@ -1,10 +1,10 @@
-"""The SQLite file (WAL) that blocks are kept in, and the shelf of blocks opened from it and written back.
+"""The SQLite file (WAL) of the blocks, and the shelf of blocks that are open.
 
-It has more than 450 lines because a block is opened, written and closed in step with its file.
+It has more than 450 lines because opening, writing and closing a block must agree with the file.
 
-Opens at the first use: reading an absent store finds nothing and creates no file. An acknowledged write survives the
-end of the process and of the machine. Any thread may call any method, also after a fork: the child opens the file anew.
-The first writable opening brings an older file to the newest version.
+The file opens at the first use: reading an absent store finds nothing and creates no file. An acknowledged write
+survives the end of the process and of the machine. Any thread may call any method, also after a fork: the child opens
+the file anew. The first writable opening brings an older file to the newest version.
 
 Two processes that edit one block take turns: each first takes in the other's updates, which merges their edits. A
 cached document counts only as far as the store agrees with it.
@@ -39,7 +39,7 @@ _BUSY_S = 5.0
 
 @frozen
 class StoredBlock:
-    """A stored block. ``disk_digest``: SHA-256 of the file's bytes when in step; ``updated_at``: s since 1970."""
+    """A stored block. ``disk_digest``: SHA-256 of the file's bytes when both agreed; ``updated_at``: s since 1970."""
 
     label: str
     source_id: str
@@ -78,9 +78,9 @@ class BlockStore:
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
-        """Keep everybody else, in this process and others, from changing a block meanwhile; reading stays possible.
+        """Exclude all others, in this process and elsewhere, from changing a block meanwhile; reading stays possible.
 
-        For a caller that reads a block, changes it and puts it back. The same thread may enter it again. Raises
+        It is for a caller that reads a block, changes it and puts it back. The same thread may enter it again. Raises
         WorkspaceError.
         """
         with self._changing:
@@ -100,7 +100,7 @@ class BlockStore:
 
     @contextmanager
     def reading(self) -> Generator[Connection | None]:
-        """Hold one state of the store for several queries; None if it is absent or of an older version."""
+        """Show one state of the store to several queries; None if the store is absent or of an older version."""
         with self._open() as (connection, version):
             if connection is None or version < blocktable.FIRST_READ:
                 yield None
@@ -174,7 +174,7 @@ class BlockStore:
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
     def mark(self) -> object:
-        """Return a value that differs after any visible change of blocks, archive or conversations, by anybody."""
+        """Return a value that differs after any visible change of blocks, archive or conversations, whoever made it."""
         return self._marking.mark()
 
     def close(self) -> None:
@@ -266,7 +266,7 @@ _HISTORY_BYTES = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Opened:
-    """A cached block. ``unfolded``: bytes of the updates that no snapshot holds yet.
+    """A cached block. ``unfolded``: bytes of the updates that no snapshot contains yet.
 
     ``settled``: it agrees with the store; False during a change and after a failed one.
     """
@@ -295,7 +295,7 @@ class Shelf:
 
     @contextmanager
     def reading(self, owners: Sequence[str], label: str) -> Generator[Opened | None]:
-        """Open the present block of the first owner that has the label; None if nobody has it."""
+        """Open the present block of the first owner that has the label; None if no owner has it."""
         with self.store.reading() as connection:
             yield None if connection is None else self._open(connection, owners, label)
 
@@ -342,7 +342,7 @@ class Shelf:
         if record is None:
             return None
         if self._process != os.getpid():
-            self._at_hand.clear()  # after a fork: two holders of one document would give different edits one name
+            self._at_hand.clear()  # after a fork two holders of one document would give different edits the same name
             self._process = os.getpid()
         generation, snapshot_step = connection.execute(
             "SELECT generation, snapshot_step FROM block WHERE block_id = ?", (record.block_id,)
@@ -408,7 +408,7 @@ class Shelf:
         opened.snapshot_step, opened.unfolded = opened.last, 0
 
     def _set_state(self, connection: sqlite3.Connection, opened: Opened) -> None:
-        """Record the state of the snapshot: for a foreign one it was unknown, and an undo may begin there."""
+        """Record the state of a snapshot from outside, which was unknown: an undo may begin there."""
         for step in opened.block.steps:
             if step.number == opened.snapshot_step:
                 blocktable.set_state(connection, opened.record.block_id, step)

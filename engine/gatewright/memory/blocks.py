@@ -1,8 +1,8 @@
 """The operations on one owner's blocks: each write goes through the one table of levels.
 
-A caller first asks ``find`` and ``preview`` (free of effects), lets the gate decide, and then calls the operation with
-the ``granted`` action. The operation refuses, without any change, if it turns out to need more, if the level denies it
-by now, or if the level asks and nobody ``approved`` the call. An acknowledged write is durable. Unknown labels and
+A caller first asks ``find`` and ``preview``, which have no effect, lets the gate decide, and then calls the operation
+with the ``granted`` action. The operation refuses, without any change, if it needs another action, if the level denies
+it by now, or if the level asks and nobody ``approved`` the call. An acknowledged write is durable. Unknown labels and
 those of level none get the same words.
 """
 
@@ -76,7 +76,7 @@ class FileTexts(Protocol):
         ...
 
     def check(self, record: BlockRecord, text: str) -> None:
-        """Raises ToolFailure for a text that the file cannot hold."""
+        """Raise ToolFailure for a text that the file cannot store."""
         ...
 
     def is_inner(self, record: BlockRecord) -> bool:
@@ -87,8 +87,8 @@ class FileTexts(Protocol):
 class BlockService:
     """The blocks of ``owner`` and the shared ones; of two with the same label the owner's own counts.
 
-    ``levels`` returns the level of a source's block, NONE without it; ``files`` judges its text. ``operator``: acts for
-    a person who may do everything, read-only fields included. Raises ToolFailure for an impossible request,
+    ``levels`` returns the level of a source's block, NONE for an unknown one; ``files`` judges its text. ``operator``:
+    acts for a person who may do everything, even change read-only fields. Raises ToolFailure for an impossible request,
     WorkspaceError for an unusable store. Any thread may call.
     """
 
@@ -114,7 +114,7 @@ class BlockService:
     def only(self, block_id: str) -> BlockService:
         """Return the same service, limited to this one block.
 
-        A request for another block that has its label by now raises ToolFailure: ``another-block``.
+        If another block has its label by now, a request raises ToolFailure: ``another-block``.
         """
         made = copy(self)
         made._meant = block_id
@@ -160,7 +160,7 @@ class BlockService:
             return opened.block.value
 
     def render(self, label: str) -> str:
-        """Return the model's view of a block."""
+        """Return a block's content as the model sees it."""
         with self._reading(label) as opened:
             return opened.block.render()
 
@@ -253,9 +253,9 @@ class BlockService:
         approved_change: Callable[[], str | None] | None = None,
         archived: bool = False,
     ) -> Changed:
-        """Do an edit, undo and redo included. ``approved_change`` returns the one diff that somebody approved.
+        """Execute an edit, an undo or a redo.
 
-        ``archived``: accept archived blocks only.
+        ``approved_change`` returns the one diff that somebody approved. ``archived``: accept only archived blocks.
         """
         with self._changing(label, action_of(edit), granted, approved) as (_, opened):
             if approved_change is not None and self._diff(opened, edit, author) != approved_change():
@@ -315,7 +315,7 @@ class BlockService:
         return self._change_record(label, SETTINGS, author, Action.DELETE, change)
 
     def delete(self, label: str, *, granted: Action, approved: bool = False, archived: bool = False) -> BlockRecord:
-        """Delete a block with its history; ``archived``: accept archived blocks only."""
+        """Delete a block with its history; ``archived``: accept only archived blocks."""
         with self._changing(label, Action.DELETE, granted, approved) as (connection, opened):
             if archived:
                 require_archived(opened.record)
@@ -353,7 +353,7 @@ class BlockService:
             refuse_archived(opened.record)
 
     def _diff(self, opened: Opened, edit: Edit, author: str) -> str:
-        """Return the diff of an edit, the same at every call. Raises ToolFailure for an impossible edit."""
+        """Return the diff of an edit, which is the same at every call. Raises ToolFailure for an impossible edit."""
         hand = Hand(author, may_all=self._operator)
         diff = opened.block.diff(self._fit(opened, edit), hand, opened.record.label)
         return diff.replace(iso_utc(hand.at_s), "(time of writing)")
@@ -365,7 +365,7 @@ class BlockService:
         return self._files.fit_line_ends(text, edit)
 
     def _check(self, opened: Opened) -> None:
-        """Raises ToolFailure, which undoes the edit, if the file could not hold the text."""
+        """Raise ToolFailure, which undoes the edit, if the file could not store the text."""
         text = opened.block.value
         if self._files is not None and opened.record.source_id and isinstance(text, str):
             self._files.check(opened.record, text)
@@ -374,7 +374,9 @@ class BlockService:
     def _changing(
         self, label: str, action: Action, granted: Action, approved: bool
     ) -> Generator[tuple[sqlite3.Connection, Opened]]:
-        """The one door of every write: the block exists, its level allows the action, and the gate granted it."""
+        """Check that the block exists, that its level allows the action, and that the gate granted it; every write
+        comes through here.
+        """
         with self._shelf.changing(self._owners, label) as (connection, opened):
             found = self._check_known(opened)
             self._permit(found.record, action, granted, approved=approved)
@@ -399,7 +401,7 @@ class BlockService:
         return Permission.NONE if self._levels is None else self._levels(record)
 
     def _binding(self, record: BlockRecord) -> Permission:
-        """Return the level that binds the present caller."""
+        """Return the level that limits the present caller."""
         return Permission.ADMIN if self._operator or levels_pass.get() else self._level_of(record)
 
     def _permit(self, record: BlockRecord, action: Action, granted: Action, *, approved: bool) -> None:

@@ -1,9 +1,7 @@
-"""The tables of blocks in SQLite, the records in them, the rules for these, and a copy of all blocks at rest.
+"""The tables of blocks in SQLite, their records and the rules for these, and a copy of all stored blocks.
 
-A block is a snapshot and the steps since; a step holds its update until a fold puts it into the snapshot. All
-statements run inside the caller's transaction.
-
-SQLite itself copies the file; the caller decides how labels change.
+A block is a snapshot and the steps since then; a step contains its update until a fold puts that into the snapshot. All
+statements run inside the caller's transaction. SQLite itself copies the file; the caller decides how labels change.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ _MAX_DESCRIPTION = 4096
 
 
 def action_of(edit: blocks.Edit) -> Action:
-    """Return the action of an edit: an append adds, everything else (undo and redo too) overwrites."""
+    """Return the action of an edit: an append adds, everything else (even undo and redo) overwrites."""
     return Action.APPEND if blocks.is_addition(edit) else Action.OVERWRITE
 
 
@@ -96,13 +94,13 @@ def record_after(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
 
 
 def refuse_archived(record: BlockRecord) -> None:
-    """Raises ToolFailure for an archived block."""
+    """Raise ToolFailure for an archived block."""
     if record.type is BlockType.ARCHIVAL:
         raise ToolFailure("this block is archived: you can read it, but not change it", code="archived")
 
 
 def require_archived(record: BlockRecord) -> None:
-    """Raises ToolFailure for any but an archived block."""
+    """Raise ToolFailure for any but an archived block."""
     if record.type is not BlockType.ARCHIVAL:
         raise ToolFailure(f"this block is not archived: it is of type {record.type}", code="wrong-type")
 
@@ -116,7 +114,7 @@ NO_LABEL = f"a label is 1 to {_MAX_LABEL} visible characters"
 
 
 def limit_of(limit: int | None) -> int | None:
-    """Check a limit of characters; None for no limit. Raises ToolFailure."""
+    """Check a limit of characters, and return it; None for no limit. Raises ToolFailure."""
     if limit is not None and not 0 <= limit <= blocks.MAX_CHARS:
         raise ToolFailure(
             f"a limit is 1 to {blocks.MAX_CHARS:,} characters, or 0 for none of its own", code="bad-limit"
@@ -125,7 +123,7 @@ def limit_of(limit: int | None) -> int | None:
 
 
 def check_description(text: str) -> None:
-    """Raises ToolFailure (``bad-description``) for text that cannot describe a block."""
+    """Raise ToolFailure (``bad-description``) for text that cannot describe a block."""
     if len(text) > _MAX_DESCRIPTION or not is_text(text):
         raise ToolFailure(f"a description is text of at most {_MAX_DESCRIPTION:,} characters", code="bad-description")
 
@@ -221,7 +219,7 @@ def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_diges
 
 
 def index_block(connection: sqlite3.Connection, record: BlockRecord, block: blocks.Block) -> None:
-    """Index the present words of an archived block; remove those of any other."""
+    """Index the present words of an archived block; remove the words of any other block."""
     entrytable.delete_entry(connection, record.block_id)
     if record.type is BlockType.ARCHIVAL:
         text = block.value if isinstance(block.value, str) else block.render()
@@ -416,10 +414,10 @@ _BUSY_S = 5.0
 def copy_store(
     origin: HomeSeal, target: HomeSeal, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
 ) -> bool:
-    """Copy the block store of one state folder into another as of one moment; false without a store.
+    """Copy the block store of one state folder into another, as it is at one moment; false without a store.
 
-    ``relabel(source_id, label)`` returns a shared block's label in the copy; the copy calls ``stop_if_cancelled``
-    between pieces, and it may raise. Raises WorkspaceError, ForeignStore if the store is not of the first folder.
+    ``relabel(source_id, label)`` returns a shared block's label in the copy; ``stop_if_cancelled`` is called between
+    pieces and may raise. Raises WorkspaceError, ForeignStore if the store is not of the first folder.
     """
 
     database = Database(origin.path, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL, home_seal=origin)
@@ -427,7 +425,7 @@ def copy_store(
 
 
 def _relabel(copy: sqlite3.Connection, relabel: Callable[[str, str], str]) -> None:
-    """Change the labels in one transaction; ask nothing about a store without blocks."""
+    """Change the labels in one transaction; a store without blocks has none to change."""
     if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = 'block'").fetchone() is None:
         return
     columns = {row[1] for row in copy.execute("PRAGMA table_info(block)")}

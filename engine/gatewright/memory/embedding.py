@@ -27,12 +27,12 @@ _PACKAGE = "wordllama"
 _WEIGHTS, _TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
 _NUMBERS = 256
 _SHORT = 64
-"""Count of a vector's numbers in memory: they find the candidates."""
+"""The number of a vector's first components in memory, which find the candidates."""
 _STORED = np.dtype("<f2")
 _ALIKE = 0.17
-"""Cosine of texts with a similar meaning: fewer than 1 in 100 unrelated ones reach it."""
+"""The cosine of texts with a similar meaning; fewer than 1 in 100 unrelated texts reach it."""
 _NEAR = 0.09
-"""Cosine of texts with a perhaps similar meaning: 7 in 100 unrelated ones reach it, so only the nearest count."""
+"""The cosine of texts with a perhaps similar meaning; 7 in 100 unrelated texts reach it, so only the nearest count."""
 _NEAREST = 3
 
 
@@ -67,7 +67,7 @@ class VectorIndex:
         self._short = np.empty((0, _SHORT), np.float32)
 
     def follow(self, connection: Connection, generation: int) -> None:
-        """Match the vectors of the store; within a generation it reads only new ones."""
+        """Match the vectors of the store; within a generation only new ones are read."""
         first = int(self._numbers[-1]) + 1 if len(self._numbers) else 0
         if generation != self._generation:
             query = "SELECT number FROM note WHERE vector IS NOT NULL ORDER BY number"
@@ -80,7 +80,7 @@ class VectorIndex:
         rows = connection.execute(query, (first,)).fetchall()
         if rows:
             numbers = np.array([row[0] for row in rows], np.int64)
-            before = np.flatnonzero(self._numbers < first)  # reads the later ones again
+            before = np.flatnonzero(self._numbers < first)  # vectors that come later are read again
             self._numbers = np.concatenate([self._numbers[before], numbers])
             short = _unit(_vectors([row[1] for row in rows])[:, :_SHORT])
             self._short = np.concatenate([self._short[before], short])
@@ -118,14 +118,14 @@ def load_embedder() -> Embedder | None:
 
 
 def _vectors(stored: list[bytes]) -> Vector:
-    """Stack the vectors, one row for each; foreign bytes become zeros."""
+    """Stack the vectors, one row each; bytes of another length become zeros."""
     size = _NUMBERS * _STORED.itemsize
     joined = b"".join(one if len(one) == size else bytes(size) for one in stored)
     return np.frombuffer(joined, _STORED).reshape(-1, _NUMBERS).astype(np.float32)
 
 
 def _products(rows: Vector, vector: Vector) -> Vector:
-    """Compute the likeness of each row in this thread: the threads of `@` wait for each other on busy cores."""
+    """Compute the likeness of each row in this thread, since the threads of `@` wait for each other on busy cores."""
     return np.einsum("ij,j->i", rows, vector)
 
 

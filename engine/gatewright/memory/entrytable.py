@@ -25,7 +25,7 @@ from gatewright.base.late import late_regex
 
 MAX_WORDS = 16
 MAX_CHARS = 10_000
-"""Limit of words in a query; the search ignores the rest."""
+"""The most characters of a query's words; the search ignores the rest."""
 _SHORTEST_PREFIX = 3
 _SNIPPET_CHARS = 160
 _SEARCHED_CHARS = 20_000
@@ -35,14 +35,13 @@ _UNSPACED = late_regex(
 """Letters of scripts without spaces between words: each counts as a word."""
 _PIECE = late_regex(r'"([^"]*)"|(\S+)')
 PROBE = "CREATE VIRTUAL TABLE probe USING fts5(words)"
-"""A statement that works where SQLite has full-text search."""
+"""A statement that works if SQLite has full-text search."""
 
 
 def query_words(query: str) -> tuple[str, ...]:
     """Split a query into quoted phrases, at most `MAX_WORDS` of them.
 
-    Words in double quotes have to follow each other, a ``*`` behind a word matches a beginning; other signs mean
-    nothing.
+    Words in double quotes must follow each other, a ``*`` behind a word matches a beginning; other signs mean nothing.
     """
     clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query[:MAX_CHARS])
     found: dict[str, None] = {}
@@ -55,7 +54,7 @@ def query_words(query: str) -> tuple[str, ...]:
 
 
 def snippet(content: str, words: Sequence[str]) -> str:
-    """Cut the stretch around the first of those words, on one line; dots mark the cuts."""
+    """Cut out the part around the first of those words, on one line; dots mark the cuts."""
     folded = _fold(content[:_SEARCHED_CHARS])
     firsts = [_fold(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
     places = [at for first in firsts if (at := folded.find(first)) >= 0]
@@ -87,7 +86,7 @@ def _fold(text: str) -> str:
 
 
 HITS_PER_WORD = 1000
-"""Limit of texts examined for a word, the newest first, so that a frequent word costs no more."""
+"""The most texts to examine for a word, the newest first, so that a frequent word costs no more."""
 _SCANNED = 20_000
 
 INDEX = "entry_words"

@@ -1,8 +1,8 @@
 """Notes that agents write for their user and find again by words and meaning.
 
-Every user has an own file (`memory:{user_id}`), named by a digest of the id: no query can reach another user's notes,
-and no count or ranking looks at them. An acknowledged note survives the end of the process and of the machine; deletion
-removes a note from every file, its index and its vector included.
+Every user has a file (`memory:{user_id}`), named by a digest of the id, so no query, count or ranking can reach another
+user's notes. An acknowledged note survives the end of the process and of the machine; deleting a note removes it from
+every file, with its index and vector.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ FOLDER = "notes"
 MAX_NOTES = 100_000
 """Limit of notes per user."""
 _RANK_OFFSET = 60
-"""Offset of reciprocal rank fusion (Cormack and others, 2009): it flattens the first places."""
+"""The offset of reciprocal rank fusion (Cormack and others, 2009), which flattens the first places."""
 _CANDIDATES = 40
 _COMMON = 2_000
-"""Share of notes above which a word is too common to rank by."""
+"""The share of notes above which a word is too common for ranking."""
 _ROOM_CHARS = 12_000
-"""Limit of the texts in one answer; a later text becomes the stretch around a word."""
+"""The most characters of all texts in one answer; beyond that, a text shrinks to the part around a word."""
 _EMBEDDED_AT_ONCE = 1_000
 _NO_VECTOR = "SELECT number, content FROM note WHERE vector IS NULL ORDER BY number DESC"
 _OPEN_STORES = 32
@@ -69,9 +69,10 @@ CREATE TABLE note (
 
 @frozen
 class NoteHit:
-    """A found note, or with ``note_id`` "" a found text of a conversation.
+    """A found note or, with ``note_id`` "", a found text of a conversation.
 
-    ``score``: above 0, 1 for the first in every list. ``is_sure``: false for the merely nearest.
+    ``score``: above 0; 1 for a note that is first in every list. ``is_sure``: false for notes that are merely the
+    nearest.
     """
 
     note_id: str
@@ -189,7 +190,7 @@ class NoteStore:
                 (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
                 index.follow(connection, generation)
                 meaning, is_sure = index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
-                if words and weights.text:  # mere neighbours must not compete with them
+                if words and weights.text:  # mere neighbours must not compete with sure ones
                     meaning, is_sure = (meaning if is_sure else []), True
                 scores = _fuse((meaning, weights.vector), (words, weights.text))
             best = sorted(scores, key=lambda number: (-scores[number], -number))[:top_k]
@@ -197,9 +198,9 @@ class NoteStore:
         return [NoteHit(row[0], row[1], round(scores[number], 4), is_sure) for number, row in rows.items()]
 
     def _fill_vectors(self, embedder: Embedder) -> None:
-        """Compute missing vectors of notes written without a model: some of them at each search.
+        """Compute the missing vectors of notes that were written without a model, some of them at each search.
 
-        A file that refuses writing leaves such notes to the word search.
+        In a file that refuses writing, only the word search finds such notes.
         """
         with self._database.reading() as connection:
             if connection is None or connection.execute(f"{_NO_VECTOR} LIMIT 1").fetchone() is None:
@@ -225,7 +226,7 @@ class NoteStore:
 
 
 class NoteBook:
-    """The notes of all users, each in an own store below ``folder``; no id reaches another user's.
+    """The notes of all users, each in a store of its own below ``folder``; no id reaches another user's.
 
     ``keys``: the key folder; a store refuses a file made with other keys. None: ``folder`` is in no state folder.
     """
@@ -262,7 +263,7 @@ class NoteBook:
         return found
 
     def users(self) -> tuple[str, ...]:
-        """List the users with notes, sorted; skip an unreadable file, and one that is not its user's.
+        """List the users with notes, sorted; an unreadable file is skipped, and one that is not its user's.
 
         Raises ForeignStore for notes of somebody else's workspace.
         """
@@ -379,8 +380,10 @@ def _vector_of(content: str) -> bytes | None:
 
 
 def _by_words(connection: Connection, query: str) -> list[int]:
-    """Find notes with any of the words, those with more and rarer ones first; if all words are common, the newest
-    notes with all of them."""
+    """Find notes with any of the words, first those with more and rarer ones.
+
+    If all words are common, find the newest notes with all of them.
+    """
     words = query_words(query)
     if not words:
         return []
@@ -429,7 +432,7 @@ def _remove(connection: Connection, note_id: str) -> float:
 
 
 def _count_change(connection: Connection) -> None:
-    """Count a change other than new notes, so that holders of vectors read them again."""
+    """Count a change other than an addition, so that holders of vectors read them all again."""
     connection.execute("UPDATE note_state SET generation = generation + 1")
 
 
