@@ -1,7 +1,8 @@
 """An SQLite file in a private folder: created whole, opened without following links, reopened after a fork.
 
-Every file uses a write-ahead log. It gets its name only when complete, so that no process finds a half-made one and
-none of our files ever has a rollback journal: SQLite would obey a planted journal, and may delete a file that it names.
+Every file uses a write-ahead log, and gets its name only when it is complete. So no process finds an incomplete file,
+and no file of ours ever has a rollback journal: SQLite would obey a planted journal, which may make it delete another
+file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
 Connection = sqlite3.Connection
 FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
-"""ValueError: sqlite3 may fail to describe a fault of the file; OverflowError: a number in it exceeds sqlite3's range.
+"""The errors of a faulty file.
+
+ValueError: sqlite3 may fail to describe the fault; OverflowError: a number exceeds sqlite3's range.
 """
 _of_parents: list[object] = []
 _opening = cache(fork_safe_lock)
@@ -35,12 +38,12 @@ _opening = cache(fork_safe_lock)
 
 
 class Database:
-    """The file at ``path``, created by the first write; None: in memory.
+    """The file at ``path``, which the first write creates; None means in memory.
 
-    Threads use it one at a time, within `reading` and `writing`. Failures of the file there become ``refusal``, with a
-    text that begins with ``what`` it is. ``make``: creates the tables, or updates older ones. ``pragmas``: set before
-    writing. ``most_bytes``: the longest text or blob in it. ``virtual``: the permitted virtual tables, each by name
-    with its exact statement. ``home_seal``: the seal that it must carry.
+    Threads use it one at a time, within `reading` and `writing`; faults of the file become ``refusal`` there, whose
+    text begins with ``what``, the name of the file's kind. ``make`` creates the tables, or updates older ones.
+    ``pragmas`` are set before writing. ``most_bytes``: the longest text or blob in it. ``virtual``: the permitted
+    virtual tables, each by name with its exact statement. ``home_seal``: the seal that it must have.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
-        """A transaction that excludes other writers: all of it or nothing. The body may end it early."""
+        """A transaction that excludes other writers, and writes all or nothing; the body may end it early."""
         with self.lock:
             try:
                 connection = self._connection_for(write=True)
@@ -111,14 +114,16 @@ class Database:
 
     @contextmanager
     def failing(self, how: str) -> Generator[None]:
-        """Turn failures of the file, or of one that belongs to it, into a refusal: it cannot be ``how``."""
+        """Turn faults of the file, or of another file that belongs to it, into a refusal that says what cannot be done
+        (``how``).
+        """
         try:
             yield
         except FAILURES as error:
             raise self.refusal_of(how, error) from error
 
     def refusal_of(self, how: str, error: Exception) -> WorkspaceError:
-        """The refusal for what went wrong with the file, which is closed: it cannot be ``how``."""
+        """Close the file, and return the refusal for its fault; ``how`` says what cannot be done."""
         self.close()
         words = str(error)
         if isinstance(error, OSError) and error.strerror:
@@ -126,12 +131,12 @@ class Database:
         return self._refusal(f"{self.what} cannot be {how}: {words}")
 
     def _connection_for(self, *, write: bool) -> Connection | None:
-        """The connection, reopened if another file lies in its place; None for a missing file that nobody writes."""
+        """The connection, reopened if another file has taken its place; None for a missing file that nobody writes."""
         if not self._is_file:
             return self._in_memory()
         if self._connection is not None and not (write and self._is_read_only):
             with suppress(FileNotFoundError):
-                facts = os.lstat(self._address)  # asked at every decision; `Path.lstat` takes three times as long
+                facts = os.lstat(self._address)  # every decision asks this; `Path.lstat` takes three times as long
                 if (facts.st_dev, facts.st_ino) == self.identity:
                     return self._connection
         require_whole()
@@ -147,17 +152,17 @@ class Database:
         return self._connection
 
     def mark(self) -> tuple[int, ...]:
-        """A value that changes exactly when a new change becomes readable, whoever made it; () for no file.
+        """A value that changes exactly when a new change becomes readable, whoever made it; () without a file.
 
-        Facts of the files would change too early: the log grows before anybody can read its content. A failure closes
-        the file, and each opening changes the mark: use a separate Database for it.
+        Time and size of the files would change too early: the log grows before anybody can read its content. A fault
+        closes the file, and each opening changes the mark, so use a separate Database for it.
         """
         with self.reading() as connection:
             return () if connection is None else self.version(connection)
 
     def version(self, connection: Connection) -> tuple[int, ...]:
-        """A value that changes with each change of the open file, by anybody, and with each opening."""
-        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # each opening counts anew
+        """A value that changes with each change of the open file, whoever makes it, and with each opening."""
+        seen: tuple[int] = connection.execute("PRAGMA data_version").fetchone()  # each opening counts from the start
         return (*self.identity, self._openings, *seen, connection.total_changes)
 
     def close(self) -> None:
@@ -176,14 +181,15 @@ class Database:
         return self._connection
 
     def _create(self) -> None:
-        """Create the file under the folder's lock, so that no process replaces another's."""
+        """Create the file under the folder's lock, so that no process replaces the file of another."""
         fresh = f".{self._name}.{secrets.token_hex(6)}.tmp"
         path = self._folder.path / fresh
         put_seal = None if self._home_seal is None else self._home_seal.maker()
         with self._folder.exclusive():
             if self._folder.look(self._name) is not None:
                 return
-            for side in (_LOG, _INDEX, _JOURNAL):  # of a removed file: SQLite would take them for this one's
+            # left by a removed file: SQLite would take them for those of this file
+            for side in (_LOG, _INDEX, _JOURNAL):
                 self._folder.delete(self._name + side)
             try:
                 os.close(self._folder.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL))
@@ -230,7 +236,7 @@ class Database:
         return connection
 
     def _require_own(self, connection: Connection) -> None:
-        """Raises ForeignStore for a file made with another user's keys, or for another workspace."""
+        """Raise ForeignStore for a file made with another user's keys, or for another workspace."""
         seal = self._home_seal
         why = "" if seal is None or seal.adopts else seal.why_foreign(connection)
         if why:
@@ -240,7 +246,7 @@ class Database:
             )
 
     def _identify(self) -> Identity:
-        """The identity of the file, after checks on it and its companions."""
+        """Check the file and its companions, and return the identity of the file."""
         if self._folder.look(self._name + _JOURNAL) is not None:
             raise sqlite3.DatabaseError(f"`{self._name}{_JOURNAL}` lies beside it and is not ours")
         for side in (_LOG, _INDEX):
@@ -256,7 +262,7 @@ class Database:
         )
 
     def _readable(self, connection: Connection) -> Connection:
-        """The connection itself; or, where even a lock is impossible, an immutable view of the file."""
+        """The connection itself or, where even a lock is impossible, an immutable view of the file."""
         try:
             connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.OperationalError:
@@ -286,7 +292,7 @@ _STRANGE = (
     "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE hidden AND one.type <> 'virtual'",
     "SELECT 1 FROM pragma_table_list AS one, pragma_table_xinfo(one.name) WHERE dflt_value LIKE '%(%'",
 )
-"""Views, triggers, indexes of expressions; conditions of tables; computed columns and defaults."""
+"""Views, triggers, indexes on expressions; tables with conditions; computed columns and defaults."""
 _SPECIAL = (
     "SELECT one.name, one.type, sql FROM pragma_table_list AS one LEFT JOIN sqlite_schema AS made "
     "ON made.name = one.name WHERE one.schema = 'main' AND one.type <> 'table'"
@@ -294,8 +300,9 @@ _SPECIAL = (
 
 
 def _require_plain(connection: Connection, virtual: Mapping[str, str]) -> None:
-    """Raises DatabaseError unless the file holds only plain tables and our own virtual ones: SQLite would run anything
-    else, for as long as it likes.
+    """Raise DatabaseError unless the file holds only plain tables and our own virtual ones.
+
+    SQLite would run anything else, for as long as that takes.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
     special = connection.execute(_SPECIAL).fetchall()
@@ -312,9 +319,9 @@ def copy_database(
     stop_if_cancelled: Callable[[], None],
     finish: Callable[[sqlite3.Connection], object] = bool,
 ) -> bool:
-    """Copy a file to the place of the copy's seal, and close it; false without a file.
+    """Copy a file to the place of the copy's seal, and close the copy; False if the file does not exist.
 
-    ``finish`` gets the copy. Raises WorkspaceError.
+    ``finish`` receives the copy. Raises WorkspaceError.
     """
 
     def goes_on(_status: int, _rest: int, _all: int) -> None:

@@ -1,14 +1,14 @@
-"""Folders of state and keys: their place, the one way to open files there, and seals that tell own files from foreign
+"""The folders of state and keys: where they are, how their files are opened, and seals that tell own files from foreign
 ones.
 
-A workspace comes with its state folder, so a name there proves nothing: the program refuses symbolic links (the folder
-itself included), files with a second name elsewhere, and pipes, devices or folders in the place of a file, and creates
-nothing through them. The path above the folder is the user's and may contain links: a folder that somebody named is
-resolved; the one beside a policy is used as it stands.
+A workspace comes with its state folder, so a name there proves nothing: the program refuses symbolic links (even for
+the folder itself), files with a second name elsewhere, and pipes, devices or folders instead of a file. The path above
+the folder is the user's and may contain links: links in a folder that somebody named are resolved; the folder beside a
+policy is used as it is.
 
-The seal of a store of memory binds the file, not its rows, to its
-state folder and to the keys of its user: a store that came with somebody's workspace, or was copied from another one,
-is told from an own one. Whoever can write into an own one needs no other.
+The seal of a memory store binds the file, not its rows, to its state folder and to the keys of its user. It exposes a
+store that came with a foreign workspace, or was copied from another one; whoever can write into the user's own store
+needs no such trick.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def is_durable(explicit: bool | None = None) -> bool:
 
 
 _LOOKS_UP_BELOW = os.open in os.supports_dir_fd
-"""True if names can be looked up in an open folder. Windows looks them up by path, which does not stop somebody who can
-replace a folder above; it refuses links all the same.
+"""True if names can be looked up in an open folder.
+
+Windows looks them up by path, which does not stop somebody who can replace a folder above; links are refused there too.
 """
 _FOLDER = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"))
 _FILE = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
@@ -89,12 +90,12 @@ class PrivateFolder:
             pass
 
     def require_real(self) -> None:
-        """Raises OSError if anything but a folder has this path; a free path is fine."""
+        """Raise OSError if anything but a folder has this path; a free path is fine."""
         with suppress(FileNotFoundError), self._handle():
             pass
 
     def look(self, name: str) -> os.stat_result | None:
-        """The facts of the file of that name; None if it does not exist."""
+        """The facts about the file of that name; None if it does not exist."""
         try:
             with self._handle() as folder:
                 facts = os.stat(self._in(folder, name), dir_fd=folder, follow_symlinks=False)
@@ -123,12 +124,12 @@ class PrivateFolder:
             return stream.read(most_bytes)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write the file over any old one, atomically."""
+        """Replace the file of that name by a new one, atomically."""
         self.make()
         write_atomically(self.path / name, content, mode=0o600, follow=False)
 
     def create(self, name: str, content: bytes) -> None:
-        """Write the file unless it exists; processes that do so at once all see the same."""
+        """Write the file unless it exists; processes that do so at once all see the same file."""
         self.make()
         with self.exclusive():
             if self.look(name) is None:
@@ -144,10 +145,9 @@ class PrivateFolder:
         return True
 
     def end(self, name: str, descriptor: int) -> None:
-        """Remove an open, perhaps locked file if possible, and close it.
+        """Remove an open, perhaps locked file if possible, and close it; nobody can open it in between.
 
-        Nobody can open it in between. On Windows it is closed first, and a file that another process has opened by then
-        stays.
+        On Windows it is closed first, and stays if another process has opened it by then.
         """
         if not _LOOKS_UP_BELOW:
             os.close(descriptor)
@@ -168,7 +168,7 @@ class PrivateFolder:
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
-        """Exclude other processes that do the same. Raises BlockingIOError after too long a wait."""
+        """Exclude other processes that call this. Raises BlockingIOError after too long a wait."""
         with self._handle() as folder:
             held = self.open(_LOCK, os.O_RDWR | os.O_CREAT) if folder is None else os.dup(folder)
         try:
@@ -179,7 +179,7 @@ class PrivateFolder:
 
     @contextmanager
     def _handle(self) -> Generator[int | None]:
-        """A descriptor of the folder for looking up names; None on a system without this."""
+        """A descriptor of the folder for looking up names; None on a system that lacks this."""
         within = nullcontext() if self._within is None else self._within._handle()
         with within as above:
             name = self.path if above is None else self.path.name
@@ -229,10 +229,7 @@ def find_key(keys: PrivateFolder, name: str) -> bytes | None:
 
 
 def have_key(keys: PrivateFolder, name: str) -> bytes:
-    """The key in that file, created at random if missing: concurrent processes get the same one.
-
-    Raises OSError.
-    """
+    """The key in that file; if missing, a new random one, the same for concurrent processes. Raises OSError."""
     if keys.look(name) is None:
         keys.create(name, secrets.token_bytes(KEY_BYTES))
     key = find_key(keys, name)
@@ -254,9 +251,9 @@ _NOT_OURS = "it was not made with your keys"
 
 @frozen
 class Home:
-    """A state folder as a record remembers it: its path, and the identity of the folder around it ("": unknown).
+    """A state folder as its stores remember it: its path, and the identity of the folder around it ("" if unknown).
 
-    A renamed workspace keeps that identity; no later folder gets the same.
+    A renamed workspace keeps that identity, and no later folder gets the same.
     """
 
     folder: str
@@ -269,7 +266,7 @@ class Home:
         return cls(str(around / state.name), _identity(around))
 
     def is_same(self, other: Home) -> bool:
-        """Tell whether it is the same folder, perhaps renamed."""
+        """Tell whether both are the same folder, perhaps renamed."""
         renamed = self.around != "" and self.around == other.around
         return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
 
@@ -288,7 +285,7 @@ class HomeSeal:
         self._name = name
 
     def maker(self) -> Callable[[Connection], None]:
-        """A function that puts the seal on a store. It creates the key now, if missing."""
+        """A function that puts the seal on a store; a missing key is created now."""
         seal, home = _seal(have_key(self._keys, SHARED_KEY)), Home.of(self._state)
 
         def put(connection: Connection) -> None:
@@ -310,7 +307,7 @@ class HomeSeal:
         return f"it belongs to `{home.folder}`, and does not follow a copied or moved workspace"
 
     def is_of_another_name(self, connection: Connection) -> bool:
-        """Tell whether the workspace was renamed after the seal was put on."""
+        """Tell whether the workspace was renamed after somebody sealed the store."""
         return self._home_on(connection) != Home.of(self._state)
 
     def _home_on(self, connection: Connection) -> Home | None:

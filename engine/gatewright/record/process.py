@@ -1,9 +1,9 @@
 """Processes that share state: locks that survive a fork, and files that show which processes live.
 
-Before a fork the parent takes all locks made here, so that no thread is inside whatever they guard and no module of
-ours is half loaded; afterwards both processes release the locks. A thread that keeps a lock for longer than
-`PATIENCE_S` does not stop the fork: the child gets new locks and may not open state files, since SQLite may have been
-at work.
+Before a fork the parent takes all locks made here and waits until no module of ours is half loaded, so that no thread
+is in the middle of guarded work; afterwards both processes release the locks. If a thread keeps a lock for longer than
+`PATIENCE_S`, the fork happens nevertheless: the child gets new locks and may not open state files, since SQLite may
+have been at work.
 
 A process holds its `Lifeline` locked while it lives. The system releases the lock when the process ends in any way, so
 nobody needs a heartbeat.
@@ -41,7 +41,7 @@ class Renewable(Protocol):
     """An object whose threads, descriptors or connections belong to one process."""
 
     def renew(self) -> None:
-        """Start afresh, in a child whose only thread this is."""
+        """Start anew in a child process, whose only thread this is."""
 
 
 class _Fork:
@@ -58,7 +58,10 @@ class _Fork:
             os.register_at_fork(before=self._take, after_in_parent=self._release, after_in_child=self._begin)
 
     def _take(self) -> None:
-        """Take all locks: wait for one at a time while holding no other, so that threads may nest them in any order."""
+        """Take all locks.
+
+        It waits for one lock at a time while holding none, so that threads may nest them in any order.
+        """
         self._one_at_a_time.acquire()
         self._has_all = False
         deadline = time.monotonic() + PATIENCE_S
@@ -68,7 +71,7 @@ class _Fork:
             known = _living(self.locks)
             busy = next((lock for lock in known if not self._try(lock)), None)
             if busy is None and len(known) == len(_living(self.locks)):
-                _imp.acquire_lock()  # the fork takes it too, and while it waits imports could begin
+                _imp.acquire_lock()  # the fork takes this lock too, and modules could start to load while it waits
                 self._has_all = not _is_importing()
                 if self._has_all:
                     return
@@ -130,13 +133,13 @@ def fork_safe_lock() -> threading.RLock:
 
 
 def renew_after_fork(one: Renewable) -> None:
-    """Call ``one.renew()`` in every child, for as long as the object lives."""
+    """Call ``one.renew()`` in every child, as long as the object lives."""
     objects = _fork().objects
     objects.add(ref(one, objects.discard))
 
 
 def require_whole() -> None:
-    """Raises OSError in a child of a fork that interrupted the use of a state file."""
+    """Raise OSError in a child of a fork that interrupted the use of a state file."""
     if _fork().is_torn:
         words = "the process was forked while another thread was at work; fork before threads work, or use spawn"
         raise OSError(errno.EDEADLK, words)
@@ -147,8 +150,8 @@ _SUFFIX = ".alive"
 
 
 class Lifeline:
-    """The life of this process as others see it in ``folder``: a locked file, as long as anything depends on it; None:
-    in memory.
+    """Shows other processes that this one lives, by a locked file in ``folder`` while anything depends on it; None: in
+    memory.
 
     ``mark``: the prefix of the file's name.
     """
@@ -162,14 +165,14 @@ class Lifeline:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Become another owner in a child, with no dependents and without keeping the parent alive."""
+        """Become another owner in a child: without dependents, and without keeping the parent's file locked."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._owner, self._descriptor = new_id("owner"), None
         self._hanging: set[str] = set()
 
     def hold(self, what: str) -> str:
-        """The owner that ``what`` depends on from now on. Raises WorkspaceError."""
+        """Return the owner, on whose life ``what`` depends from now on. Raises WorkspaceError."""
         with self._lock:
             try:
                 if self._folder is not None and self._descriptor is None:
@@ -188,7 +191,7 @@ class Lifeline:
 
     @contextmanager
     def release_on_error(self, what: str) -> Generator[None]:
-        """Release ``what`` if the body fails to write it."""
+        """Release ``what`` if the body fails to store it."""
         try:
             yield
         except BaseException:
@@ -196,7 +199,7 @@ class Lifeline:
             raise
 
     def let_go(self, what: str) -> None:
-        """Release ``what``; the file goes with the last dependent."""
+        """Release ``what``; the last dependent takes the file with it."""
         with self._lock:
             self._hanging.discard(what)
             if not self._hanging:
@@ -219,10 +222,10 @@ class Lifeline:
 
 
 class Presence:
-    """The operators of a state folder, existing or not, and without a file in it. Each holds a file in the key folder,
-    whose name identifies the state folder. Without folders they are those of this object.
+    """The operators of a state folder, which need not exist and gets no file.
 
-    Any thread may call the methods, which raise WorkspaceError.
+    Each operator holds a file in the key folder, whose name identifies the state folder. Without folders the operators
+    are those of this object. Any thread may call the methods, which raise WorkspaceError.
     """
 
     def __init__(self, state: Path | None, keys: Path | None) -> None:
@@ -260,7 +263,7 @@ class Presence:
             found = [name for name in keys.names() if name.startswith(self._mark)]
             if not found:
                 return False
-            with keys.exclusive():  # nobody is between making the file and locking it
+            with keys.exclusive():  # no operator is between making its file and locking it
                 return any(is_alive(self._keys, name[len(self._mark) : -len(_SUFFIX)], self._mark) for name in found)
         except OSError as error:
             raise WorkspaceError(f"the folder `{self._keys}` cannot be read: {error.strerror}") from error

@@ -4,8 +4,8 @@ Key and anchor lie in the key folder, away from the file, so nobody can forge a 
 the file's folder: a row copied from another workspace is as worthless as an invented one. The anchor lists the ids of
 valid rows: a deleted row that somebody puts back is not on the list, and added rows, however many, are not even read. A
 process lists an id after it writes the row and removes it before it deletes the row, so a crash in between loses the
-row and never gains one. A missing or damaged list is empty, and the next change begins a new one. One process at a time
-holds the anchor, for one change of the store. Without a folder the rows live in memory and die with the object.
+row and never gains one. A missing or damaged list is empty, and the next change begins a new one. Only one process at a
+time holds the anchor, for one change of the store. Without a folder the rows live in memory and end with the object.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ _PATIENCE_S = 2.0
 
 
 class AnchorFile:
-    """The anchor of that name. ``is_whole`` distinguishes a whole text from half of one; without it, reading waits for
-    a writer.
+    """The anchor of that name. ``is_whole`` tells whether a text is complete; without it, reading waits for a writer.
 
     One thread at a time may use it. Methods raise OSError.
     """
 
     def __init__(self, folder: PrivateFolder, name: str, is_whole: Callable[[bytes], bool] | None = None) -> None:
         self.text = b""
-        """Its text when this object last read, held or wrote it."""
+        """Its text as this object last read, held or wrote it."""
         self._folder = folder
         self._name = name
         self._is_whole = is_whole
@@ -50,11 +49,11 @@ class AnchorFile:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Close the descriptor, through which a child would hold the anchor together with its parent."""
+        """Close the descriptor, by which a child would hold the anchor together with its parent."""
         self.close()
 
     def read(self) -> bytes:
-        """Its present text; empty if it does not exist."""
+        """Its present text; empty if the file does not exist."""
         try:
             descriptor, facts = self._open(os.O_RDWR if self._is_writable else os.O_RDONLY)
         except FileNotFoundError:
@@ -70,9 +69,10 @@ class AnchorFile:
 
     @contextmanager
     def hold(self, *, wait: bool = True, create: bool = False) -> Generator[bool]:
-        """Exclude others and read ``text``; yields False, without ``wait``, if another holds it for more than a moment.
+        """Exclude others and read ``text``.
 
-        Raises BlockingIOError after too long a wait, FileNotFoundError for a missing anchor.
+        Without ``wait``, yields False if another process holds it for more than a moment. Raises BlockingIOError after
+        too long a wait, FileNotFoundError for a missing anchor.
         """
         while True:
             descriptor, _ = self._open(os.O_RDWR | (os.O_CREAT if create else 0))
@@ -93,7 +93,7 @@ class AnchorFile:
             unlock(descriptor)
 
     def write(self, text: bytes) -> None:
-        """Overwrite the text, usually in one write; only while held."""
+        """Overwrite the text, usually in one write; only while holding the anchor."""
         text = text.ljust(len(self.text))
         assert self._descriptor is not None
         at = os.lseek(self._descriptor, 0, os.SEEK_SET)
@@ -165,7 +165,7 @@ class SealedRow:
 
 
 class Change:
-    """An open transaction; ``rows``: those that were valid at its start."""
+    """An open transaction; ``rows``: the rows that were valid at its start."""
 
     def __init__(self, connection: Connection, seal: Seal, rows: tuple[SealedRow, ...]) -> None:
         self.rows = rows
@@ -175,11 +175,11 @@ class Change:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of the present rows."""
+        """The ids of the rows as changed so far."""
         return frozenset(row_id for _, row_id in self._there)
 
     def put(self, row: SealedRow) -> None:
-        """Add a row, or replace the one of that kind and id."""
+        """Add a row, or replace the one of the same kind and id."""
         fields = astuple(row)
         self._connection.execute(_INSERT, (*fields, self._seal(fields)))
         self._there.add((row.kind, row.row_id))
@@ -192,7 +192,7 @@ class Change:
 
 
 class _Side:
-    """One connection to the file, with its key and list."""
+    """One connection to the file, with its key and its list of ids."""
 
     def __init__(self, path: Path | None, keys: Path | None, what: str) -> None:
         self.database = Database(
@@ -222,13 +222,13 @@ class _Side:
         return self._listed[1]
 
     def write_ids(self, ids: Iterable[str]) -> None:
-        """Replace the list; only while held."""
+        """Replace the list; only while holding the anchor."""
         text = json.dumps(sorted(ids)).encode()
         if self.list is not None:
             self.list.write(self._mac(text) + text)
 
     def find_key(self, connection: Connection, *, create: bool) -> None:
-        """Find key and list for the file that is open now. Raises OSError."""
+        """Find key and list of the file that is open now. Raises OSError."""
         if self._path is None or (self.seal is not None and connection is self._opened):
             return
         if self._keys is None:
@@ -244,7 +244,7 @@ class _Side:
             self.seal, self._opened = Seal(self._key), connection
 
     def close_list(self) -> None:
-        """Drop key and list."""
+        """Drop key and list from memory."""
         if self.list is not None:
             self.list.close()
             self.list = self.seal = None
@@ -260,10 +260,10 @@ class _Side:
 
 
 class SealedTable:
-    """The rows of the file at ``path``; None: in memory. The first change creates it.
+    """The rows of the file at ``path``, which the first change creates; None means in memory.
 
-    ``kinds``: those of the rows; ``what``: a word for them, also bound into the key. Any thread may call the methods,
-    which raise WorkspaceError. Reading never waits for a writer: it has its own connection.
+    ``kinds``: the kinds of the rows; ``what``: a word for them, which is also part of the key. Any thread may call the
+    methods, which raise WorkspaceError. Reading has its own connection and never waits for a writer.
     """
 
     def __init__(self, path: Path | None, keys: Path | None, kinds: Collection[str], what: str) -> None:
@@ -289,12 +289,12 @@ class SealedTable:
                 _log.warning("a state file has a fault: %s", text)
 
     def version(self) -> Version:
-        """A value that changes with any change of a row; empty for no file."""
+        """A value that changes with any change of a row; empty without a file."""
         with self._reader.database.reading() as connection:
             return () if connection is None else self._version(connection)
 
     def rows(self) -> tuple[SealedRow, ...]:
-        """Every valid row; read once per version."""
+        """Every valid row, read once for each version."""
         with self._reader.database.reading() as connection:
             version = () if connection is None else self._version(connection)
             if connection is not None and self._read[0] != version:
@@ -303,7 +303,7 @@ class SealedTable:
 
     @contextmanager
     def changing(self) -> Generator[Change]:
-        """A transaction that excludes other writers: all of it or nothing."""
+        """A transaction that excludes other writers, and writes all or nothing."""
         writer = self._writer
         with writer.database.writing() as connection:
             writer.find_key(connection, create=True)
@@ -335,7 +335,7 @@ class SealedTable:
         return (*reader.database.version(connection), listed)
 
     def _counting(self, side: _Side, connection: Connection, listed: frozenset[str]) -> tuple[SealedRow, ...]:
-        """The rows that are listed and sealed; in memory all rows."""
+        """The rows that the list names and a seal proves; in memory all rows."""
         if self._path is None:
             return tuple(SealedRow(*fields) for *fields, _ in connection.execute(f"{_SELECT} ORDER BY kind, row_id"))
         ids, good = json.dumps(sorted(listed)), list[SealedRow]()
@@ -347,7 +347,7 @@ class SealedTable:
         for *fields, mac in connection.execute(_STRANGE, (ids,)).fetchall():
             if not _is_sealed(side.seal, fields, mac):
                 self._note_row(fields, "was not written by Gatewright")
-            elif connection.in_transaction:  # otherwise another process may be about to list it
+            elif connection.in_transaction:  # else another process may be about to list it
                 self._note_row(fields, "was put back or never finished")
                 connection.execute(_DELETE, fields[:2])
         return tuple(good)
