@@ -78,9 +78,9 @@ def note_tools() -> tuple[Tool, ...]:
 
 @cache
 def root_tools() -> tuple[RootTool, ...]:
-    """The tools that come and go with what they need of ``[workspace]``.
+    """The tools that come and go with the parts of ``[workspace]`` that they need.
 
-    Those of the shell and of messages are here to be decided; a workspace makes its own, which execute.
+    Those of the shell and of messages here only decide; a workspace makes its own, which execute.
     """
     return (
         FileReadTool(),

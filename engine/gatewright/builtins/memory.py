@@ -359,7 +359,7 @@ class MemoryDeleteTool(NoteTool):
 
 
 async def _search_session(arguments: MemorySearch, context: ToolExecutionContext) -> list[str] | None:
-    """Return the session's messages with words of the query, the best first; None where nobody can search them."""
+    """Return the session's messages with words of the query, the best first; None if they cannot be searched."""
     if context.ports.blocks is None:
         return None
     try:

@@ -272,7 +272,7 @@ class FileEditTool(RootTool):
 
 
 def _edit(roots: RootFolders, path: str, old: str, new: str) -> str:
-    """Return the difference to the whole text. Raises ToolFailure unless the passage stands there exactly once."""
+    """Return the difference to the whole text. Raises ToolFailure unless the passage occurs in it exactly once."""
     before = roots.text_of(path)
     return blocks.diff_text(roots.display_path(path), before, with_change(before, old, new))
 
@@ -332,7 +332,7 @@ class VaultCopy(Input):
 class VaultCopyTool(RootTool):
     """Copies one file out of the vault: the only way out of it, in two steps that the log tells apart.
 
-    What the file holds is told to nobody, not even to whoever approves the call: size and digest stand for it.
+    Nobody learns the content of the file, not even the person who approves the call; size and digest represent it.
     """
 
     name = "vault_copyto"

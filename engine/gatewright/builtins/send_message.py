@@ -114,7 +114,10 @@ class SendMessage(Input):
 
 
 class SendMessageTool(RootTool):
-    """Sends one message. ``policy``: whose endpoints it has; without one, all that there could be."""
+    """Sends one message.
+
+    ``policy``: the policy whose endpoints it has; without a policy it has all kinds of endpoints.
+    """
 
     name = "send_message"
     description = "Sends a message. The conversation ends with it: say all that is to be said."

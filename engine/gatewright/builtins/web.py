@@ -104,7 +104,7 @@ class ShellExecTool(RootTool):
 
 MAX_CHARS = 50_000
 USUAL_CHARS = 12_000
-"""Little enough that a result is not cut again where the policy says nothing of its length."""
+"""So few characters that a result is not cut again, unless the policy sets a smaller limit."""
 _PREVIEW = 300
 _SHOWN_URL = 500
 Url = Annotated[str, UrlParameter(), Field(description="The address, `https://...` or `http://...`.")]

@@ -127,7 +127,7 @@ def revoke(
 
 
 def _approval(*, once: bool, duration: str | None, scope: bool, deny: bool, who: str) -> Approval:
-    """Read the answer in the options. Raises UsageProblem for none or several."""
+    """Read the answer from the options. Raises UsageProblem for none or several."""
     if deny:
         if once or scope:
             raise UsageProblem("--deny goes alone, or with --for")
@@ -149,7 +149,7 @@ def _seconds(text: str) -> float:
 
 
 def _watch(broker: PermissionBroker, *, json: bool) -> None:
-    """Print every change until interrupted; being here, the operator is attached."""
+    """Print every change until interrupted; while this runs, an operator counts as present."""
     news: queue.SimpleQueue[tuple[ApprovalRequest, ...]] = queue.SimpleQueue()
     leave = broker.subscribe(news.put)
     shown: set[str] = set()

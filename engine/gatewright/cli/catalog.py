@@ -1,4 +1,4 @@
-"""``catalog``: the servers and tools of others in a policy: taken from a client's configuration, listed, accepted."""
+"""``catalog``: the servers and tools of others in a policy: imports, lists and accepts them."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def accept(
 
 @frozen
 class _Asked:
-    """The wishes in the options of ``accept``, for each catalog."""
+    """The options of ``accept``, for each catalog."""
 
     everything: bool
     names: tuple[str, ...]
@@ -295,7 +295,7 @@ def _accept_one(
 
 
 def _name_on_server(name: str, catalog: Catalog, pin: Pin) -> str:
-    """Return the server's name of a tool, also from the policy's name for it."""
+    """Return the server's name of a tool, given that name or the policy's."""
     known = {*pin.listing.definitions, *pin.accepted}
     bare = name.removeprefix(f"{catalog.prefix or catalog.catalog_id}.")
     found = next((one for one in (name, bare) if one in known), None)
@@ -370,7 +370,7 @@ def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
 
 
 def _in_short(counts_as: Acceptance) -> str:
-    """Name the tier, the operations by their tiers if these differ, and the touched things."""
+    """Name the tier, the operations by tier if these differ, and what the tool touches."""
     by_tier: dict[str, list[str]] = {}
     for operation, tier in counts_as.operation_tiers.items():
         by_tier.setdefault(str(tier), []).append(operation)

@@ -1,4 +1,4 @@
-"""``catalog import``: one server, those of a client's configuration, an OpenAPI document, a manifest."""
+"""``catalog import``: adds one server, those of a client's configuration, an OpenAPI document, or a manifest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def catalog_of(
 ) -> Catalog | None:
     """Return the catalog that the options define; None if they name an existing one. Raises UsageProblem.
 
-    With a ``manifest`` its tools are run here: by a request for each call, a command or a ``module``.
+    With a ``manifest`` its tools run here: by a request for each call, a command or a ``module``.
     """
     if sum((bool(words), url is not None, bool(module))) > 1:
         raise UsageProblem("a server is either a command or a --url")
@@ -84,9 +84,9 @@ def import_server(
     as_json: bool,
     places: Mapping[str, PlaceUse] | None = None,
 ) -> None:
-    """Add ``made``, unless it is None, and ask the server; nothing is written where it does not answer.
+    """Add ``made``, unless it is None, and ask the server; if that does not answer, nothing is written.
 
-    A definition that is not trusted is only added. ``places``: what its process gets; None: what its command names.
+    A definition that nobody trusts is only added. ``places``: what its process gets; None: what its command names.
     """
     there = workspace.policy.catalog(catalog_id)
     if made is not None and there is None:
@@ -137,7 +137,7 @@ def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:
 
 
 def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
-    """Return the catalog of the present policy. Raises UsageProblem."""
+    """Return the catalog in the present policy. Raises UsageProblem."""
     found = workspace.policy.catalog(catalog_id)
     if found is None:
         raise UsageProblem(f"the policy has no catalog `{catalog_id}`: write `-- COMMAND ARGS...`, or --url")
@@ -201,9 +201,10 @@ def import_client_servers(
     scripts: bool,
     as_json: bool,
 ) -> None:
-    """Add the servers in ``file`` (``-``: stdin), print what each would run; with ``trust`` then ask them all at once.
+    """Add the servers in ``file`` (``-``: stdin), and print what each would run; with ``trust``, ask all of them at
+    once.
 
-    A server that fails is told and leaves the others alone. The exit code is 1 where one fails or makes no catalog.
+    A server that fails is reported and does not affect the others. The exit code is 1 if one fails or makes no catalog.
     """
     found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
     chosen = _choose(found, only)
@@ -249,7 +250,7 @@ def import_client_servers(
 def _ask(
     workspace: Workspace, ids: tuple[str, ...], *, accept: bool, scripts: bool, as_json: bool
 ) -> dict[str, dict[str, object]]:
-    """Ask the servers and print their lists; for scripts by id, or the reason why one ``failed``."""
+    """Ask the servers and print their lists; for scripts by id, or the reason for a failure under ``failed``."""
     answers: dict[str, dict[str, object]] = {}
     for catalog_id, asked in zip(ids, asyncio.run(_pins(workspace, ids, scripts=scripts)), strict=True):
         try:
@@ -325,8 +326,8 @@ _SHOWN = 20
 def import_openapi(workspace: Workspace, file: str, made: Catalog, *, trust: bool, accept: bool, as_json: bool) -> None:
     """Write the manifest of the document in ``file`` (``-``: stdin), and add or refresh its catalog.
 
-    ``made``: the catalog as the options say; where they name no address or headers, those of the document count.
-    Raises UsageProblem, WorkspaceError for a document that cannot be read.
+    ``made``: the catalog from the options; if they name no address or headers, those of the document count. Raises
+    UsageProblem, WorkspaceError for a document that cannot be read.
     """
     found = read_tool_file(read_content(file))
     if not found.is_document:

@@ -1,4 +1,6 @@
-"""``confinement``, ``catalog places`` and ``run``: what a process may reach, and a program held to it."""
+"""``confinement``, ``catalog places`` and ``run``: shows what a process may reach, and runs a program within such
+limits.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def places(
             was_trusted = workspace.trusts_server(catalog_id)
             workspace.apply(set_places(workspace.policy, catalog_id, proposed))
             workspace.save()
-            if was_trusted:  # by whoever accepts the folders outside now
+            if was_trusted:  # together with the folders outside, which this person now accepts
                 workspace.trust_server(catalog_id)
             catalog = _server(workspace, catalog_id)
         is_trusted = workspace.trusts_server(catalog_id)
@@ -103,7 +105,7 @@ def places_of(given: Iterable[str]) -> dict[str, PlaceUse]:
 
 
 def place_words(given: Mapping[str, PlaceUse]) -> str:
-    """Write places in words."""
+    """Write places as words."""
     return ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in given.items()) or "no place"
 
 
@@ -113,7 +115,7 @@ def runner_words(catalog: Catalog) -> str:
 
 
 def places_json(given: Mapping[str, PlaceUse]) -> dict[str, str]:
-    """Print the same for scripts."""
+    """Return the places for scripts."""
     return {place: str(use) for place, use in given.items()}
 
 
@@ -142,7 +144,7 @@ _BEYOND = (
 
 @frozen
 class _Process:
-    """Shell commands, or what runs the tools of a catalog, and why nothing holds for it; ``held``: why it does not run.
+    """Shell commands, or what runs the tools of a catalog, and why it is not confined; ``held``: why it does not run.
 
     ``untrusted``: the places outside that nobody trusted, as written. ``kind``: of its catalog, if any.
     """
@@ -249,7 +251,7 @@ def _lines(process: _Process) -> list[str]:
 
 
 def _place_lines(held: Confinement, place: Place) -> list[str]:
-    """Write the place, and the effect of levels on its content."""
+    """Describe the place, and the effect of levels on its content."""
     lines = [f"{place.path}  {_USES[place.use]}"]
     for tree in _trees_over(held, place):
         lines += [] if tree.base == place.path else [f"  by the levels of {tree.base}:"]
@@ -264,7 +266,7 @@ def _trees_over(held: Confinement, place: Place) -> list[Tree]:
 
 
 def _views(tree: Tree, place: Place) -> list[tuple[str, View]]:
-    """Return the views of a process in a tree, by pattern; the first match counts."""
+    """Return what a process sees in a tree, by pattern; the first match counts."""
     use = PlaceUse.READ if place.use is PlaceUse.READ else PlaceUse.WRITE
     rows = [(rule.pattern, rule.permission) for rule in tree.rules]
     return [(pattern, view_of(level, use)) for pattern, level in (*rows, ("every other path", tree.default))]

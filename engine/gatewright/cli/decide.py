@@ -1,4 +1,4 @@
-"""``decide``, ``call``, ``permission`` and ``selfcheck``: one call, one path, or all of them through the gate."""
+"""``decide``, ``call``, ``permission`` and ``selfcheck``: sends one call, one path, or all calls through the gate."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _WHEN = "whether it applies hangs on earlier results"
 
 
 class Approve(StrEnum):
-    """Who answers when a call asks first: the operator at the app or at ``approvals list --watch``, nobody, yes, or
-    whoever sits at the terminal.
+    """Who answers when a call asks first: the operator in the app or at ``approvals list --watch``, nobody, always yes,
+    or the person at the terminal.
     """
 
     OPERATOR = "operator"
@@ -157,7 +157,7 @@ def call(
 async def _make_call(
     workspace: Workspace, agent_id: str, session_id: str | None, make: Callable[..., Awaitable[Outcome]]
 ) -> Outcome:
-    """Make the call; in a stored conversation wait for others there, and count it."""
+    """Make the call; in a stored conversation wait for other processes there, and count the call."""
     if session_id is None:
         return await make()
     async with workspace.sessions.hold(session_id, agent_id=agent_id) as session:
@@ -167,7 +167,7 @@ async def _make_call(
 def _only_decide(
     workspace: Workspace, agent_id: str, tool: str, arguments: str | bytes, session: Session, *, as_json: bool
 ) -> Exit:
-    """Return the gate's decision on a tool that another program runs; nothing is used up or recorded."""
+    """Return the gate's decision on a tool that another program runs; this counts nothing and records nothing."""
     decision = workspace.decide(agent_id, tool, arguments, session=session)
     detail = f"`{tool}` is run by its own program: the call was decided, not executed"
     if as_json:
@@ -179,13 +179,13 @@ def _only_decide(
 
 
 class _Approver:
-    """Answers from the command line: always yes, never, or what the person at the terminal types."""
+    """Answers from the command line: always yes, never, or what a person types at the terminal."""
 
     def __init__(self, approve: Approve) -> None:
         self._approve = approve
 
     async def is_attended(self) -> bool:
-        """Tell whether anybody is there to answer."""
+        """Tell whether anybody can answer."""
         return self._approve is not Approve.NEVER
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
@@ -220,7 +220,7 @@ def _print_decision(decision: Decision) -> None:
 
 
 def _print_examples(workspace: Workspace, agent_id: str, tool: str, decision: Decision) -> None:
-    """Suggest calls of the tool after invalid arguments, with the operation that they named."""
+    """After invalid arguments, suggest calls of the tool with the operation that they named."""
     agent = workspace.gate.snapshot().agent(agent_id)
     is_misfit = decision.code in {"schema-mismatch", "arguments-mismatch"}
     plan = agent.plan(tool) if agent is not None and (is_misfit or decision.stage == "operation") else None

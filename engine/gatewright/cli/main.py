@@ -1,6 +1,7 @@
-"""The command ``gatewright``: how words find their command or the desktop app, errors as messages and exit codes.
+"""The command ``gatewright``: finds the command or the app that the words mean; turns errors into messages and exit
+codes.
 
-The app starts past the table of commands: all that reads options and writes reports stays unloaded.
+The app starts without the table of commands, so that nothing about options and reports is loaded.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from gatewright.base.errors import GatewrightError, NotSupported, PolicyInvalid,
 
 
 def launch(workspace: Path | None = None) -> int:
-    """Open the app and stay until it is closed; its exit code.
+    """Open the app, stay until it is closed, and return its exit code.
 
-    Raises NotSupported where it cannot start, WorkspaceError where the workspace is not there.
+    Raises NotSupported if it cannot start, WorkspaceError if the workspace does not exist.
     """
     if workspace is not None:
         from gatewright.sources.ground import policy_path_of
@@ -29,7 +30,10 @@ def launch(workspace: Path | None = None) -> int:
 
 
 def run_app(name: str, *arguments: Path | None) -> int:
-    """Start that app, as the installation declares it, and stay until it ends; its exit code. Raises NotSupported."""
+    """Start that app, as the installation declares it, stay until it ends, and return its exit code.
+
+    Raises NotSupported.
+    """
     for point in entry_points(group="gatewright.apps", name=name):
         try:
             return cast("Callable[..., int]", point.load())(*arguments)
@@ -72,7 +76,7 @@ NAMES = frozenset(
 )
 
 COMPLETION = "_GATEWRIGHT_COMPLETE"
-"""Variable by which a shell's completion asks for next words; its words come in variables too."""
+"""The variable by which a shell's completion asks for next words; the words so far come in variables too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +105,7 @@ def _run(words: list[str]) -> int:
             return complete(COMPLETION)
         words = _with_command(words)
         is_plain = len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
-        if words[0] == "gui" and is_plain:  # with nothing that has to be read
+        if words[0] == "gui" and is_plain:  # in which nothing has to be read
             return launch(*map(Path, words[1:]))
         from gatewright.cli.table import run
 
@@ -128,7 +132,7 @@ def _refuse(text: str, *, status: int = 2) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Without a command the app starts: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``.
+    """Add the command to words without one: ``gatewright`` and ``gatewright WORKSPACE`` mean ``gui``.
 
     Raises WorkspaceError for a word that is neither a command nor anything on disk.
     """
@@ -142,10 +146,12 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def script() -> None:
-    """The console script. What a start reads in stays: nobody looks for garbage in it, a command does from then on.
+    """The console script.
 
-    The app says itself when garbage is collected.
+    It turns garbage collection off, since modules that a start loads stay; a command turns it on again, and the app
+    decides itself.
     """
     gc.disable()
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it looks through all that is installed
+    # else the search goes through everything that is installed
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""``context``, ``block``, ``inbox``, ``memory``: what agents remember and are sent, in the operator's hand."""
+"""``context``, ``block``, ``inbox``, ``memory``: what agents remember and receive, for the operator."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def delete(
 
 @contextmanager
 def _blocks(policy: Path, agent: str | None, state: Path | None) -> Generator[BlockService]:
-    """The blocks of an agent, or the shared ones; what cannot be done with them is a usage problem."""
+    """The blocks of an agent, or the shared ones; impossible requests become usage problems."""
     with Workspace.open(policy, state=state) as workspace:
         try:
             yield workspace.blocks("" if agent is None else require_agent(workspace, agent))
@@ -324,7 +324,7 @@ def inbox(
 
 
 def print_messages(messages: Iterable[Received]) -> None:
-    """Each with who sent it and when; further lines of it cannot pass for ours."""
+    """Print each message with its sender and time; its further lines begin with a bar, so that none passes for ours."""
     for message in messages:
         group = f" to {message.group}" if message.group else ""
         print_passage(f"{iso_utc(message.sent_at)}  {message.sender}{group}: ", message.content)

@@ -1,6 +1,6 @@
-"""What commands share: options, a file of tools that one is given, exit codes, output as lines or as JSON.
+"""What all commands share: options, the reader of tool files, exit codes, output as lines or as JSON.
 
-What an import would set aside is set aside here too; one tool by itself is looked at as far as possible.
+A file of tools loses the same unusable tools as in an import; a single tool is shown as far as possible.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VERDICT_EXIT = {Verdict.ALLOW: Exit.OK, Verdict.ASK: Exit.ASK_UNANSWERED, Verdic
 
 
 class UsageProblem(TyperException):
-    """A wrong word on the command line, an unknown agent, an unreadable file: exit 2."""
+    """A wrong word on the command line, an unknown agent, an unreadable file; exit code 2."""
 
     exit_code = Exit.USAGE
 
@@ -72,7 +72,7 @@ def print_line(text: str) -> None:
 
 
 def print_passage(lead: str, text: str) -> None:
-    """Print a text after ``lead`` on stdout; each further line begins with a bar, so that none passes for ours."""
+    """Print a text after ``lead`` on stdout; each further line begins with a bar, so that none looks like ours."""
     first, *more = text.replace("\r\n", "\n").split("\n")
     for line in (lead + first, *(f"  | {line}" for line in more)):
         print_line(line)
@@ -103,7 +103,7 @@ def read_argument(value: str) -> str | bytes:
 
 
 def read_content(path: str) -> bytes:
-    """Read the bytes of a file, or of stdin for ``-``; an unreadable one is a usage problem."""
+    """Read the bytes of a file, or of stdin for ``-``; an unreadable file is a usage problem."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:
@@ -134,7 +134,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """Drop the rest of the output, at the exit too, so that the exit code tells the command's result."""
+    """Drop the rest of the output, even at exit, so that the exit code reports the command's result."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):
         os.dup2(nowhere, stream.fileno())
@@ -157,7 +157,7 @@ TrustOption = Annotated[
 
 
 def require_agent(workspace: Workspace, agent_id: str) -> str:
-    """Return the id itself; an unknown one is a usage problem with a near miss."""
+    """Return the id if the agent exists; else raise a usage problem with a near miss."""
     agents = workspace.policy.agents
     if agent_id in agents:
         return agent_id
@@ -184,7 +184,8 @@ _MANY = 12
 class ToolFile:
     """``tools`` are the usable ones, ``set_aside`` the others; ``what`` names the file in messages.
 
-    A bare schema is a tool of the file's name. ``doubts``: why an import would refuse a tool that is here all the same.
+    A bare schema becomes a tool with the file's name. ``doubts``: why an import would refuse a tool that is here
+    nevertheless.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""``init``, ``import``, ``check``, ``export``: a policy file begun, made of another program's, read, passed on."""
+"""``init``, ``import``, ``check``, ``export``: makes a policy, converts another program's, checks it, passes it on."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _verify(folder: Path, *, as_json: bool) -> Exit:
 
 
 def _note_left_out(workspace: Workspace, dialect: str, agent_id: str | None) -> None:
-    """List the agents without a file: in Pattern's dialect an empty list of tools would mean all of them."""
+    """List the agents without a file, since in Pattern's dialect an empty list of tools would mean all of them."""
     left_out = () if agent_id else workspace.not_exported(dialect)
     if left_out:
         named = ", ".join(f"`{one}`" for one in left_out)

@@ -55,7 +55,7 @@ def missing_field(schema: Schema, field: str) -> str | None:
 
 
 def advice_without_list(looked: Survey, field: str) -> str:
-    """Advise on a field that exists and lists nothing."""
+    """Advise on a field that exists but lists nothing."""
     free = next((one for one in looked.free if one.field == field), None)
     if free is None:
         return f"`{field}` lists no operations; where it takes a text, declare them with `--operations a,b`"
@@ -97,7 +97,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 class OperationReport:
     """``found``: the reading for the JSON, even a doubtful or open one; ``survey``: everything else.
 
-    ``is_named``: the caller says what to read, so nothing is guessed; ``field``: the one that he names.
+    ``is_named``: the caller says what to read, so nothing is guessed; ``field``: the field that the caller names.
     """
 
     name: str
@@ -109,7 +109,7 @@ class OperationReport:
 
     @property
     def is_enforced(self) -> bool:
-        """Tell whether ``found`` counts without the policy's word, or by the caller's choice."""
+        """Tell whether ``found`` counts without a word in the policy, or because the caller chose it."""
         return self.found is not None and bool(self.found.operations) and self.found.confidence != "low"
 
     def to_json(self) -> dict[str, object] | None:
@@ -156,7 +156,7 @@ class OperationReport:
             yield f"{self.name}: `{one.argument}` looks like a path, {done} (confidence {one.confidence}){sure}"
 
     def _guesses(self) -> Iterator[str]:
-        """Yield readings that count only with the policy's word."""
+        """Yield readings that count only if the policy says so."""
         for free in self.survey.free:
             names = ", ".join(free.suggested)
             yield f"{self.name}: `{free.field}` is free text" + (f"; its description names: {names}" if names else "")
@@ -272,7 +272,7 @@ def filter(  # noqa: A001 - the command's name
         print_error("no operations found in this schema")
         looked = survey(chosen[0].input_schema, chosen[0].description)
         for name in [one.field for one in looked.free] if chosen[1] is None else [chosen[1]]:
-            if name:  # where its operations could be declared
+            if name:  # where a policy could declare its operations
                 print_error(advice_without_list(looked, name))
         raise typer.Exit(Exit.PROBLEMS)
     print_json(result.schema)

@@ -1,4 +1,6 @@
-"""``preview``, ``rules``, ``serve`` and ``token``: the tools of agents as models see them, and for MCP clients."""
+"""``preview``, ``rules``, ``serve`` and ``token``: shows the tools of agents as models see them, and serves MCP
+clients.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ LEVELS = ("refused", "looser", "narrower", "note")
 
 
 def notes(listings: Sequence[ToolListing], form: str, unrestricted: Sequence[ToolListing]) -> Iterator[str]:
-    """Yield the tokens of each tool and in all, then the lints, the gravest first, a repeated note once."""
+    """Yield the tokens of each tool and in all, then the lints, the gravest first, repeated ones once."""
     count = count_tokens(listings, form, unrestricted)
     about = "" if count.exact else "about "
     for name, tokens in count.per_tool.items():
@@ -79,7 +81,7 @@ NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
 
 @frozen
 class Choice:
-    """The choice of a tool in the file, and of its parts; None: open."""
+    """The options that choose a tool in the file, and parts of it; None for one that is not given."""
 
     tool: str | None = None
     allow: str | None = None
@@ -107,7 +109,7 @@ def is_tool_file(path: str) -> bool:
 
 
 def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit:
-    """Print the tools of a file as a provider gets them; what was set aside, cost and lost on stderr."""
+    """Print the tools of a file as a provider gets them; unusable tools, costs and losses go to stderr."""
     source = read_tool_file(path)
     if source.kind == "schema" and choice.tool is None and choice.allow is None:
         raise UsageProblem(f"{source.what} is a bare schema and has no name: {NEEDED}")
@@ -128,7 +130,7 @@ def _output(tool: ToolDefinition, hidden: frozenset[str] = frozenset()) -> Schem
 
 
 def _choose(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
-    """Return all tools, of each name the highest major, or the chosen one."""
+    """Return all tools, the highest major of each name, or the chosen one."""
     if choice.allow is None and (choice.field is not None or choice.operations is not None):
         raise UsageProblem("`--field` and `--operations` go with `--allow`")
     if choice.tool is not None or choice.allow is not None:
@@ -206,7 +208,7 @@ _COMMAND = "--command"
 
 
 class Transport(StrEnum):
-    """The ways of clients to the gateway."""
+    """The ways by which clients reach the gateway."""
 
     STDIO = "stdio"
     HTTP = "http"
@@ -279,7 +281,7 @@ def serve(
 
 
 def with_command(words: list[str]) -> list[str]:
-    """Return the words of `serve`, with everything behind `--` as one option: it is for another program."""
+    """Return the words of `serve`, with everything behind `--` as one option, since it is for another program."""
     if "--" not in words:
         return words
     end = words.index("--")
@@ -287,7 +289,7 @@ def with_command(words: list[str]) -> list[str]:
 
 
 def _limits(wait: str | None) -> ApprovalLimits | None:
-    """Return the wait of calls from the option."""
+    """Return how long calls wait, from the option."""
     if wait is None:
         return None
     try:
@@ -299,7 +301,7 @@ def _limits(wait: str | None) -> ApprovalLimits | None:
 def _make_policy(
     folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None, *, scripts: bool
 ) -> Path:
-    """Return the policy for one server, made if missing."""
+    """Return the policy for one server, which is made if missing."""
     from gatewright.workspace.gateway import policy_for_server
 
     if agent is None or not command:

@@ -1,4 +1,4 @@
-"""The table of commands as typer reads it, and the examples at the end of the help of each."""
+"""The table of commands for typer, and the examples that each command shows in its help."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "token list": ("token list work",),
     "token revoke": ("token revoke work token-0123456789abcdef",),
 }
-"""Examples by command; a line with a pipe has `gatewright` at the command, others get it in front."""
+"""Examples by command; `gatewright` goes in front of each line that does not pipe into it."""
 
 
 def examples_of(name: str) -> str:
-    """Return the examples of a command as its help ends with them."""
+    """Return the examples of a command as a text for the end of its help."""
     return "\n\n".join(("Examples:", "\b\n" + "\n".join(f"  {line_of(example)}" for example in EXAMPLES[name])))
 
 
@@ -200,22 +200,22 @@ GROUPS = {
 
 
 def complete(variable: str) -> int:
-    """Print the possible next words for a shell, which passes its own words in variables; return the exit code."""
-    get_completion_inspect_parameters()  # makes the shells known
+    """Print the possible next words for a shell, which passes the words so far in variables; return the exit code."""
+    get_completion_inspect_parameters()  # registers the shells with typer
     table = command_line(COMMANDS.keys() | GROUPS.keys())
     return shell_complete(table, {}, "gatewright", variable, os.environ[variable])
 
 
 def run(words: list[str]) -> int:
     """Run the command that the words name and return its exit code. Raises the command's errors."""
-    logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
+    logging.lastResort = ErrorLog(logging.WARNING)  # programs that import the engine keep their own handler
     if words[:1] == ["serve"]:
         from gatewright.cli.serve import with_command
 
         words = with_command(words)
     known = COMMANDS.keys() | GROUPS.keys()
-    table = command_line(words[:1] if words and words[0] in known else known)  # the others need not be loaded
-    if not gc.isenabled():  # a process of its own: what was read in stays
+    table = command_line(words[:1] if words and words[0] in known else known)  # loads only the command that runs
+    if not gc.isenabled():  # in a process of our own: modules stay loaded, so the collector need not visit them
         gc.freeze()
         gc.enable()
     try:
@@ -224,11 +224,11 @@ def run(words: list[str]) -> int:
         return error.exit_code
     except typer.Abort:
         return Exit.INTERRUPTED
-    except SystemExit:  # so typer leaves when the reader of its help has gone
+    except SystemExit:  # typer exits so when the reader of its help closes the pipe
         return Exit.OK
     except TyperException as error:
         text = error.format_message()
-        is_help = text.startswith("Usage: ") and not isinstance(error, UsageProblem)  # of a group without a command
+        is_help = text.startswith("Usage: ") and not isinstance(error, UsageProblem)  # a group called without a command
         print_error(text if is_help else f"gatewright: {text}", keep="\n" if is_help else "\t")
         return Exit.USAGE
     return result if isinstance(result, int) else Exit.OK
