@@ -259,7 +259,7 @@ class Block:
         except (GatewrightError, *passing()):
             raise
         except BaseException as error:
-            raise WeMustFix("an edit cannot be plan_edit") from error
+            raise WeMustFix("an edit cannot be planned") from error
         return ops, target
 
     def diff(self, edit: Edit, hand: Hand, name: str = "block") -> str:
@@ -339,7 +339,7 @@ class Block:
                 self._document = Document(_with_own_name(self._document.loro.fork_at(before)), self.schema)
             if isinstance(error, passing()):
                 raise
-            raise WeMustFix("a plan_edit edit cannot be done") from error
+            raise WeMustFix("a planned edit cannot be done") from error
 
     def _record(
         self, hand: Hand, kind: str, *, target: int | None = None, has_changes: bool = True, undoable: bool = True

@@ -270,8 +270,8 @@ class Append:
 class Replace:
     """Puts ``new`` in place of ``old``: at its first place, everywhere, or at the ``nth`` (from 1).
 
-    ``regex``: ``old`` is an RE2 pattern; ``new`` may contain ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match and
-    ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
+    ``regex``: ``old`` is an RE2 pattern; ``new`` may contain ``\\1`` to ``\\9`` for its groups, ``\\0`` for the match
+    and ``\\\\`` for a backslash. ``everywhere`` and ``nth`` exclude each other.
     """
 
     old: str

@@ -326,10 +326,7 @@ def _place_row(at: Located) -> dict[str, JsonValue]:
 
 @frozen
 class _Edit:
-    """A change of a text as the arguments describe it.
-
-    ``passage``: the changed part, to show if the whole text is unavailable.
-    """
+    """A change as the arguments describe it; ``passage``: the changed part, if the whole text is unavailable."""
 
     passage: str
     change: Callable[[str], str]

@@ -334,8 +334,8 @@ def run(
     """Run a program that sees and reaches no more than shell commands of an agent, and --place, whatever it does.
 
     It gets the root `shared` and what FsRead and FsWrite grant, with the levels of the sources, and the hosts of
-    NetRead and NetWrite. What it changed in a place given as `snapshot` is written back when it ended, as far as levels
-    let it without asking; what was and what was not is describe. Its exit code is the program's.
+    NetRead and NetWrite. After its end its changes in a place given as `snapshot` are written back, as far as levels
+    permit that without asking; a list says which were. Its exit code is the program's.
     """
     given = {} if place is None else places_of(place)
     with Workspace.open(policy, state=state) as workspace:

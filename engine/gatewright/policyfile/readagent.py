@@ -88,15 +88,15 @@ def read_capabilities(row: Row) -> tuple[Capability, ...]:
 class AgentTable(Table, of=Agent):
     """``[agents.ID]``."""
 
-    description: str = Field("", description="What it is for")
+    description: str = Field("", description="Its purpose")
     tools: tuple[Name, ...] | None = Field(
         None, description="The complete list of its tools; absent: as `unlisted_tools` says"
     )
     sources: tuple[Name, ...] | None = Field(None, description="The complete list of its sources; absent: all")
     approvals: Mapping[str, Verdict] = Field({}, description=_APPROVALS)
-    user_id: Id | None = Field(None, description="Whose notes the memory tools keep")
+    user_id: Id | None = Field(None, description="The user whose notes the memory tools keep")
     capabilities: tuple[Annotated[Capability, Form(capability_shape, None, plain_capability)], ...] = Field(
-        (), description="What kinds of things it may touch, and how far"
+        (), description="The kinds of things that it may touch, with their limits"
     )
     mode: Mode = Field(Mode.ENFORCE, description="`observe`: what denies or asks is noted in the log and not enforced")
     observe_until_s: Moment | None = Field(
@@ -114,12 +114,12 @@ class DefaultsTable(Table, of=Defaults):
     """``[defaults]``."""
 
     unlisted_tools: Literal[Verdict.ALLOW, Verdict.DENY] = Field(
-        Verdict.ALLOW, description="What an agent without `tools` gets"
+        Verdict.ALLOW, description="The verdict on all tools of an agent without `tools`"
     )
-    new_tools: Literal["hold", "allow"] = Field("hold", description="What such an agent gets of tools that come later")
-    max_output_bytes: int = Field(DEFAULT_MAX_OUTPUT_BYTES, ge=1, description="Where results are cut")
+    new_tools: Literal["hold", "allow"] = Field("hold", description="The treatment of later tools for such an agent")
+    max_output_bytes: int = Field(DEFAULT_MAX_OUTPUT_BYTES, ge=1, description="The size at which results are cut")
     timeout_s: Seconds | None = Field(
-        None, alias="timeout", description="How long a call may take; absent: as each tool says"
+        None, alias="timeout", description="The time limit of a call; absent: each tool's own"
     )
     check_formats: bool = Field(False, description="Arguments must be what `format` in a tool's schema says")
     approvals: Mapping[str, Verdict] = Field({}, description=_APPROVALS)
@@ -220,7 +220,7 @@ class PermissionTable(Table, of=PermissionRule):
     """A row of ``permission_rules``."""
 
     pattern: str = Field(description="A glob as in `.gitignore`; the first rule that matches decides")
-    permission: Permission = Field(description="What may be done with the files that it matches")
+    permission: Permission = Field(description="The level of the files that it matches")
     comment: str | None = Field(None, description="Why")
 
 
@@ -230,13 +230,13 @@ class SourceTable(Table, of=Source):
     source_id: Id = Field(alias="id", description="The name by which agents have it")
     kind: SourceType = Field(
         alias="type",
-        description="`file`: files to work with; `folder_changes`: a stream of what changes there; `host`: what the "
+        description="`file`: files to work with; `folder_changes`: a stream of the changes there; `host`: what the "
         "program adds",
     )
     base_path: Name = Field(
         "", description="Its folder, relative to this file; outside of this file's folder it must be trusted first"
     )
-    default_permission: Permission = Field(Permission.READ_ONLY, description="What may be done where no rule matches")
+    default_permission: Permission = Field(Permission.READ_ONLY, description="The level of files that no rule matches")
     max_file_bytes: int = Field(DEFAULT_MAX_FILE_BYTES, ge=1, description="The largest file that is read or written")
     watch: bool = Field(False, description="Take changes from outside into open blocks as they happen")
     follow_symlinks: Annotated[bool, Form(lambda: {"const": False}, Row.flag)] = Field(

@@ -41,16 +41,17 @@ _ABOUT = {
 class CatalogTable(Table, of=Catalog):
     """A row of ``[[catalogs]]``, of any type; ``KEYS_OF`` says which type has which keys."""
 
-    catalog_id: Id = Field(alias="id", description="Its name; that of a server names the file of its pin too")
+    catalog_id: Id = Field(alias="id", description="Its name; for a server also the name of its pin's file")
     kind: CatalogType = Field(alias="type")
     manifest: Name = Field("", description="The file with the tools' definitions, relative to this file")
     module: Name = Field("", description="The WASM module that runs a call of a tool, relative to this file")
-    command: Name | None = Field(None, description="What starts the server, or runs a call of a tool")
-    args: tuple[str, ...] = Field((), description="What the command is given; no shell reads it")
+    command: Name | None = Field(None, description="The command that starts the server, or runs a call of a tool")
+    args: tuple[str, ...] = Field((), description="The arguments of the command; no shell reads them")
     env: tuple[Name, ...] = Field((), description="The names of the environment variables that it gets")
-    cwd: Name | None = Field(None, description="Where it is started")
+    cwd: Name | None = Field(None, description="The folder to start in")
     url: Id | None = Field(
-        None, description="Where the server is reached, in place of a `command`; or what requests of tools begin with"
+        None,
+        description="The address of the server, in place of a `command`; or the beginning of all requests of tools",
     )
     headers_env: Mapping[str, Name] = Field(
         {}, description="Headers, each with the environment variable that holds its value"
@@ -59,14 +60,14 @@ class CatalogTable(Table, of=Catalog):
         {}, description="Fields of each query, each with the environment variable that holds its value"
     )
     prefix: str | None = Field(None, description="Its tools are named `prefix.name`")
-    trusted: bool = Field(False, description="Whether what the tools say of their tiers counts")
+    trusted: bool = Field(False, description="Believe the tiers that the tools declare")
     confine: Confine = Field(
         Confine.POLICY,
-        description="`policy`: it gets its `places` and nothing else; `none`: all that you may read and change",
+        description="`policy`: it gets only its `places`; `none`: everything that you may read and change",
     )
     places: Mapping[str, PlaceUse] | None = Field(
         None,
-        description="What it gets: sources by id, folders (`./...`, `/...`); `snapshot`: a copy, written back as "
+        description="Its places: sources by id, folders (`./...`, `/...`); `snapshot`: a copy, written back as "
         "levels allow",
     )
     mode: Mode = Field(

@@ -38,7 +38,7 @@ from gatewright.schema.walk import Schema, as_list, as_object, pattern_problems
 class StepTable(Table, of=CompositionStep):
     """A row of the ``steps`` of a composition."""
 
-    tool: Id = Field(description="The tool that is called, as its agent knows it")
+    tool: Id = Field(description="The tool to call, by the name that its agent knows")
     arguments: Annotated[Mapping[str, JsonValue], Form(lambda: {**JSON_TABLE, "default": {}}, None, dict)] = Field(
         {},
         description='What it is given; a text that as a whole is `"$input.path"` or `"$steps.0.path"` is that value',
@@ -52,7 +52,7 @@ class CompositionTable(Table, of=Composition):
     """A row of ``[[compositions]]``."""
 
     name: Id = Field(description="The name of the tool that agents see")
-    description: str = Field("", description="What the model is told of it")
+    description: str = Field("", description="Its description for the model")
     input: JsonTable = Field(NO_INPUT, description="The JSON Schema of its arguments; absent: it takes none")
     steps: tuple[CompositionStep, ...] = Field(
         min_length=1, max_length=MAX_STEPS, description="The calls that it makes, one after the other"

@@ -51,13 +51,13 @@ class PolicyFile(Table):
     version: Annotated[int, Form(lambda: {"type": "integer", "const": VERSION})] | None = Field(
         None, alias="gatewright", description="The version of the format"
     )
-    name: str | None = Field(None, description="What the policy is called")
-    description: str | None = Field(None, description="What it is for")
-    defaults: Defaults = Field(Defaults(), description="What holds for every agent")
+    name: str | None = Field(None, description="The name of the policy")
+    description: str | None = Field(None, description="Its purpose")
+    defaults: Defaults = Field(Defaults(), description="Settings for every agent")
     agents: Mapping[str, Agent] = Field({}, description="The agents by id")
     sources: tuple[Source, ...] = Field((), description="Folders of files that agents work with")
-    catalogs: tuple[Catalog, ...] = Field((), description="Where tools come from besides the built-in ones")
-    tools: Mapping[str, ToolSettings] = Field({}, description="What you override of single tools")
+    catalogs: tuple[Catalog, ...] = Field((), description="Tools from elsewhere, besides the built-in ones")
+    tools: Mapping[str, ToolSettings] = Field({}, description="Your settings for single tools")
     compositions: tuple[Composition, ...] = Field((), description="Tools made of calls of other tools")
     policy: PolicyTable | None = Field(None, description="Rules for the calls of any agent")
     workspace: WorkspaceTable | None = Field(None, description="Folders, shell, web and messages")

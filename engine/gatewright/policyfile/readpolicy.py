@@ -215,14 +215,16 @@ class TimesTable(Table, of=Times):
 class PolicyRuleTable(Table, of=PolicyRule):
     """A row of ``[[policy.rules]]``."""
 
-    name: Id = Field(description="What reports, refusals and the log call it")
-    effect: Verdict = Field(description="What becomes of the calls that it matches; the strictest rule wins")
-    agents: tuple[Name, ...] | None = Field(None, min_length=1, description="Whose calls; absent: everybody's")
-    tools: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which tools; absent: of all")
-    operations: tuple[Name, ...] | None = Field(None, min_length=1, description="Of which operations; absent: of all")
+    name: Id = Field(description="Its name in reports, refusals and the log")
+    effect: Verdict = Field(description="The verdict on calls that it matches; the strictest rule wins")
+    agents: tuple[Name, ...] | None = Field(None, min_length=1, description="The agents that it is about; absent: all")
+    tools: tuple[Name, ...] | None = Field(None, min_length=1, description="The tools that it is about; absent: all")
+    operations: tuple[Name, ...] | None = Field(
+        None, min_length=1, description="The operations that it is about; absent: all"
+    )
     when: When | None = Field(None, description="A JSON Schema that the canonical arguments must fit; absent: always")
     times: Times | None = Field(None, description="When the rule holds; absent: always")
-    message: str | None = Field(None, description="What the model is told when it denies")
+    message: str | None = Field(None, description="Words for the model when it denies")
     mode: Mode = Field(Mode.ENFORCE, description="`observe`: that it denies or asks is noted and not enforced")
     observe_until_s: Moment | None = Field(
         None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
@@ -232,7 +234,7 @@ class PolicyRuleTable(Table, of=PolicyRule):
 class PolicyTable(Table):
     """``[policy]``."""
 
-    default: Verdict = Field(Verdict.ALLOW, description="What holds for calls that no rule matches")
+    default: Verdict = Field(Verdict.ALLOW, description="The verdict on calls that no rule matches")
     rules: tuple[PolicyRule, ...] = Field((), description="Rules for calls of any agent")
 
 

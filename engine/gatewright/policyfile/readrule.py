@@ -254,21 +254,19 @@ class ToolRuleTable(Table, of=ToolRule):
 
     tool_name: Id = Field(description="The tool that the rule is about: a name, `name@major`, or `*` for every tool")
     rule_type: Annotated[RuleKind, Form(kind_shape, None, plain_kind)] = Field(
-        description="What the rule says, such as `{ MaxCalls = 3 }`"
+        description="The kind of the rule with its value, such as `{ MaxCalls = 3 }`"
     )
     conditions: tuple[Name, ...] = Field(
-        (), description="`operation:NAME`: only for these operations; for some kinds the tools that it names"
+        (), description="`operation:NAME`: only for these operations; for some kinds the names of other tools"
     )
     priority: int = Field(
         DEFAULT_PRIORITY,
         ge=0,
         le=MAX_PRIORITY,
-        description="The order of reports, higher first; it overrides nothing",
+        description="The order of reports, higher first; decisions do not depend on it",
     )
-    rule_id: Id | None = Field(None, alias="id", description="A name of its own, by which reports and the log call it")
-    metadata: JsonTable | None = Field(
-        None, description="Anything that tools of your own want to keep here; it decides nothing"
-    )
+    rule_id: Id | None = Field(None, alias="id", description="Its own name in reports and the log")
+    metadata: JsonTable | None = Field(None, description="Data for tools of your own; decisions do not depend on it")
 
 
 def plain_rule(rule: ToolRule, *, adjacent: bool = False) -> Plain:

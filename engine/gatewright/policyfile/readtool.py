@@ -195,21 +195,26 @@ class ToolTable(Table, of=ToolSettings):
     """``[tools.NAME]``."""
 
     operation_field: Annotated[str, Form(lambda: TEXT)] | None = Field(
-        None, description="The argument that selects the operation; empty: there is none"
+        None, description="The argument that selects the operation; empty: none"
     )
-    operations: tuple[Name, ...] | None = Field(None, min_length=1, description="What a free text there may be")
+    operations: tuple[Name, ...] | None = Field(
+        None, min_length=1, description="The values of a field that takes any text"
+    )
     extra_arguments: Literal[Verdict.ALLOW, Verdict.DENY] | None = Field(
-        None, description="Whether a call may give arguments that the schema does not name"
+        None, description="The verdict on arguments that the schema does not name"
     )
-    timeout_s: Seconds | None = Field(None, alias="timeout", description="How long a call may take")
-    safety_tier: SafetyTier | None = Field(None, description="How much harm it can do; absent: as the tool says")
-    operation_tiers: Mapping[str, SafetyTier] = Field({}, description="How much harm single operations can do")
+    timeout_s: Seconds | None = Field(None, alias="timeout", description="The time limit of a call")
+    safety_tier: SafetyTier | None = Field(None, description="The harm that it can do; absent: the tool's own tier")
+    operation_tiers: Mapping[str, SafetyTier] = Field({}, description="The harm that single operations can do")
     scrub: bool = Field(True, description="Take secrets out of results")
     output: OutputCheck | None = Field(
-        None, description="What becomes of a result that misfits its schema: refused, taken and noted, not checked"
+        None,
+        description="The treatment of a result that misfits its schema: refuse it, accept and note it, or do not check",
     )
-    paths: Mapping[str, PathUse] = Field({}, description="Which arguments are paths on disk, and what is done there")
-    description: Name | None = Field(None, description="What the model is told of it, in place of the tool's own words")
+    paths: Mapping[str, PathUse] = Field({}, description="The arguments that are paths on disk, with their use")
+    description: Name | None = Field(
+        None, description="Its description for the model, in place of the tool's own words"
+    )
 
 
 TIERS = {str(tier): tier for tier in SafetyTier}

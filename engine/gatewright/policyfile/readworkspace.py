@@ -51,7 +51,9 @@ _VALUE = "the environment variable with the value"
 class AgentEndpointTable(Table, of=AgentEndpoint):
     """``endpoints.agent``."""
 
-    agents: tuple[Name, ...] | None = Field(None, min_length=1, description="Who may get messages; absent: every agent")
+    agents: tuple[Name, ...] | None = Field(
+        None, min_length=1, description="The agents that may get messages; absent: all"
+    )
 
 
 class DiscordTable(Table, of=DiscordEndpoint):
@@ -67,7 +69,9 @@ class BlueskyTable(Table, of=BlueskyEndpoint):
 
     handle: Name = Field(description="The account that sends")
     password_env: Name = Field(description="The name of the environment variable with the secret")
-    handles: tuple[str, ...] | None = Field(None, min_length=1, description="To whom; absent: anybody")
+    handles: tuple[str, ...] | None = Field(
+        None, min_length=1, description="The accounts that may get posts; absent: all"
+    )
     url: Name = Field(BLUESKY_URL, description="Another address of the service")
 
 
@@ -225,23 +229,21 @@ class RootsTable(Table, of=Roots):
 class WebTable(Table, of=Web):
     """``[workspace] web``."""
 
-    allow_private: bool = Field(
-        False, description="Whether addresses of private networks and this machine may be reached"
-    )
+    allow_private: bool = Field(False, description="Allow addresses of private networks and of this machine")
     search: Annotated[
         tuple[SearchProvider, ...], Form(_providers_shape, None, lambda held: list(map(_plain_provider, held)))
-    ] = Field(Web().search, description="Who is asked to search, in this order")
+    ] = Field(Web().search, description="The search engines, in the order to ask them")
 
 
 class ShellTable(Table, of=ShellSettings):
     """``[workspace] shell``."""
 
-    backend: ShellBackend = Field(ShellBackend.DISABLED, description="Who runs shell commands")
+    backend: ShellBackend = Field(ShellBackend.DISABLED, description="The runner of shell commands")
     allow: tuple[str, ...] = Field(
         (), description="Programs, `program option`, and `NAME=`: a variable that may be set"
     )
     deny: tuple[str, ...] = Field((), description="Programs that may not be started, whatever `allow` says")
-    allow_substitution: bool = Field(False, description="Whether `$(...)` may stand in a command")
+    allow_substitution: bool = Field(False, description="Allow `$(...)` in commands")
     confine: Confine = Field(
         Confine.POLICY, description="`policy`: levels and hosts hold for whatever a command starts; `none`: they do not"
     )
@@ -250,8 +252,8 @@ class ShellTable(Table, of=ShellSettings):
 class MemoryTable(Table, of=MemoryWeights):
     """``[workspace] memory``."""
 
-    vector: float = Field(0.7, ge=0, le=1, description="How much a note counts by what it means")
-    text: float = Field(0.3, ge=0, le=1, description="How much it counts by its words: the rest of 1")
+    vector: float = Field(0.7, ge=0, le=1, description="The weight of a note's meaning")
+    text: float = Field(0.3, ge=0, le=1, description="The weight of its words; both add up to 1")
 
 
 class QuestionsTable(Table, of=Questions):
@@ -269,10 +271,10 @@ class WorkspaceTable(Table):
     """``[workspace]``."""
 
     roots: Roots = Field(Roots(), description="Folders for the tools of files, relative to this file")
-    web: Web = Field(Web(), description="What web tools may reach")
-    shell: ShellSettings = Field(ShellSettings(), description="What shell commands may start")
-    endpoints: Endpoints = Field(Endpoints(), description="Where messages may go")
-    memory: MemoryWeights = Field(MemoryWeights(), description="How notes are ranked")
+    web: Web = Field(Web(), description="The reach of web tools")
+    shell: ShellSettings = Field(ShellSettings(), description="The programs that shell commands may start")
+    endpoints: Endpoints = Field(Endpoints(), description="The places where messages may go")
+    memory: MemoryWeights = Field(MemoryWeights(), description="The ranking of notes")
     questions: Questions = Field(Questions(), description="How long questions of suspended calls wait")
     closed: tuple[Name, ...] = Field(
         (), description="Files and folders that no tool touches: relative to this file, `/...` or `~/...`"
