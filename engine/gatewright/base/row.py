@@ -323,6 +323,6 @@ def by_name(entry: Shape) -> Shape:
     return {"type": "object", "additionalProperties": entry}
 
 
-def told(shape: Shape, description: str, default: JsonValue = None) -> Shape:
+def describe(shape: Shape, description: str, default: JsonValue = None) -> Shape:
     """Add the description that an editor shows, and the default of the key."""
     return {**shape, "description": description, **({} if default is None else {"default": default})}

@@ -73,7 +73,7 @@ class AgentRules:
         return {name: right.facts for name, right in self._rights.items()}
 
     @once
-    def _shown(self) -> tuple[str, ...]:
+    def _visible(self) -> tuple[str, ...]:
         return tuple(name for name, right in self._rights.items() if right.shown)
 
     @once
@@ -151,10 +151,10 @@ class AgentRules:
             case kinds.Cooldown():
                 yield GapTest(bound, counted, kind.seconds)
             case kinds.RequiresPrecedingTools():
-                if refs := self._awaited(bound, facts, operation):
+                if refs := self._prerequisites(bound, facts, operation):
                     yield PrecedingTest(bound, refs)
             case kinds.RequiresFollowingTools():
-                if refs := self._awaited(bound, facts, operation):
+                if refs := self._prerequisites(bound, facts, operation):
                     yield FollowingTest(bound, refs)
             case (
                 kinds.AllowedOperations()
@@ -174,7 +174,7 @@ class AgentRules:
             case _:
                 assert_never(kind)
 
-    def _awaited(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
+    def _prerequisites(self, bound: BoundRule, facts: ToolFacts, operation: str) -> tuple[ToolRef, ...]:
         """The tools that the conditions name, as far as this call must wait for them.
 
         If the conditions name the call itself, the tools under the same rule are left out: they would wait for each
@@ -241,14 +241,14 @@ class AgentRules:
         for bound in self._rules:
             kind = bound.rule.rule_type
             if isinstance(kind, kinds.Periodic):
-                yield from (Due(bound, ref, kind.seconds) for ref in self._subjects(bound) if ref.tool in self._shown)
+                yield from (Due(bound, ref, kind.seconds) for ref in self._subjects(bound) if ref.tool in self._visible)
 
     def _subjects(self, bound: BoundRule) -> Iterator[ToolRef]:
         """The tools that a rule is on; ``*`` means every visible tool."""
         if bound.rule.tool_name != ANY_TOOL:
             yield self._subject(bound)
             return
-        for name in self._shown:
+        for name in self._visible:
             if _stands_on(bound, self._tools[name]):
                 yield ToolRef(name, bound.operations)
 

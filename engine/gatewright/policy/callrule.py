@@ -20,11 +20,11 @@ from gatewright.base.row import (
     Raw,
     Row,
     Shape,
+    describe,
     json_table,
     name_error,
     several,
     table,
-    told,
     words_of,
 )
 
@@ -190,7 +190,7 @@ class ArgumentConstraints(Kind):
         "properties": {"required": {"anyOf": [NAMES, JSON_SCHEMA]}},
         "additionalProperties": {
             **JSON_SCHEMA,
-            "properties": {IN_FOLDER: told(TEXT, "The folder that must contain the path, such as `notes/`")},
+            "properties": {IN_FOLDER: describe(TEXT, "The folder that must contain the path, such as `notes/`")},
         },
     }
     fits_source = True

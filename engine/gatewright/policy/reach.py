@@ -133,7 +133,7 @@ def sources_reached(policy: Policy, agent: Agent, facts: ToolFacts, op: Operatio
         return policy.sources_of(agent)
     if op.path_actions or (op.disk_actions and not op.roots):
         return policy.file_sources
-    return reached_from_roots(policy, op) if op.disk_actions else ()
+    return sources_at_roots(policy, op) if op.disk_actions else ()
 
 
 class Reach:
@@ -148,7 +148,7 @@ class Reach:
         """The reason why the sources deny the operation, or why every call of it asks; None otherwise."""
         if not facts.needs_source:
             return None
-        reached = self._reached(facts, op)
+        reached = self._own_sources(facts, op)
         if not reached:
             agent = self._agent
             address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
@@ -168,7 +168,7 @@ class Reach:
         """The verdicts that depend on the place: on its path, and on the action there."""
         by_path: set[Verdict] = set()
         held: set[frozenset[Verdict]] = set()
-        for source in self._reached(facts, op):
+        for source in self._own_sources(facts, op):
             if self._limit(source, facts, op) is not None:
                 by_path.add(Verdict.DENY)
             else:
@@ -189,7 +189,7 @@ class Reach:
                 return Reason(Layer.SOURCE, Verdict.DENY, "source-operation-not-allowed", text, where, rule.rule_id)
         return None
 
-    def _reached(self, facts: ToolFacts, op: OperationFacts) -> list[Source]:
+    def _own_sources(self, facts: ToolFacts, op: OperationFacts) -> list[Source]:
         """The agent's sources in which calls of the operation may name places."""
         if facts.source:
             return [one for one in self._sources if one.source_id == facts.source and one.kind is SourceType.HOST]
@@ -231,11 +231,11 @@ def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
     sources = policy.file_sources
     found = level_outcomes(sources, op.path_actions)
     if op.disk_actions:
-        found |= level_outcomes(reached_from_roots(policy, op) if op.roots else sources, op.disk_actions)
+        found |= level_outcomes(sources_at_roots(policy, op) if op.roots else sources, op.disk_actions)
     return found
 
 
-def reached_from_roots(policy: Policy, op: OperationFacts) -> tuple[Source, ...]:
+def sources_at_roots(policy: Policy, op: OperationFacts) -> tuple[Source, ...]:
     """The sources that share files with a root of the operation, judged by name, without following links."""
     folders = [folder for name, folder in policy.roots.folders.items() if name in op.roots]
     return tuple(one for one in policy.file_sources if any(_overlap(one.base_path, folder) for folder in folders))

@@ -263,7 +263,7 @@ class PolicyCheck:
         policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
         chosen, sight = pick_tools(self._known.facts, agent.tools), None
-        listed = _listed(policy, agent, chosen)
+        listed = _list_of(policy, agent, chosen)
         needing = (name for name, facts in chosen.items() if facts.needs_source and name in listed)
         if not policy.sources_of(agent) and (first := next(needing, None)) is not None:
             message = f"agent `{agent.agent_id}` has the tool `{first}` but no source: it will not see the tool"
@@ -359,7 +359,7 @@ def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath
             report.warning((*path, "tools", index), "no-root", message, at_value=True)
 
 
-def _listed(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts]) -> frozenset[str]:
+def _list_of(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts]) -> frozenset[str]:
     if agent.tools is not None:
         return frozenset(split_name(name)[0] for name in agent.tools)
     return frozenset(chosen) if policy.defaults.unlisted_tools is Verdict.ALLOW else frozenset()

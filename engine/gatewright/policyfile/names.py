@@ -123,7 +123,7 @@ class KnownTools:
         more = tuple(one for one in self.rooted if (one.facts.name, one.facts.major) not in taken)
         return replace(self, facts=(*self.facts, *(one.facts for one in more)), rooted=more) if self.rooted else self
 
-    def composed(self, policy: Policy) -> KnownTools:
+    def with_compositions(self, policy: Policy) -> KnownTools:
         """Add the tools that the policy's compositions make of these, replacing earlier ones."""
         if self.compose is None or not (policy.compositions or any(one.origin == ORIGIN for one in self.facts)):
             return self
@@ -171,7 +171,7 @@ class Names:
             self._unknown_tool(written, path)
         return found
 
-    def chosen(self, listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
+    def choose(self, listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
         """The major of each tool that an agent with this list of tools sees."""
         if self._known is None:
             return {}
@@ -187,7 +187,7 @@ class Names:
         if self._known is None or not (candidates := self._of(written)):
             return None
         name, major = split_name(written)
-        return candidates[0] if major is not None else self.chosen(listed).get(name, candidates[0])
+        return candidates[0] if major is not None else self.choose(listed).get(name, candidates[0])
 
     def operation(self, facts: ToolFacts, name: str, path: RawPath, *, at_value: bool = True) -> None:
         """Check that the tool has an operation of that name, which the file has at ``path`` as a value, or as a key."""

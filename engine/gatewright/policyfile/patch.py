@@ -47,17 +47,17 @@ def patch_text(text: str, before: Policy, after: Policy, read: Read | None = Non
         return text
     if before.dialect is not after.dialect:
         raise NotSupported("a file keeps its dialect: export the policy instead")
-    renamed = _renamed(before, after)
-    text, before = _patched(text, before, renamed), renamed
+    renamed = _with_new_names(before, after)
+    text, before = _patch_once(text, before, renamed), renamed
     try:
-        return _patched(text, before, after, read)
+        return _patch_once(text, before, after, read)
     except WeMustFix:
         for step in stages(before, after):
-            text, before = _patched(text, before, step), step
+            text, before = _patch_once(text, before, step), step
         return text
 
 
-def _patched(text: str, before: Policy, after: Policy, read: Read | None = None) -> str:
+def _patch_once(text: str, before: Policy, after: Policy, read: Read | None = None) -> str:
     if before.is_same(after):
         return text
     patched = _Patch(text, before, after).run()
@@ -73,7 +73,7 @@ def _patched(text: str, before: Policy, after: Policy, read: Read | None = None)
     return patched
 
 
-def _renamed(before: Policy, after: Policy) -> Policy:
+def _with_new_names(before: Policy, after: Policy) -> Policy:
     """Give the agents of ``before`` their new names, since additions to an agent are written under its name.
 
     Removed agents are left out, since others may have taken their names.

@@ -41,7 +41,7 @@ def in_order(text: str, agent_ids: Sequence[str]) -> str:
         return splices.result()
     written: dict[str, list[Written]] = {}
     for section in tree.sections:
-        for agent_id, found in _written(section, splices):
+        for agent_id, found in _places_of_agents(section, splices):
             written.setdefault(agent_id, []).append(found)
     for name, wanted in zip(agents.members, agent_ids, strict=True):
         if name == wanted:
@@ -56,7 +56,7 @@ def in_order(text: str, agent_ids: Sequence[str]) -> str:
     return splices.result()
 
 
-def _written(section: Section, splices: Splices) -> Iterator[tuple[str, Written]]:
+def _places_of_agents(section: Section, splices: Splices) -> Iterator[tuple[str, Written]]:
     match section.path:
         case ("agents", str(agent_id), *_):
             start = splices.comments_above(splices.line_start(section.start))

@@ -13,7 +13,7 @@ from gatewright.base.errors import RawPath, Report, Severity, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 from gatewright.base.printable import is_visible
-from gatewright.base.row import Raw, Row, Shape, one_of, table, told
+from gatewright.base.row import Raw, Row, Shape, describe, one_of, table
 from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
 from gatewright.policy.verdict import Mode
@@ -84,7 +84,7 @@ class CatalogTable(Table, of=Catalog):
 
         def entry(kind: CatalogType, keys: Iterable[str], *needed: str) -> Shape:
             own = {key: shapes[key] for key in (*COMMON, *keys)}
-            return table({**own, "type": told(one_of([kind]), _ABOUT[kind])}, "id", "type", *needed)
+            return table({**own, "type": describe(one_of([kind]), _ABOUT[kind])}, "id", "type", *needed)
 
         return {
             "anyOf": [

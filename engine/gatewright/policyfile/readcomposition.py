@@ -106,11 +106,11 @@ def _with_tools(read: Sequence[_Read], known: KnownTools) -> KnownTools:
     """Add their tools to ``known``, up to the first unusable one, which is reported."""
     found = tuple(one.composition for one in read)
     try:
-        return known.composed(Policy(compositions=found))
+        return known.with_compositions(Policy(compositions=found))
     except AuthorMustFix:
         for end, one in enumerate(read, 1):
             try:
-                known = known.composed(Policy(compositions=found[:end]))
+                known = known.with_compositions(Policy(compositions=found[:end]))
             except AuthorMustFix as error:
                 one.row.report.error(one.row.path, "bad-value", str(error), at_value=False)
                 return known

@@ -117,11 +117,11 @@ def parse_policy(text: str, *, file: str, known: KnownTools) -> LoadedPolicy:
     if known_here is not None:
         PolicyCheck(policy, known_here, report.error_paths).run(report)
     places, is_good = Places(text, file, policy.dialect), not report.has_errors
-    problems = problems_of(report.findings, places, policy if is_good else _named(policy))
+    problems = problems_of(report.findings, places, policy if is_good else _names_only(policy))
     return LoadedPolicy(policy if is_good else None, problems, text, places, policy, known_here)
 
 
-def _named(policy: Policy) -> Policy:
+def _names_only(policy: Policy) -> Policy:
     """A policy with only the agents' names: faulty rows are missing, so nobody knows which row an index means."""
     return Policy(agents={agent_id: Agent(agent_id) for agent_id in policy.agents}, dialect=policy.dialect)
 
@@ -170,7 +170,7 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     catalogued.report_missing(row.report, names.unread)
     if known is not None:
         check_places(rows, policy.sources)
-        known = known if row.report.has_errors else known.composed(policy)
+        known = known if row.report.has_errors else known.with_compositions(policy)
     return policy, known
 
 

@@ -391,7 +391,7 @@ class _Targets:
         for number, (facts, operation) in enumerate(self.rows):
             self._by_tool.setdefault(facts.name, []).append(number)
             self._by_operation.setdefault(operation.name, []).append(number)
-        self._all = self._grouped(range(len(self.rows)))
+        self._all = self._group(range(len(self.rows)))
 
     def groups(self, rule: PolicyRule) -> Mapping[Signature, list[int]]:
         """The numbers of the rows that a rule matches, in the order of the catalog; equal rows of two majors count
@@ -404,9 +404,9 @@ class _Targets:
         else:
             near = (self._by_operation.get(name, ()) for name in rule.operations or ())
         numbers = sorted({number for some in near for number in some})
-        return self._grouped(number for number in numbers if _matches(rule, *self.rows[number]))
+        return self._group(number for number in numbers if _matches(rule, *self.rows[number]))
 
-    def _grouped(self, numbers: Iterable[int]) -> dict[Signature, list[int]]:
+    def _group(self, numbers: Iterable[int]) -> dict[Signature, list[int]]:
         found: dict[Signature, dict[tuple[str, str], int]] = {}
         for number in numbers:
             facts, operation = self.rows[number]
@@ -456,7 +456,7 @@ class _StrictRules:
         if key not in self._conditions:
             self._conditions[key] = Condition(when)
         condition, place = self._conditions[key], ("policy", "rules", index, "when")
-        missed, hit, omitted = self._found(rule, condition)
+        missed, hit, omitted = self._examine(rule, condition)
         if missed.count:
             text = f"a call that leaves out what `when` needs {_ESCAPES[rule.effect]}: {missed}"
             self._report.warning(place, f"{rule.effect}-may-miss", text, tools=missed.tools)
@@ -470,7 +470,7 @@ class _StrictRules:
             hint = "name the arguments in `required` to ask only when they are given"
             self._report.warning(place, "ask-when-omitted", f"{text}; {hint}", tools=omitted.tools)
 
-    def _found(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named, _Named]:
+    def _examine(self, rule: PolicyRule, condition: Condition) -> tuple[_Named, _Named, _Named]:
         """The operations whose calls evade the condition, those that it hits since they lack its fields, and those that
         then ask.
         """
@@ -480,15 +480,15 @@ class _StrictRules:
             foreign = condition.fields.isdisjoint(parameters)
             given = rule.effect is Verdict.ASK and condition.is_about_given(parameters)
             if not foreign and not given and (fields := condition.escapes(parameters, required)):
-                missed.add(numbers, f" may leave out {_named(fields)}")
+                missed.add(numbers, f" may leave out {_in_words(fields)}")
             if names_some and parameters and (fields := condition.lacks(parameters, required)):
-                missed.add(self._meant(rule, numbers), f" takes no {_named(fields)}")
+                missed.add(self._meant(rule, numbers), f" takes no {_in_words(fields)}")
             if foreign and parameters and condition.holds_without_fields:
                 hit.add(numbers)
             optional = condition.fields.isdisjoint(required) and not foreign
             if rule.effect is Verdict.ASK and optional and condition.holds_without_fields:
                 fields = sorted(condition.fields.intersection(parameters))
-                omitted.add(numbers, f" may leave out {_named(fields)}")
+                omitted.add(numbers, f" may leave out {_in_words(fields)}")
         return missed, hit, omitted
 
     def _meant(self, rule: PolicyRule, numbers: list[int]) -> list[int]:
@@ -502,5 +502,5 @@ def _matches(rule: PolicyRule, facts: ToolFacts, operation: OperationFacts) -> b
     return rule.tools is None or any(names_tool(written, facts.name, facts.major) for written in rule.tools)
 
 
-def _named(fields: Iterable[str]) -> str:
+def _in_words(fields: Iterable[str]) -> str:
     return " and ".join(map(shown, fields))

@@ -122,7 +122,7 @@ def check_constraints(rule: ToolRule, facts: ToolFacts, place: RawPath, report: 
             _check_field(facts, bound, name, schema, path, report)
         elif taken:
             _report_unknown(facts, name, taken, path, report, at_value=False)
-    for index, name in enumerate(_required(rule)):
+    for index, name in enumerate(_demands(rule)):
         path = (*place, "required", index)
         if taken and name not in taken and name not in fields:
             _report_unknown(facts, name, taken, path, report, at_value=True)
@@ -139,7 +139,7 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
     """
     before: dict[tuple[str, str], list[tuple[ToolRule, Schema]]] = {}
     for rule, facts, place in rules:
-        for index, name in enumerate(_required(rule)):
+        for index, name in enumerate(_demands(rule)):
             asking = [operation for operation in facts.operations if name in facts.mandatory_arguments(rule, operation)]
             others = (held for held, of, _ in rules if of.name == facts.name and is_off(_fields(held).get(name)))
             if any(other.binds(operation.name) for other in islice(others, MOST_COMPARED) for operation in asking):
@@ -233,7 +233,7 @@ def _bound(rule: ToolRule, facts: ToolFacts) -> list[OperationFacts]:
     return [operation for operation in facts.operations if rule.binds(operation.name)]
 
 
-def _required(rule: ToolRule) -> tuple[str, ...]:
+def _demands(rule: ToolRule) -> tuple[str, ...]:
     return rule.rule_type.required if isinstance(rule.rule_type, ArgumentConstraints) else ()
 
 
@@ -287,7 +287,7 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
         if rule is None:
             continue
         found.append(rule)
-        if (facts := _constrained(rule, names, listed)) is not None:
+        if (facts := _constraint_target(rule, names, listed)) is not None:
             constraints.append((rule, facts, written_payload(row)[1]))
         if rule.rule_id is not None and seen.setdefault(rule.rule_id, number) != number:
             row.fault("id", "duplicate", f"rule {seen[rule.rule_id]} has the id {shown(rule.rule_id)} too")
@@ -377,7 +377,7 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
         case ArgumentConstraints():
             place = written_payload(row)[1]
             check_schemas(rule.rule_type, place, row.report)
-            if (facts := _constrained(rule, names, listed)) is not None:
+            if (facts := _constraint_target(rule, names, listed)) is not None:
                 check_constraints(rule, facts, place, row.report)
         case StartConstraint() if rule.tool_name == ANY_TOOL:
             row.fault("tool_name", "bad-value", "`StartConstraint` names the one tool to start with, not `*`")
@@ -385,7 +385,7 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
             pass
 
 
-def _constrained(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | None:
+def _constraint_target(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | None:
     """The tool whose arguments the rule constrains; None for a rule on every tool, or on an unknown one."""
     if not isinstance(rule.rule_type, ArgumentConstraints) or rule.tool_name == ANY_TOOL:
         return None

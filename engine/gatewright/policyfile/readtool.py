@@ -42,7 +42,7 @@ def read_declarations(table: Row, known: KnownTools | None) -> tuple[Mapping[str
         row = Row(cast("Raw", value), table.at(written), table.report)
         said[written] = _declaration(row)
         if known is not None:
-            for facts in _applied(row, said[written], _meant(written, table, known), known.declare):
+            for facts in _apply(row, said[written], _tools_of(written, table, known), known.declare):
                 made[facts.name, facts.major] = facts
     if known is None or not made:
         return said, known
@@ -85,13 +85,13 @@ def _operations(row: Row) -> dict[str, int]:
     return found
 
 
-def _meant(written: str, table: Row, known: KnownTools) -> list[ToolFacts]:
+def _tools_of(written: str, table: Row, known: KnownTools) -> list[ToolFacts]:
     """The tools to which a table applies; a major with a table of its own takes nothing from the bare name's."""
     bare = split_name(written)[1] is None
     return [f for f in known.of(written) if not (bare and f"{f.name}@{f.major}" in table.raw)]
 
 
-def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Declare | None) -> list[ToolFacts]:
+def _apply(row: Row, said: Declaration, meant: list[ToolFacts], declare: Declare | None) -> list[ToolFacts]:
     """The tools as declared, up to the first that cannot be read that way."""
     if declare is None:
         _refuse(row, meant)

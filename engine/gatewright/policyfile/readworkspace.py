@@ -312,7 +312,7 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
         endpoints=read_endpoints(endpoints, agents) if endpoints else Endpoints(),
         memory=_memory(memory) if memory else MemoryWeights(),
         questions=_questions(questions) if questions else Questions(),
-        closed=_closed(row),
+        closed=_closed_places(row),
     )
 
 
@@ -326,7 +326,7 @@ def _questions(row: Row) -> Questions:
     return Questions(**found)
 
 
-def _closed(row: Row) -> tuple[str, ...]:
+def _closed_places(row: Row) -> tuple[str, ...]:
     """Read the places as written."""
     found: list[str] = []
     for index, place in row.texts("closed"):

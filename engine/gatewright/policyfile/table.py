@@ -29,10 +29,10 @@ from gatewright.base.row import (
     Row,
     Shape,
     by_name,
+    describe,
     one_of,
     several,
     table,
-    told,
     whole,
 )
 from gatewright.policy.observe import MOST_OBSERVE_S
@@ -112,7 +112,7 @@ class Key:
         """Its JSON Schema, with its meaning and its default, unless it is a table."""
         usual: Any = None if isinstance(self.usual, Mapping | None) else self.form.plain(self.usual)
         shape = self.form.shape()
-        return told(shape, self.words, None if usual in ("", {}) else usual) if self.words else shape
+        return describe(shape, self.words, None if usual in ("", {}) else usual) if self.words else shape
 
 
 @cache

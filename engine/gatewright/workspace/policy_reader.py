@@ -171,7 +171,7 @@ def catalog_book(
     def judge(catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
         if trust():
             return lambda _: True
-        return (records or TrustRecords(key_folder(None))).trusted_manifest(policy_path, catalog_id, manifest)
+        return (records or TrustRecords(key_folder(None))).manifest_test(policy_path, catalog_id, manifest)
 
     registry, ours = ToolRegistry(), (*builtin_tools(), *note_tools(), file_tool())
     for tool in (*ours, *tools):

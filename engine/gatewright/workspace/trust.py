@@ -72,7 +72,7 @@ class TrustRecords:
         """Record the trust. Raises WorkspaceError if the key folder cannot be written."""
         self._add(_record_digest(kind, policy_path, name, folder))
 
-    def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
+    def manifest_test(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
         """Return a function that recognises the content of this manifest that somebody trusted last; None if nobody
         did.
         """

@@ -1417,7 +1417,7 @@ class Workspace:
         found = self._others_under(after)
         if after.compositions is self.policy.compositions:
             return found
-        return self._state.text.nameable(after, found).composed(after).facts
+        return self._state.text.nameable(after, found).with_compositions(after).facts
 
     def _others_under(self, after: Policy) -> tuple[ToolFacts, ...]:
         """Return the facts of every tool as that policy declares them, with the present compositions."""
