@@ -1,9 +1,9 @@
 """Questions to an operator, and the answers.
 
 An answer holds for one digest: agent, user, session, tool, operation, canonical arguments and the text to write. Beside
-the arguments the operator sees the objects behind their ids, as far as an earlier result of the same session showed
-them. An id is a text, or a whole number under a key such as `id`, or one that ends with it. It stands for an object in
-a result that has the same value, of the same type, under such a key.
+the arguments the operator sees the objects behind ids, if an earlier result of the same session contained them. An id
+is a text, or a whole number whose key is `id` or ends with it. It stands for an object in a result with the same value,
+of the same type, under such a key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gatewright.record.process import fork_safe_lock
 MOST_RECORDS = 5
 """The most ids of one call to explain."""
 MOST_RESULTS, MOST_BYTES = 64, 1 << 20
-"""The most results of one session to keep, the newest first, and their most bytes."""
+"""The most results of one session to store, the newest first, and the most bytes of all."""
 _MOST_IDS, _LONGEST_ID = 64, 200
 _MAY_HOLD = re.compile(rb'id\\*"', re.IGNORECASE)
 _Id = tuple[type, "str | int"]
@@ -80,14 +80,14 @@ class _Wanted(NamedTuple):
 
 
 class EarlierResults:
-    """Results in the sessions of one gate, for looking up ids; they go with their session."""
+    """The results in the sessions of one gate, for looking up ids; they end with their session."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
         self._kept: WeakKeyDictionary[Session, deque[_Kept]] = WeakKeyDictionary()
 
     def keep(self, session: Session, called: str, normal: bytes, wall_s: float) -> None:
-        """Keep the bytes of a successful result if they may hold an id."""
+        """Store the bytes of a successful result if they may contain an id."""
         if len(normal) > MOST_BYTES or not _MAY_HOLD.search(normal):
             return
         with self._lock:
@@ -110,7 +110,7 @@ class EarlierResults:
 
 def _look(kept: _Kept, wanted: Mapping[_Id, _Wanted], found: dict[_Id, tuple[int, IdRecord]]) -> None:
     """Add the objects of a result that have a wanted id. An object with the value under `id`, or under the argument's
-    own key, beats one that has it under another key; among equals the newest and first wins.
+    own key, beats one that has it under another key; among equals the newest, then the first wins.
     """
     for table in _objects(_read(kept.normal)):
         for key, value in table.items():
@@ -126,7 +126,7 @@ def _look(kept: _Kept, wanted: Mapping[_Id, _Wanted], found: dict[_Id, tuple[int
 
 
 def _ids_in(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[_Id, _Wanted]]:
-    """Values that may be ids, in order, each with the argument that holds it."""
+    """Values that may be ids, in order, each with the argument that contains it."""
     seen: set[_Id] = set()
     stack: list[tuple[str, str, JsonValue]] = [(key, key, value) for key, value in reversed([*arguments.items()])]
     while stack and len(seen) < _MOST_IDS:
@@ -175,7 +175,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 MOST_SECONDS = 366 * 86_400.0
-"""The longest time to remember an answer."""
+"""The longest time for which an answer may be remembered."""
 
 REFUSED_CODE = "approval-refused"
 _BINDING = "conversation", "policy_digest", "sent"
@@ -183,7 +183,7 @@ _MOST_TIMEOUT_S = 7 * 86_400.0
 
 
 class Remember(StrEnum):
-    """The life of an answer: this call only, a time, or the rule's scope in this session."""
+    """The life of an answer: for this call only, for a time, or for the rule's scope in this session."""
 
     ONCE = "once"
     DURATION = "duration"
@@ -360,11 +360,11 @@ class ApprovalLimits:
 
 @frozen
 class Approval:
-    """The answer, its author and its life. ``seconds`` counts for a duration only.
+    """The answer, its author and how long it counts; ``seconds`` matters for a duration only.
 
-    A refusal may last too: identical calls are refused for its duration. ``grant_id``: the standing approval that the
-    answer made, if any. ``code``: another code if nobody spoke the refusal (time, rate, no store); ``reason`` then
-    tells why. For a spoken refusal ``reason`` is its text for the model.
+    A refusal may last too: then identical calls are refused for its duration. ``grant_id``: the standing approval that
+    the answer made, if any. ``code``: another code if nobody spoke the refusal (time, rate, no store), with the reason
+    in ``reason``. For a spoken refusal ``reason`` is its text for the model.
     """
 
     approved: bool
@@ -377,7 +377,7 @@ class Approval:
 
     @property
     def lasts(self) -> bool:
-        """The answer should outlive this call, for a valid time or scope."""
+        """True if the answer should outlive this call and has a valid time or scope."""
         if self.remember is Remember.DURATION:
             seconds: object = self.seconds
             return isinstance(seconds, int | float) and math.isfinite(seconds) and 0 < seconds <= MOST_SECONDS
@@ -411,7 +411,7 @@ class Approval:
 
 @frozen
 class Answer:
-    """An approval with its subject: the digest, and the keys of the asks that the operator saw.
+    """An approval with what it answers: the digest, and the keys of the asks that the operator saw.
 
     ``asks`` None: unknown.
     """
@@ -434,7 +434,7 @@ class Answer:
 
 
 class Approver(Protocol):
-    """Asks somebody who may decide, and takes as long as they take."""
+    """Asks somebody who may decide, and takes as long as that person takes."""
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
         """The answer. Raises NobodyAnswered if nobody gives one; any other exception counts as a refusal."""

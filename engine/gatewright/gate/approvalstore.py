@@ -45,8 +45,8 @@ class Grant:
     """A standing approval, or with ``approved`` False a standing refusal. Times are seconds since 1970.
 
     ``asks``: the keys that it answers. ``scope``: the scope name, for a grant of that kind. ``digest``: the exact call
-    (for once, and for a refusal). ``expires_wall_s`` None: until revoked. ``about``: the subjects of its asks, sorted,
-    with an empty one for asks without one place; () if unknown.
+    (for once, and for a refusal). ``expires_wall_s`` None: until revoked. ``about``: the subjects of its asks, sorted;
+    an ask about no single place has an empty one; () if unknown.
     """
 
     grant_id: str
@@ -67,7 +67,7 @@ class Grant:
     about: tuple[str, ...] = ()
 
     def has_expired(self, wall_s: float) -> bool:
-        """Tell whether its time is over."""
+        """Tell whether the grant's time is over."""
         return self.expires_wall_s is not None and wall_s >= self.expires_wall_s
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -134,7 +134,9 @@ class Subject:
 
 
 def covers(grant: Grant, subject: Subject, wall_s: float) -> bool:
-    """Tell whether the grant decides the call: an approval must answer all its asks, a refusal be of this very call."""
+    """Tell whether the grant decides the call: an approval must answer all its asks, a refusal be of exactly this
+    call.
+    """
     if grant.has_expired(wall_s) or (grant.agent_id, grant.user_id) != (subject.agent_id, subject.user_id):
         return False
     if not grant.approved:
@@ -169,11 +171,11 @@ def _seconds(value: JsonValue) -> float:
 
 FILE_NAME = "approvals.sqlite"
 ONCE_S = 60.0
-"""The time that an approval for one execution stays valid: generous, since the call is already waiting."""
+"""How long an approval for one execution stays valid; long, since the call is already waiting."""
 SCOPE_S = 30 * 86_400.0
 """The longest life of an approval for a scope: a longer session asks again."""
 MOST_BYTES = 1 << 20
-"""The size of the largest question: nobody would read more before an answer."""
+"""The most bytes of a question, since nobody would read more before an answer."""
 MOST_QUESTIONS = 1000
 """The most calls that wait at the same time in a workspace, for all agents."""
 MOST_SUSPENDED = 100
@@ -223,7 +225,7 @@ class ApprovalStore:
     # -- standing approvals
 
     def find(self, subject: Subject) -> Grant | None:
-        """A refusal of exactly this call, else a grant that answers all its asks; it stays unspent."""
+        """A refusal of exactly this call, else a grant that answers all its asks; neither is spent."""
         wall_s = self._clock.wall_s()
         found = [grant for grant in self._all_grants() if covers(grant, subject, wall_s)]
         refusal = next((grant for grant in found if not grant.approved), None)
@@ -240,7 +242,7 @@ class ApprovalStore:
         return tuple(grant for grant in self._all_grants() if not grant.has_expired(wall_s))
 
     def spend(self, grant: Grant) -> bool:
-        """Use a grant; True if it is valid now. One for a single execution vanishes in the same transaction."""
+        """Use a grant; True if it is valid now. A grant for a single execution is deleted in the same transaction."""
         try:
             if grant.kind is not Remember.ONCE:
                 return self.get(grant.grant_id) == grant
@@ -375,11 +377,11 @@ class ApprovalStore:
         return approval
 
     def answers(self) -> dict[str, Approval]:
-        """The unclaimed answers, by the id of their question. Raises WorkspaceError."""
+        """The answers that no call has taken yet, by the id of their question. Raises WorkspaceError."""
         return {row.row_id: _approval(row) for row in self._rows.rows() if row.kind == _ANSWER}
 
     def withdraw(self, request_id: str) -> Approval | None:
-        """Remove a question and its answer, which it returns if there is one. Raises WorkspaceError."""
+        """Remove a question, and return its answer if it has one. Raises WorkspaceError."""
         try:
             with self._rows.changing() as change:
                 mine = [row for row in change.rows if row.row_id == request_id]
@@ -420,7 +422,7 @@ class ApprovalStore:
         self._presence.close()
 
     def _all_grants(self) -> tuple[Grant, ...]:
-        """Every grant in the store, expired ones too, oldest first; read once per version."""
+        """Every grant in the store, even an expired one, oldest first; read once for each version."""
         try:
             version = self._rows.version()
             known, grants = self._grants
@@ -483,7 +485,7 @@ class ApprovalStore:
         return [row for row in alive if row.kind == _REQUEST and row.row_id not in answered]
 
     def _alive(self, rows: Iterable[SealedRow]) -> list[SealedRow]:
-        """The rows within their time whose owner lives."""
+        """The rows whose time is not over and whose owner lives."""
         wall_s = self._clock.wall_s()
         living: dict[str, bool] = {"": True}
         alive: list[SealedRow] = []

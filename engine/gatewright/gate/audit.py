@@ -1,12 +1,12 @@
 """The audit log: rows in SQLite, each chained to the one before by HMAC-SHA-256 (RFC 2104, FIPS 180-4).
 
 The key and an anchor (number and MAC of the last row) lie in the key folder, away from the log: without the key nobody
-can change, remove, reorder or cut rows unseen. A person who can write the key folder too stays unseen (with an old
-anchor beside an old log).
+can change, remove, reorder or cut rows unseen. A person who can also write the key folder can do so (with an old anchor
+beside an old log).
 
 A row's MAC covers the MAC before it and the canonical JSON of the row. A killed process loses nothing: rows commit
 before the anchor moves, and an anchor behind the log is fine. A loss of power may cost the last rows, which then shows
-as a cut; with ``durable`` it costs none. Over 450 lines, since rows, anchor and key are one promise.
+as a cut; with ``durable`` it costs none. It has more than 450 lines because rows, anchor and key are one promise.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gatewright.record.process import renew_after_fork
 FILE_NAME = "audit.sqlite3"
 _BUSY_S = 1.0
 _HIGHEST = 2**62
-"""The highest possible number of a row; somebody forged any higher one."""
+"""The highest possible number of a row; a higher one is forged."""
 _CHECKPOINT_PAGES = 4000
 _PAGE = 500
 _TABLE = """CREATE TABLE rows (
@@ -70,9 +70,9 @@ class AuditUnavailable(WorkspaceError):
 
 @frozen
 class AuditEntry:
-    """A row to write. ``body`` holds no argument values; its reason may name a path or an unknown word.
+    """A row to write. ``body`` contains no argument values; its reason may name a path or an unknown word.
 
-    ``slot``: the row begins a call; if the log forbids that, none of the call's rows is written.
+    ``slot``: the row begins a call; if the log forbids that, no row of the call is written.
     """
 
     kind: RowKind
@@ -105,7 +105,7 @@ class AuditLog:
         self._writer = None
 
     def check(self) -> None:
-        """Raises AuditUnavailable for a log that cannot continue, above all because its key is missing."""
+        """Raise AuditUnavailable for a log that cannot continue, for example because its key is missing."""
         with self._database.lock:
             with self._database.failing("opened"):
                 is_there = PrivateFolder(self.path.parent).look(FILE_NAME) is not None
@@ -114,9 +114,10 @@ class AuditLog:
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
         """Commit the rows together, all or none; True if it did. Raises AuditUnavailable if they are not safely
-        recorded. It leaves out the rows of a call that may not begin, and its slot says so.
+        recorded.
 
-        Without ``wait`` it returns False while another thread, or for more than a moment another process, is writing.
+        The rows of a call that may not begin are left out, and its slot gets the reason. Without ``wait`` it returns
+        False while another thread, or for more than a moment another process, is writing.
         """
         if not self._database.lock.acquire(blocking=wait):
             return False
@@ -129,7 +130,7 @@ class AuditLog:
             self._database.lock.release()
 
     def count(self, session: Session) -> None:
-        """Tell a session about all its calls in the log. Raises AuditUnavailable."""
+        """Count in a session all its calls in the log. Raises AuditUnavailable."""
         with self._database.reading() as connection:
             if connection is not None and has_rows(connection):
                 count_in(session, connection, self._clock)
@@ -142,7 +143,7 @@ class AuditLog:
             return () if connection is None or not has_rows(connection) else claimed_rows(connection, call_id)
 
     def digest(self, value: object) -> str:
-        """The keyed digest of a JSON value: equal for equal arguments, and a secret to all without the key.
+        """The keyed digest of a JSON value: equal for equal arguments, and useless without the key.
 
         Raises AuditUnavailable.
         """
@@ -155,7 +156,7 @@ class AuditLog:
     def proof_key(self, log_id: str | None = None) -> tuple[str, bytes] | None:
         """The key that proves decisions, derived from the key of this log or of the named one, with that log's id.
 
-        None without such a log or key; it creates none.
+        None without such a log or key; nothing is created.
         """
         with self._database.lock:
             try:
@@ -177,8 +178,8 @@ class AuditLog:
         return last_of(self.verify_in_pieces())
 
     def verify_in_pieces(self) -> Generator[int, None, AuditReport]:
-        """Verify in pieces, for a progress display: it yields the number of the row that it has reached, every few
-        milliseconds.
+        """Verify in pieces, for a progress display: every few milliseconds it yields the number of the row that it has
+        reached.
         """
         return self._verify(Home.of(self.path.parent))
 
@@ -229,7 +230,7 @@ class AuditLog:
             for one in anchors
             if one.log_id != log_id
         ]
-        anchor = self._ring.anchor(log_id)  # before reading the rows: a writer only adds to them meanwhile
+        anchor = self._ring.anchor(log_id)  # before reading the rows, since a writer only adds to them meanwhile
         if anchor is not None and not anchor.home.is_same(home):
             problems.append(_place_fault(anchor))
         return (yield from verify(self.rows(), key, anchor, problems))
@@ -248,7 +249,7 @@ class AuditLog:
 
 
 class _Writer:
-    """An open log for writing: key, anchor, and the last row that was written or read here."""
+    """An open log for writing: the key, the anchor, and the last row written or read here."""
 
     def __init__(self, database: Database, ring: KeyRing, time: str, moved: Home | None) -> None:
         self._database = database
@@ -280,7 +281,7 @@ class _Writer:
         self._counts = Counts()
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
-        """Within the anchor's lock, add the rows, commit, and only then move the anchor."""
+        """Inside the anchor's lock, add the rows, commit, and only then move the anchor."""
         try:
             rows = [(entry, _columns(entry)) for entry in entries]
             with self._file.hold(wait=wait) as is_held:
@@ -296,7 +297,7 @@ class _Writer:
 
     def _add(self, rows: Sequence[tuple[AuditEntry, _Columns]], time: str) -> None:
         with self._database.writing() as connection:
-            if connection is not self._connection:  # another log than the one with the known key and end
+            if connection is not self._connection:  # another log than the one whose key and end are known
                 raise FileNotFoundError(errno.ENOENT, "it was replaced while open")
             if self._end is None:
                 self._end = self._find_end(connection, time)
@@ -316,7 +317,7 @@ class _Writer:
     def _insert_fitting(
         self, connection: Connection, end: End, rows: Sequence[tuple[AuditEntry, _Columns]], time: str
     ) -> End:
-        """The new end of the log. The rows before a call are written before the call may begin."""
+        """Add rows, and return the new end of the log. The rows before a call are written before the call may begin."""
         ready: list[_Columns] = []
         refused: set[str] = set()
         for entry, columns in rows:
@@ -332,7 +333,7 @@ class _Writer:
         return self._insert(connection, end, ready, time) if ready else end
 
     def _insert(self, connection: Connection, end: End, rows: Sequence[_Columns], time: str) -> End:
-        """The new end of the log."""
+        """Add rows, and return the new end of the log."""
         seq, mac = end
         sealed: list[tuple[int | str, ...]] = []
         for columns in rows:
@@ -350,10 +351,10 @@ class _Writer:
         return anchor
 
     def _find_end(self, connection: Connection, time: str) -> End:
-        """Find the end of the log. A log that is shorter than its anchor continues from the anchor, with a lasting
-        note.
+        """Find the end of the log.
 
-        Otherwise the next row would hide the cut.
+        A log that is shorter than its anchor continues from the anchor, with a lasting note, since the next row would
+        otherwise hide the cut.
         """
         anchor = self._anchor_now()
         found = connection.execute(f"{SELECT_ROWS} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
@@ -430,7 +431,7 @@ def _columns(entry: AuditEntry) -> _Columns:
 
 
 def _is_copy(anchor: Anchor) -> bool:
-    """Tell whether the original still lies where the anchor says."""
+    """Tell whether the original is still where the anchor says."""
     try:
         return _log_id(Path(anchor.home.folder)) == anchor.log_id
     except AuditUnavailable:
@@ -438,7 +439,7 @@ def _is_copy(anchor: Anchor) -> bool:
 
 
 def _place_fault(anchor: Anchor) -> str:
-    """The fault of a log away from its anchor's place, and the remedy."""
+    """The fault of a log that is not in its anchor's place, and the remedy."""
     kept = f"`{anchor.home.folder}`"
     if _is_copy(anchor):
         return f"this is a copy of the audit log in {kept}; move it away to begin a new one here"
@@ -460,4 +461,4 @@ def _incomplete(database: Database, ring: KeyRing, what: str) -> AuditUnavailabl
 
 
 RowBuilder = Callable[[AuditLog], Sequence[AuditEntry]]
-"""Makes audit rows, once the log and so the key of its digests exist."""
+"""Makes audit rows, once the log and so the key for digests exists."""

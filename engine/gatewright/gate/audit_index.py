@@ -1,6 +1,6 @@
-"""The calls of an audit log, searchable by filter: a million rows without a new scan each time.
+"""The calls of an audit log, searchable by filter; even a million rows are scanned only once.
 
-The reader builds the index, in memory and by SQLite alone, newest rows first: so writing a row costs no more, it works
+The reader builds the index, in memory and by SQLite alone, newest rows first. So writing a row costs no more, it works
 on any existing log, and nobody can make it omit a row. More than 450 lines, since one table answers every question.
 """
 
@@ -25,7 +25,7 @@ from gatewright.policy.observe import Comparison, NotedCount
 from gatewright.record.database import Connection
 
 AT_ONCE = 50_000
-"""Rows to read at a time: about an eighth of a second."""
+"""The number of rows to read at a time, which takes about an eighth of a second."""
 _AT_A_TIME = 500
 _FEW, _SHORT = 8, 100
 _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
@@ -62,8 +62,8 @@ _READ = f"""INSERT INTO calls
     elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms),
     within = coalesce(excluded.within, within), step = coalesce(excluded.step, step),
     noted = coalesce(noted, excluded.noted)"""
-"""A call's first row represents it, and a row without a call itself; a call that asked is decided twice, and the last
-decision counts.
+"""A call's first row represents it, and a row without a call represents itself; a call that asked is decided twice, and
+the last decision counts.
 """
 _OLDER = """SELECT min(seq), count(*) FROM (
   SELECT seq FROM main.rows WHERE seq < ?1 OR (?2 AND seq = ?1) ORDER BY seq DESC LIMIT ?3)"""
@@ -91,7 +91,7 @@ class AuditFilter:
 
     ``tool``: a tool, or one operation as in ``file.append``; ``words``: each must appear in the reason, in any case;
     ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not; ``within``: the id of a call,
-    to find it with its steps and theirs; ``noted``: what observe mode passed, ``*`` or the `NotedCount.key` of some.
+    to find it with its steps at any depth; ``noted``: what observe mode passed, ``*`` or the `NotedCount.key` of some.
     """
 
     agent: str = ""
@@ -164,7 +164,7 @@ class LoggedCall:
 
     @property
     def is_call(self) -> bool:
-        """It is a call."""
+        """True for a call."""
         return bool(self.call_id)
 
     @property
@@ -213,7 +213,7 @@ class AuditIndex:
         self._database = audit_database(state)
         self._connection: Connection | None = None
         self._oldest = self._newest = self._count = 0
-        """The number of rows read, from the first number up to the second; while it is 0, all below both are unread."""
+        """The numbers of the rows read, from the first up to the second; below the second all are unread while it is 0."""
         self._has_older = False
 
     @property
@@ -236,7 +236,7 @@ class AuditIndex:
             return self._has_older
 
     def read_newer(self) -> int | None:
-        """Read the rows written since; every call before the returned number is unchanged. None: nothing new."""
+        """Read the rows written since; every call before the returned number is unchanged. None if nothing is new."""
         with self._database.reading() as found:
             was, connection = self._connection, self._follow(found)
             if connection is None:
@@ -286,7 +286,7 @@ class AuditIndex:
         return tuple(CallCount(*row) for row in self._select(question, begin_s, stretch_s, *values, begin_s))
 
     def tally(self, since_s: float) -> dict[str, dict[str, int]]:
-        """The number of calls of each agent since a moment, by verdict; it reads as much of the log as needed."""
+        """The number of calls of each agent since a moment, by verdict; only the necessary part of the log is read."""
         while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
             pass
         found: dict[str, dict[str, int]] = {}
@@ -295,7 +295,7 @@ class AuditIndex:
         return found
 
     def span(self) -> tuple[float, float] | None:
-        """The times of the first and the last row, in seconds since 1970; None for no row."""
+        """The times of the first and the last row, in seconds since 1970; None without rows."""
         found = list(self._select("SELECT min(wall_s), max(wall_s) FROM calls"))
         return found[0] if found and found[0][0] is not None else None
 
@@ -386,7 +386,7 @@ def _call_of(row: Sequence[Any]) -> LoggedCall:
 
 
 def _in_short(body: str | None, operation: str) -> str:
-    """The arguments of a call as `name=value`, each value shortened, without the one that names the operation."""
+    """The arguments of a call as `name=value`, each value shortened, without the argument that names the operation."""
     given = _object(body or "").get("arguments")
     if not isinstance(given, dict):
         return ""

@@ -76,7 +76,7 @@ class ExclusiveGroupViolation:
 
 @frozen
 class MaxCallsExceeded:
-    """The limit of the session, the calls made, and the number that this one counts for (a batch: its size)."""
+    """The limit of the session, the calls made, and for how many this one counts (for a batch its size)."""
 
     tool: str
     max: int
@@ -102,7 +102,7 @@ class RateLimited:
 
 @frozen
 class OperationNotAllowed:
-    """The operation that is hidden from the agent, and the shown ones."""
+    """The operation that is hidden from the agent, and the visible ones."""
 
     tool: str
     operation: str
@@ -167,7 +167,7 @@ def from_json(data: object) -> Violation | None:
 
 
 def violation_of(decision: Decision) -> Violation | None:
-    """The rule that the call broke, in values; None for an allow and for denials without them."""
+    """The rule that the call broke, in values; None for an allow and for other denials."""
     return from_json(decision.facts.get(KEY))
 
 
@@ -182,7 +182,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 Uses = Mapping[str, int] | None
-"""The number of uses of each operation in a call; None: one of its own operation."""
+"""The number of uses of each operation in a call; None means one use of its own operation."""
 
 
 @frozen
@@ -204,9 +204,9 @@ def violations(
     sources: frozenset[str],
     uses: Uses = None,
 ) -> list[Broken]:
-    """Every test of the session that a call would fail now.
+    """The result of every test of the session that a call would fail now.
 
-    The calls in one batch run side by side: none precedes another.
+    The calls in one batch run side by side: none counts as earlier than another.
     """
     found: list[Broken] = []
     for test in book.tests:
@@ -230,7 +230,7 @@ def violations(
 
 
 def pending(requirements: Iterable[ExitTest], facts: SessionFacts) -> Iterator[ExitTest]:
-    """The requirements that must still succeed before the loop may end."""
+    """The requirements that must still be met before the loop may end."""
     for test in requirements:
         if all(_has_succeeded(ref, facts) for ref in test.conditions) and not _has_succeeded(test.required, facts):
             yield test
@@ -290,7 +290,7 @@ def _has_succeeded(ref: ToolRef, facts: SessionFacts) -> bool:
 
 
 def _is_called(ref: ToolRef, own: tuple[ToolRef, ...], operations: Iterable[str]) -> bool:
-    """Tell whether one of these calls belongs to this member and not to the caller's own; ``""`` may have been any."""
+    """Tell whether one of these calls belongs to this member and is not the caller's own; ``""`` may mean any."""
     return any(
         ref.covers(ref.tool, operation) and not any(mine.covers(ref.tool, operation) for mine in own)
         if operation or ref.operations is None
@@ -374,7 +374,7 @@ def _times(count: int) -> str:
 
 
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
-    """The denial of a call that comes too soon for its rate, or that exceeds the rate by itself."""
+    """The denial of a call that comes too soon for its rate, or that alone exceeds the rate."""
     rule = test.rate.rule
     reason = (
         f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_wait_words(wait_s)} are left"
@@ -401,7 +401,7 @@ def denial(
 
 
 def visible_words(refs: Iterable[ToolRef], agent: AgentSnapshot) -> list[str]:
-    """Those of ``refs`` that the model sees, in words; hidden tools and operations are left out."""
+    """Those of ``refs`` that the model sees, in words."""
     found: list[str] = []
     for ref in refs:
         plan = agent.plan(ref.tool)
@@ -439,7 +439,7 @@ def reminders(agent: AgentSnapshot, facts: SessionFacts, now_s: float) -> tuple[
 
 
 def is_due(one: Due, facts: SessionFacts, now_s: float) -> bool:
-    """Tell whether nothing of it succeeded for long enough, counted from the start of the session at the earliest."""
+    """Tell whether nothing of a tool succeeded for long enough, counted at most from the start of the session."""
     last_s = facts.last_success_s(one.counted.tool, one.counted.operations)
     since_s = last_s if last_s is not None else facts.began_s
     return since_s is not None and now_s - since_s >= one.every_s

@@ -1,11 +1,11 @@
-"""The broker between calls and the operator: a question waits here, appears elsewhere, and returns with an answer or
-without.
+"""The broker between calls and the operator: a question waits here while operators see it elsewhere, and ends with an
+answer or without.
 
 Displays of questions subscribe, in this process or, through the store, in others.
 
 * Identical calls (one digest) that wait together are one question. A refusal and a lasting approval answer all of them.
-*Once* permits one execution, by the first call to arrive; the others end as ``approval-withdrawn`` and the model
-reads that it should call again: one approval is not five.
+  *Once* permits one execution, by the first call to arrive; the others end as ``approval-withdrawn`` and the model
+  reads that it should call again: one approval is not five.
 * Too many waiting calls or questions in a minute of one agent with one user: refused at once, with the reason.
 * Without an operator anywhere nobody is asked: the call is unanswered at once, unless ``waits_alone``.
 * When the time is over the call is refused; a question ends with its time, its call and its process.
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Waiter:
-    """A waiting call. Any thread may settle ``answer``; only the first time counts."""
+    """A waiting call. Any thread may settle ``answer``; only the first settlement counts."""
 
     def __init__(self, loop: aio.AbstractEventLoop, deadline_s: float) -> None:
         self.deadline_s = deadline_s
@@ -45,7 +45,7 @@ class _Waiter:
         self._loop = loop
 
     def settle(self, approval: Approval | None) -> None:
-        """Settle the answer; ``approval`` None: the time is over."""
+        """Settle the answer; ``approval`` None means that the time is over."""
         with suppress(RuntimeError):  # the loop is closed, so nobody waits
             self._loop.call_soon_threadsafe(self._settle, approval)
 
@@ -55,7 +55,7 @@ class _Waiter:
 
 
 class PermissionBroker:
-    """An Approver that asks operators through a store; ``store`` None: in this process only.
+    """Asks operators through a store; ``store`` None means in this process only.
 
     ``audit``: the log of revocations; it closes with the broker. Any thread may call every method, any event loop may
     make a call.
@@ -90,7 +90,7 @@ class PermissionBroker:
 
     @property
     def wait_s(self) -> float:
-        """The time that a question waits."""
+        """How long a question waits."""
         return self._limits.timeout_s
 
     @property
@@ -171,7 +171,9 @@ class PermissionBroker:
         return leave
 
     def spend(self, approval: Approval) -> Approval:
-        """The answer with its grant spent, for a gate without these grants; a refusal if the grant was gone."""
+        """The answer after spending its grant, for a gate that does not know these grants; a refusal if the grant is
+        gone.
+        """
         grant = self._store.get(approval.grant_id)
         if grant is None or not self._store.spend(grant):
             return _refusal("approval-withdrawn", "the approval was revoked, or used by an identical call")
@@ -253,7 +255,7 @@ class PermissionBroker:
             return True
 
     async def _take_answer(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
-        """The final answer: one that arrived as the time ended counts."""
+        """The final answer; one that arrived just as the time ended counts."""
         with self._lock:
             self._waiters.pop(asked.request_id, None)
         last = await aio.shield(aio.to_thread(posting.withdraw))
@@ -280,7 +282,7 @@ class PermissionBroker:
             self._watch.start()
 
     def _look(self) -> None:
-        """Watch store and clock; ends when nobody waits or listens."""
+        """Watch store and clock; it ends when nobody waits or listens."""
         seen: Version | None = None
         told: tuple[ApprovalRequest, ...] | None = None
         tick = 0
@@ -334,7 +336,7 @@ class PermissionBroker:
 
 
 class _Posting:
-    """One question on its way into the store and out again, in threads; one that is given up early never enters."""
+    """One question on its way into the store and back, in threads; if given up early, it never enters the store."""
 
     def __init__(self, store: ApprovalStore, request: ApprovalRequest, most: int) -> None:
         self._store = store
@@ -358,7 +360,7 @@ class _Posting:
         return _refusal("approval-rate", f"{self._most} calls of the agent wait for an answer already")
 
     def withdraw(self) -> Approval | None:
-        """Remove the question; returns the answer, if one came."""
+        """Remove the question, and return the answer if one came."""
         with self._lock:
             self._over = True
             try:
@@ -367,7 +369,7 @@ class _Posting:
                 return None
 
     def give_up(self) -> None:
-        """Remove the question, and the now useless approval with it."""
+        """Remove the question, and with it the approval that nobody needs any more."""
         answer = self.withdraw()
         if answer is None or answer.remember is not Remember.ONCE:
             return

@@ -59,7 +59,7 @@ Write = Callable[["RowBuilder", bool], bool]
 
 
 class Recorder:
-    """The way of one gate to its audit log. ``calls``: the ids of the running ones."""
+    """Passes the rows of one gate to its audit log. ``calls``: the ids of the running ones."""
 
     def __init__(self, write: Write) -> None:
         self.calls: set[str] = set()
@@ -114,7 +114,7 @@ class Recorder:
 
 
 class _Batch:
-    """Rows of several calls of one loop for one commit. A call whose rows cannot be made fails alone."""
+    """Rows of several calls of one loop for one commit. If the rows of a call cannot be made, only that call fails."""
 
     def __init__(self, loop: aio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -141,7 +141,7 @@ class _Batch:
         return rows
 
     def end(self, error: BaseException | None) -> None:
-        """Tell every call the fate of its rows."""
+        """Report the result of the commit to every call."""
         for number, (_, written) in enumerate(self._parts):
             failure = error or self._failed.get(number)
             if failure is None:
@@ -154,7 +154,7 @@ MOST_AT_ONCE = 8
 """The most calls of one turn that run together."""
 
 RawArguments = str | bytes | Mapping[str, JsonValue] | JsonRefused
-"""The model's input; `JsonRefused`: why it could not even be assembled."""
+"""The model's input; `JsonRefused` says why it could not even be assembled."""
 
 
 class Status(StrEnum):
@@ -245,7 +245,7 @@ class CallState:
 
     answer: Answer | None = None
     unanswered: str = ""
-    """The tool of an earlier call of the same turn without approval; then this one is not made."""
+    """The tool of an earlier call of the same turn that got no approval; then this call is not made."""
     facts: SessionFacts | None = None
     now_s: float = 0.0
     wall_s: float = 0.0
@@ -255,10 +255,12 @@ class CallState:
     """The tool that the call has reached; stages after lookup take it as ``plan``."""
     plan: ToolPlan
     operation: OperationPlan | None = None
-    """The operation that it has reached, for a batch all combined; stages after operation take it as ``chosen``."""
+    """The operation that the call has reached, for a batch all combined; stages after operation take it as
+    ``chosen``.
+    """
     chosen: OperationPlan
     uses: Mapping[str, int] | None = None
-    """The number of uses of each operation in a batch; None: a single call."""
+    """The number of uses of each operation in a batch; None for a single call."""
     book: RuleBook
     """The rules of the called operation, or of each in a batch."""
     sources: frozenset[str]
@@ -292,10 +294,10 @@ class CallState:
     status: Status = Status.ALLOWED
     code: str = ""
     result: JsonValue | bytes = None
-    """Valid once ``has_result``; ``normal`` is its bytes."""
+    """Valid if ``has_result``; ``normal`` is its bytes."""
     has_result: bool = False
     is_heavy: bool = False
-    """Work on the result would block the loop."""
+    """True if work on the result would block the loop."""
     normal: bytes = b""
     output: str | None = None
     output_hash: str = ""
@@ -307,13 +309,13 @@ class CallState:
     execution: Execution | None = None
     """The recorded execution that began."""
     has_run: bool = False
-    """The tool itself was called."""
+    """True once the tool itself was called."""
     stopped: bool = True
-    """The tool no longer runs."""
+    """True once the tool no longer runs."""
     stop: Stop | None = None
     """The stop that ends it while it runs."""
     reused: bool = False
-    """An earlier result stands in."""
+    """True if an earlier result is used instead."""
     detail: str = ""
     """The failure of the execution, for the operator."""
     ran_under: str = ""
@@ -327,11 +329,11 @@ class CallState:
     within: Within | None = None
     """The call that this one belongs to."""
     held_s: Callable[[], float] | None = None
-    """The seconds for which an observer has held its steps up; they do not count."""
+    """The seconds for which an observer has delayed its steps, which do not count."""
     trace_id: str = ""
     """The trace that it belongs to, for the log."""
     led_to: tuple[str, ...] = ()
-    """The hosts that the call could continue to."""
+    """The hosts to which the call could continue."""
 
     def __init__(
         self,
@@ -362,10 +364,10 @@ class CallState:
         self.arguments: dict[str, JsonValue] = {}
         """The arguments for the tool."""
         self.policy_arguments: dict[str, JsonValue] = {}
-        """Their form for conditions: a path on disk relative to its root instead of absolute."""
+        """The arguments in the form for conditions: a path on disk is relative to its root, not absolute."""
 
     def afresh(self, agent: AgentSnapshot | None, services: Services) -> CallState:
-        """The same call before its first stage, with its answer, for a run of its own."""
+        """The same call before its first stage, with its answer, for another run."""
         state = CallState(
             self.call_id,
             self.agent_id,
@@ -428,7 +430,7 @@ class CallState:
     def end(self, status: Status, code: str, output: str, detail: str) -> None:
         """End the call without its result; ``output`` is for the model, ``detail`` for the operator.
 
-        Both lose their secrets here, before anybody reads them.
+        Secrets are removed from both here, before anybody reads them.
         """
         if self.tool is None or self.tool.scrub:
             (output, self.secrets), (detail, _) = scrub_text(output), scrub_text(detail)
@@ -470,7 +472,7 @@ def deny(
     rule_id: str | None = None,
     facts: Mapping[str, JsonValue] = NO_FACTS,
 ) -> StageResult:
-    """The result of a stage that refuses."""
+    """The result of a stage that denies the call."""
     return StageResult((Finding(Verdict.DENY, code, reason, address, rule_id, model, facts),))
 
 
@@ -484,4 +486,4 @@ def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
         raise raw
     if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raw = dict(islice(raw.items(), MAX_VALUES))
-    return copy_value(check_object(raw))  # which refuses any other type from a program
+    return copy_value(check_object(raw))  # which refuses any other type that a program passes

@@ -1,4 +1,4 @@
-"""One call from its decision to its outcome: asked if needed, executed if allowed, always recorded.
+"""One call from its decision to its outcome: it asks if needed, executes if allowed, and records always.
 
 A call that cannot be recorded does not run.
 """
@@ -79,7 +79,7 @@ class Outcome:
     replayed: bool = False
 
     def __repr__(self) -> str:
-        """In short: `asyncio.run` prints what its task gave, though nobody reads it."""
+        """Print it in short: `asyncio.run` prints the result of its task, though nobody reads that."""
         return f"Outcome({self.call_id}, {self.status.value}, {self.code})"
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -116,26 +116,26 @@ Place = tuple[int, ...]
 
 
 class StepWatch(Protocol):
-    """Observes the steps of a composition, and may hold them up; its failure ends the composition.
+    """Observes the steps of a composition, and may delay them; its failure ends the composition.
 
     All methods but ``begin`` correspond to the callbacks of `Gate.call`, for a step.
     """
 
     async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> None:
-        """Take the next step: it runs once this returns. Without arguments the step does not apply."""
+        """Receive the next step, which runs once this returns. Without arguments the step does not apply."""
 
     def stage(self, place: Place, row: StageTrace) -> None:
-        """Take a stage that the step passed."""
+        """Receive a stage that the step passed."""
 
     def piece(self, place: Place, text: str) -> None:
-        """Take a piece of the step's stream."""
+        """Receive a piece of the step's stream."""
 
     def end(self, place: Place, outcome: Outcome) -> None:
-        """Take the outcome of the step."""
+        """Receive the outcome of the step."""
 
 
 class Watched:
-    """An observer with the time for which it has held steps up."""
+    """An observer, and the time for which it has delayed steps."""
 
     def __init__(self, watch: StepWatch) -> None:
         self.watch = watch
@@ -143,7 +143,7 @@ class Watched:
         self._since_s: float | None = None
 
     def hold_s(self) -> float:
-        """The seconds so far, a present hold included."""
+        """The seconds so far, including a present delay."""
         return self._held_s + (0.0 if self._since_s is None else time.monotonic() - self._since_s)
 
     async def begin(self, place: Place, tool: str, arguments: Mapping[str, JsonValue] | None) -> StepFailure | None:
@@ -257,7 +257,7 @@ class CallRun:
         return await self._settle(passage, again, lambda _log: record.approval_answer(passage.state, approval, request))
 
     async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
-        """The answer, None if nobody gave one; an approver that fails has not approved."""
+        """The answer, None if nobody gave one; an approver that fails counts as a refusal."""
         try:
             answer = await approver(request)
         except NobodyAnswered:
@@ -341,7 +341,7 @@ class CallRun:
         return StepDone(result_of(outcome))
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
-        """Record a call that does not run in any case."""
+        """Record a call that does not run, even if recording fails."""
         try:
             await state.services.record(build)
         except AuditUnavailable:
@@ -384,7 +384,7 @@ def _safely(tell: Callable[[_T], _R], value: _T) -> _R | None:
 
 
 def result_of(outcome: Outcome) -> JsonValue:
-    """The result as the agent would get it, without secrets; the text for the model if it is not JSON."""
+    """The result as the agent would get it, without secrets; if it is not JSON, the text for the model."""
     if outcome.data is None or isinstance(outcome.raw, bytes):
         return outcome.output
     try:
@@ -394,7 +394,7 @@ def result_of(outcome: Outcome) -> JsonValue:
 
 
 def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:
-    """The opening rows and those after them."""
+    """Rows that follow the opening rows."""
 
     def build(log: AuditLog) -> tuple[AuditEntry, ...]:
         return (*opening(log), *rest)
@@ -426,9 +426,9 @@ def request_of(state: CallState) -> ApprovalRequest:
 
 
 async def _keep(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
-    """Store a lasting answer as a grant, unless a broker has; an answer that cannot be stored counts once.
+    """Store a lasting answer as a grant, unless a broker has; if that fails, the answer counts once.
 
-    A gate without a book of grants cannot spend the broker's, so this spends it. A thread does the writing, since it
+    A gate without a book of grants cannot spend the broker's, so they are spent here. A thread writes, since writing
     may have to wait for other processes.
     """
     grants = state.services.grants

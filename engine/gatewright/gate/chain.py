@@ -28,9 +28,9 @@ _LOG_ID = late_regex(r"log-[0-9a-f]{16}")
 
 @frozen
 class Anchor:
-    """The last row: the log's id and home, the row's number and its MAC in hexadecimal.
+    """The anchor of a log: the log's id and home, and number and MAC (hexadecimal) of its last row.
 
-    Number 0 and the MAC of zeros: the log was about to begin.
+    Number 0 and the MAC of zeros mean that the log was about to begin.
     """
 
     log_id: str
@@ -39,7 +39,7 @@ class Anchor:
     mac: str = START_MAC
 
     def frame(self) -> bytes:
-        """The text before the number of the row."""
+        """The text of the anchor before the number of the row."""
         kept = json.dumps({"log": self.log_id, "folder": self.home.folder, "around": self.home.around})
         return f'{kept[:-1]}, "seq": '.encode()
 
@@ -55,7 +55,7 @@ class Anchor:
 
 
 class KeyRing:
-    """The key folder as audit uses it. ``create`` makes the first file. Methods raise OSError."""
+    """The key folder as the audit log uses it. ``create`` makes the first file. Methods raise OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,7 +81,7 @@ class KeyRing:
         return self._read(_name(log_id, "anchor")) if _LOG_ID.fullmatch(log_id) else None
 
     def anchors_of(self, home: Home) -> tuple[Anchor, ...]:
-        """Every anchor of a log with rows in that state folder, by whatever name."""
+        """Every anchor of a log with rows in that state folder, whatever the folder's name."""
         names = [name for name in self._files.names() if name.startswith("audit-") and name.endswith(".anchor")]
         return tuple(one for one in map(self._read, names) if one is not None and one.home.is_same(home) and one.seq)
 
@@ -104,7 +104,7 @@ Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 
 
 class RowKind(StrEnum):
-    """The subject of a row; a call ends in exactly one of the last five."""
+    """What a row is about; a call ends in exactly one of the last five."""
 
     LOG_OPENED = "LogOpened"
     LOG_MOVED = "LogMoved"
@@ -161,11 +161,10 @@ class AuditRow:
 
 @frozen
 class AuditReport:
-    """The result of a verification: the number of proved rows, the problems in words, and the first rows of calls
-    without an end.
+    """The result of a verification: the number of proved rows, the problems in words, and the calls without an end.
 
-    Such a call is still running, in this process or another, or it was killed. ``proved_to``: the number of the row up
-    to which every row is proved.
+    Such a call, given by its first row, still runs, here or in another process, or was killed. ``proved_to``: the
+    number of the row up to which every row is proved.
     """
 
     rows: int
@@ -175,7 +174,7 @@ class AuditReport:
 
     @property
     def is_sound(self) -> bool:
-        """The verification found no problem."""
+        """True if the verification found no problem."""
         return not self.problems
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -261,7 +260,7 @@ class _Walk:
 
 @frozen
 class Resumption:
-    """The anchor's row and MAC from which a log continues that was shorter than its anchor."""
+    """Continues a log that was shorter than its anchor: the anchor's row and MAC."""
 
     seq: int
     mac: str

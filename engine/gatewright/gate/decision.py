@@ -1,9 +1,9 @@
 """The decision about one call: verdict, rule, the trace of stages, its proof, and the sentences for the model.
 
-Lines are looked up on demand: a decision carries addresses into the policy and the resolver. A proof records the
-decision, the policy, the call and the facts. Its MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the canonical JSON of
-all else, with a key made from the key of the audit log, or a random key of the gate without a log. A proof costs
-nothing until somebody asks for it; its verifier decides the call again.
+Lines are looked up on demand: a decision has addresses in the policy, and a function that finds their places. A proof
+records the decision, the policy, the call and the facts. Its MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the
+canonical JSON of everything else, with a key derived from that of the audit log, or without a log with a random key of
+the gate. A proof costs nothing until somebody asks for it; verifying it decides the call again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gatewright.policy.verdict import Verdict
 
 
 class Message:
-    """Standard sentences for the model: its next step, without hidden names or an echo of its input."""
+    """Standard sentences for the model: what it can do next, without hidden names or an echo of its input."""
 
     PREFIX = "Tool execution failed:"
     NO_SUCH_TOOL = "no tool of that name is available to you; use one of your own tools"
@@ -74,12 +74,12 @@ NO_FACTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def no_facts() -> Mapping[str, JsonValue]:
-    """The one empty mapping that all without facts share."""
+    """The one empty mapping that all decisions without facts share."""
     return NO_FACTS
 
 
 def nowhere(_address: Address) -> Place | None:
-    """The resolver of a policy without a file."""
+    """Find no place, since the policy has no file."""
     return None
 
 
@@ -93,7 +93,7 @@ class RuleRef:
 
     @property
     def place(self) -> Place | None:
-        """Its place in the file; for an omitted part the table that would hold it."""
+        """Its place in the file; for an omitted part that of the table that would contain it."""
         for length in range(len(self.address), 1, -1):
             place = self.places(self.address[:length])
             if place is not None:
@@ -226,7 +226,7 @@ _VERSION = 1
 
 
 class ProofInvalid(WorkspaceError):
-    """The input is no proof, or differs from its original text."""
+    """The input is no proof, or not the proof's exact text."""
 
 
 @frozen
@@ -234,7 +234,7 @@ class DecisionProof:
     """A decision with everything that it depended on. Digests are 64 hexadecimal digits, ``now_s`` and ``wall_s`` the
     clocks.
 
-    ``call_digest`` is of the canonical arguments, ``sent_digest`` of the original ones; ``policy_digest`` names the
+    ``call_digest`` covers the canonical arguments, ``sent_digest`` the original ones; ``policy_digest`` identifies the
     policy in force, ``tool_digest`` the tool; ``rates`` are the seconds to wait for each rate, ``grant`` the standing
     approval, ``answer`` the operator's.
     """
@@ -263,7 +263,7 @@ class DecisionProof:
         return {**self._content(), "mac": self.mac}
 
     def to_text(self) -> str:
-        """Canonical JSON, the only text that ``from_text`` reads."""
+        """Canonical JSON, the only text that ``from_text`` accepts."""
         return canonical_json(self.to_json()).decode()
 
     @classmethod
@@ -322,7 +322,7 @@ class DecisionProof:
         """Tell whether ``key`` gives its MAC."""
         try:
             mac = self._mac(key)
-        except (ValueError, TypeError, RecursionError):  # all that we seal is JSON
+        except (ValueError, TypeError, RecursionError):  # everything that we seal is JSON
             return False
         return hmac.compare_digest(mac.encode(), self.mac.encode("utf-8", "replace"))
 

@@ -163,10 +163,10 @@ class Gate:
         """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
 
         ``places`` resolves the addresses of the new policy, ``ports`` carry its levels, roots and reach; without them
-        the old ones stay. ``tools`` changes the registry, if that must change too: nobody sees one without the other. A
-        good policy ends an alarm. A policy that differs from the one in force accepts the tools held as new
-        (``new_tools``); those of ``tools`` are never new. Raises PolicyInvalid for a policy that limits a missing tool;
-        the old one stays.
+        the old ones stay. ``tools`` changes the registry, if that must change too; nobody sees one change without the
+        other. A good policy ends an alarm. A policy that differs from the one in force accepts the tools that are held
+        as new (``new_tools``); those of ``tools`` are never new. Raises PolicyInvalid for a policy that limits a
+        missing tool; the old one stays.
         """
         self._force.snapshot.registry.list_operations()
         with self._lock:
@@ -196,7 +196,10 @@ class Gate:
         return tuple(name if major == 1 else f"{name}@{major}" for name, major in new)
 
     def refuse(self, problems: Iterable[Problem]) -> Alarm:
-        """Raise the alarm: a policy with these problems stays out of force. The next row of the log records it."""
+        """Raise the alarm: a policy with these problems does not come into force.
+
+        The next row of the log records that.
+        """
         alarm = Alarm(self._force.services.clock.wall_s(), tuple(problems), self._history.file)
         self._history.refuse(alarm.problems)
         self._bell.ring(alarm)
@@ -241,7 +244,7 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
     ) -> Decision:
-        """Decide the call without any effect. ``session``: as for `call`."""
+        """Decide the call without any effect. ``session``: see `call`."""
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
@@ -259,7 +262,7 @@ class Gate:
     ) -> tuple[StepForecast, ...]:
         """Decide the steps of a composition without any effect, as far as their values are known.
 
-        Empty for a denied call and for any other tool. ``session``: as for `call`.
+        Empty for a denied call and for any other tool. ``session``: see `call`.
         """
         from gatewright.gate.pipeline import forecast
 
@@ -397,7 +400,7 @@ class Gate:
         """The gate's own session of the agent with that user, for calls that name no session.
 
         Without a user: the policy's user for the agent, or nobody. Raises WorkspaceError for an unknown agent, and for
-        a user too many (`MOST_USERS`).
+        too many users (`MOST_USERS`).
         """
         agent = self._agent(agent_id)
         return self._sessions.find(agent_id, user_id or agent.agent.user_id, keep=True)
@@ -417,7 +420,7 @@ class Gate:
         return tuple(dict.fromkeys(str(test.required) for test in left))
 
     def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
-        """A sentence to the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
+        """A sentence to the model for each visible tool that is due. Raises WorkspaceError for an unknown agent."""
         from gatewright.gate.breach import reminders
 
         agent, now_s = self._agent(agent_id), self.in_force().services.clock.monotonic_s()
@@ -457,7 +460,7 @@ class Gate:
         context: ToolExecutionContext | None,
         call_id: str,
     ) -> CallState:
-        """The call before its first stage; ``call_id`` empty: only to decide."""
+        """The call before its first stage; an empty ``call_id`` means that it is only decided."""
         if self._is_closed:
             raise WorkspaceError("the workspace is closed")
         agent = force.snapshot.agents.get(agent_id) or force.snapshot.agent(agent_id)
@@ -466,7 +469,7 @@ class Gate:
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
         if not session.is_counted and self._audit is not None:
-            with suppress(AuditUnavailable):  # no call is made then
+            with suppress(AuditUnavailable):  # then no call is made
                 self._audit.count(session)
         state = CallState(call_id, agent_id, tool, arguments, agent, session, force.services, user)
         if context is not None:
@@ -485,10 +488,9 @@ class Gate:
             return force
 
     def _write(self, build: RowBuilder, wait: bool) -> bool:
-        """Write rows; rows that cannot be made are as bad as a log that cannot be written.
+        """Write rows; rows that cannot be made count as a log that cannot be written.
 
-        False: nothing was written, because others write or the digest of a new policy takes a moment, and ``wait`` is
-        False.
+        False without ``wait``: nothing was written, because others write, or the digest of a new policy takes a moment.
         """
         if self._audit is None:
             return True
@@ -511,7 +513,7 @@ class Gate:
 
 
 def _user_of(agent: AgentSnapshot | None, context: ToolExecutionContext | None) -> str | None:
-    """The user of a call: the caller's, else the policy's user for the agent."""
+    """The user of a call: the caller's, by default the policy's user for the agent."""
     if context is not None and context.user_id:
         return context.user_id
     return agent.agent.user_id if agent is not None else None

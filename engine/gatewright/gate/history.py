@@ -1,19 +1,19 @@
-"""Earlier calls that bear on the next one: those of a session that began, starts under a rate, results of pure tools.
+"""What earlier calls mean for the next one: calls of the session, starts under a rate, results of pure tools.
 
-A call begins when the audit log commits its row together with the decision that allows it, or, after a question, the
-answer's row with that decision; calls are counted only there. The row of a call that was given up just before its tool
-takes that back, and the row of a session's deletion takes everything back. The transaction that writes these rows tests
-the limits once more, so that neither concurrent processes nor killed ones exceed them.
+A call begins when the audit log commits its row together with the decision that allows it or, after a question, the
+answer's row with that decision; only such rows count. If a call is given up just before its tool runs, a row takes its
+count back; the row of a session's deletion takes back all of them. The transaction that writes these rows tests the
+limits once more, so that neither concurrent nor killed processes exceed them.
 
 A rate of ``calls`` per ``per_s`` seconds, for all sessions and, in the state folder, processes, never lets more than
-``calls`` start in any stretch of that length. Time is the wall clock, which survives a restart. A clock that goes back
-opens nothing: a future start counts as present. Up to 200 calls every start is stored; a larger rate stores starts in
-200 steps of the period, and those of one step count until the last of them expires, so that the file stays small and a
-call may wait half a percent of the period longer. Expired starts stay too, since an edit may lengthen the period;
-beyond 1,000 of them, neighbours merge into one as old as the latest, within a few percent of its age.
+``calls`` start in any stretch of that length. Time is the wall clock, which survives a restart. Setting the clock back
+opens nothing, since a future start counts as present. Up to 200 calls every start is stored; a larger rate stores
+starts in 200 steps of the period, and those of one step count until the last of them expires, so that the file stays
+small and a call may wait half a percent of the period longer. Expired starts stay too, since an edit may lengthen the
+period; beyond 1,000 of them, neighbours merge into one as old as the latest, within a few percent of its age.
 
-A result is found again for the same tool (the very object that was registered), operation, agent, user, way of
-scrubbing and canonical arguments: scrubbed, normalised, not yet cut. Failures are not stored.
+A result of a pure tool, scrubbed and normalised but not cut, is used again for the same tool (the same registered
+object), operation, agent, user, way of scrubbing and canonical arguments. Failures are not stored.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ from gatewright.record.database import Connection, Database
 from gatewright.record.process import fork_safe_lock
 
 COUNTS, SOURCES = "counts", "sources"
-"""The fields of a call's row for its uses of the session: the number for each operation, and the sources."""
+"""The fields in a call's row for its uses of the session: the number for each operation, and the sources."""
 QUESTION = "question"
 """The field that names the question of a suspended call; a row with the answer to it begins no call."""
 _KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
 INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
-"""An index of the few rows that may count: one for each call without a question. A log of an older version gets it."""
+"""An index of the few rows that may count: one for each call without a question.
+
+A log of an older version gets it later.
+"""
 _READ = f"""SELECT seq, time, kind, agent, tool, operation, body, (
     SELECT body FROM rows AS later WHERE later.seq > rows.seq AND later.seq < rows.seq + 32
     AND later.call_id = rows.call_id AND later.kind = 'PolicyDecision' ORDER BY later.seq LIMIT 1
@@ -55,7 +58,7 @@ _MOST_TIMES = 2**53
 
 
 class Counts:
-    """The sessions whose calls a writer of the log has counted; it keeps the most recent ones."""
+    """The sessions whose calls a writer of the log has counted; the most recent ones stay."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], Counted] = OrderedDict()
@@ -77,7 +80,7 @@ class Counts:
         return slot.refusal is not None
 
     def begin(self, slot: Reservation, tool: str, seq: int, time: str) -> None:
-        """Count the new row of a call without objections, which spares reading it again."""
+        """Count the new row of a call without objections, so that it need not be read again."""
         session = slot.session
         self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
 
@@ -94,7 +97,7 @@ class Counted:
         self._seq = 0
 
     def read(self, connection: Connection, session: Session) -> None:
-        """Count the rows written since."""
+        """Count the rows that were written since."""
         for seq, time, kind, agent, tool, operation, body, decision in connection.execute(
             _READ, (session.log_name, self._seq)
         ):
@@ -133,7 +136,7 @@ def _begins(decision: Mapping[str, object]) -> bool:
 
 
 def count_in(session: Session, connection: Connection, clock: Clock) -> None:
-    """Tell a session about all its calls in the log."""
+    """Count in a session all its calls in the log."""
     counted = Counted()
     counted.read(connection, session)
     session.count(counted.uses, clock)
@@ -159,7 +162,7 @@ _FOR_EVER_S = 1e10
 _STEPS = 200
 _MOST_OVER = 1_000
 _NEAR = 1 / 50
-"""The share of its age within which an earlier expired start merges into the next."""
+"""The share of its age within which an earlier expired start is merged into the next."""
 _TABLE = """CREATE TABLE IF NOT EXISTS starts (
   key TEXT NOT NULL, step_s REAL NOT NULL, last_s REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (key, step_s)
 ) WITHOUT ROWID"""
@@ -175,8 +178,9 @@ class RatesUnavailable(WorkspaceError):
 
 @frozen
 class Window:
-    """The starts that count against a rate of ``calls`` at some moment: pairs of remaining seconds and number, the
-    soonest end first.
+    """The starts that count against a rate of ``calls`` at some moment: pairs of remaining seconds and number.
+
+    The soonest end comes first.
     """
 
     calls: int
@@ -188,7 +192,7 @@ class Window:
         return max(0, self.calls - sum(count for _, count in self.starts))
 
     def wait_s(self, calls: int = 1) -> float:
-        """The seconds until so many calls fit together, 0 if they do now; almost infinite if they never will."""
+        """The seconds until so many calls fit together; 0 if they fit now, almost infinite if they never will."""
         over = calls - self.calls + sum(count for _, count in self.starts)
         if over <= 0:
             return 0.0
@@ -218,7 +222,7 @@ class RateBook:
         )
 
     def peek(self, key: str, rule: RateLimit, wall_s: float) -> Window:
-        """The starts that count now; it records none and creates no file. Raises RatesUnavailable."""
+        """The starts that count now; nothing is recorded, and no file is created. Raises RatesUnavailable."""
         with self._database.reading() as connection:
             return Window(rule.calls) if connection is None else _window(connection, key, rule, wall_s)
 
@@ -240,7 +244,8 @@ class RateBook:
     def give_back(self, rates: Iterable[Rate], wall_s: float, ago_s: float) -> None:
         """Undo a `take` of so many seconds ago whose call never ran. Raises RatesUnavailable.
 
-        It removes the oldest counting start, whichever: the remaining ones count as long as those that really stay.
+        The oldest counting start is removed, whichever it is: the remaining ones count as long as those that really
+        stay.
         """
         with self._database.writing() as connection:
             for rate in {rate.key: rate for rate in rates}.values():
@@ -283,7 +288,7 @@ def _step_s(rule: RateLimit, wall_s: float) -> float:
 
 
 def _tidy(connection: Connection, rate: Rate, wall_s: float) -> None:
-    """Move future starts to now, so that they end, and merge expired ones."""
+    """Move future starts to now, so that they expire, and merge expired ones."""
     connection.execute("UPDATE starts SET last_s = ?2 WHERE key = ?1 AND last_s > ?2", (rate.key, wall_s))
     over = rate.key, wall_s - _lasts_s(rate.rule)
     (rows,) = connection.execute("SELECT count(*) FROM starts WHERE key = ? AND last_s <= ?", over).fetchone()
@@ -351,7 +356,7 @@ class _Shelf:
 
 
 class PureResults:
-    """The results of all sessions of one gate; they go with their session."""
+    """The results of all sessions of one gate; they end with their session."""
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock()

@@ -27,7 +27,9 @@ from gatewright.record.process import fork_safe_lock
 
 @frozen
 class InForce:
-    """Everything in force at one moment, swapped as one: the compiled policy, the places of its parts, its reach."""
+    """Everything in force at one moment, which changes as one: the compiled policy, the places of its parts, the
+    ports.
+    """
 
     snapshot: Snapshot
     places: Places
@@ -36,7 +38,7 @@ class InForce:
 
 
 class ProofKeys:
-    """The key for new proofs and the keys of old ones: the audit log's, else one of this gate."""
+    """The key for new proofs and the keys of old ones, from the audit log, else from this gate."""
 
     def __init__(self, audit: AuditLog | None) -> None:
         self._audit = audit
@@ -44,7 +46,7 @@ class ProofKeys:
         self._own = secrets.token_bytes(32)
 
     def current(self) -> tuple[str, bytes]:
-        """The id of a key, and the key. It creates no file."""
+        """The id of a key, and the key; no file is created."""
         held = self._audit.proof_key() if self._audit is not None else None
         return held or (self._own_id, self._own)
 
@@ -57,7 +59,7 @@ class ProofKeys:
 
 
 class Prover:
-    """Makes the proof of a decision on first use; until then it only stores the decision's knowledge."""
+    """Makes the proof of a decision on first use; before that it only stores what the decision used."""
 
     __slots__ = ("_decision_id", "_keys", "_made", "_snapshot", "state")
 
@@ -147,7 +149,7 @@ def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
 
 
 def _valid(text: str) -> JsonValue:
-    """``text`` in a form that JSON can hold; different texts stay different."""
+    """``text`` as valid UTF-8; different texts stay different."""
     return text if text.isascii() else ["utf-8", text.encode("utf-8", "surrogatepass").hex()]
 
 
@@ -190,7 +192,7 @@ class PolicyHistory:
     def claim(self, in_force: Callable[[], Snapshot]) -> Claim:
         """The rows to write before those of a call; a writer that fails gives them back.
 
-        It reads ``in_force`` under the lock, so that no concurrent writer returns to an older policy.
+        ``in_force`` is read under the lock, so that no concurrent writer returns to an older policy.
         """
         with self._lock:
             before, refused, now = self.recorded, self.refused, in_force()
@@ -271,7 +273,7 @@ class Alarm:
 
 
 OnAlarm = Callable[[Alarm | None], None]
-"""Receives the alarm when it is raised, None when it is over; in the thread that reloaded."""
+"""Receives the alarm when it is raised and None when it is over, in the thread that reloaded."""
 
 
 class AlarmBell:

@@ -85,7 +85,7 @@ class Passage:
     """One call's way through the stages: its state, the trace, and the deciding objection."""
 
     def __init__(self, state: CallState, force: InForce, on_stage: OnStage | None = None) -> None:
-        if state.facts is None:  # otherwise somebody decides again by former facts
+        if state.facts is None:  # else facts from before the question would decide
             clock = state.services.clock
             state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
             if (span := force.snapshot.span) is not None:  # a proof tells a time at which these rules held
@@ -101,7 +101,7 @@ class Passage:
         self._prover: Prover | None = None
 
     def decide(self) -> Decision:
-        """Run the deciding stages until one denies; without an observer, a stage without objections is only noted."""
+        """Run the deciding stages until one denies; without an observer, a stage without objections is only counted."""
         state, note, watched = self.state, self._trace.append, self._on_stage is not None
         for stage in DECIDING:
             result = run_stage(stage, state)
@@ -130,7 +130,9 @@ class Passage:
     def _again(
         self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
     ) -> Mapping[str, JsonValue]:
-        """The canonical form of other arguments if the call would be allowed with them unasked; else ToolFailure."""
+        """The canonical form of other arguments if the call would be allowed with them without a question; else
+        ToolFailure.
+        """
         state = self.state.instead(arguments, reaching)
         decision = Passage(state, self._force).decide()
         if decision.effect is not Verdict.ALLOW:
@@ -147,7 +149,7 @@ class Passage:
         prover = self._prover
         if prover is None or (
             decided is not None and passed is None
-        ):  # an allowed call that is carried out has one decision with one id
+        ):  # an allowed call that runs has one decision with one id
             prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
             operation = state.operation.name if state.operation else ""
@@ -185,9 +187,7 @@ class Passage:
         findings, reason = result
         verdict, address = _ALLOW, None
         if findings:
-            is_asked = (
-                name == _LAST and findings[0].verdict is Verdict.ASK
-            )  # our own words, and an answer refers to them
+            is_asked = name == _LAST and findings[0].verdict is Verdict.ASK  # our own words, to which an answer refers
             tool = self.state.tool
             if not is_asked and (tool is None or tool.scrub):
                 findings = tuple(_spotless(finding) for finding in findings)
@@ -238,7 +238,7 @@ class Passage:
 
 
 def _spotless(finding: Finding) -> Finding:
-    """The objection without secrets in its quotations: trace, answers, observers and the log all use it."""
+    """The objection without secrets in its quotations; trace, answers, observers and the log all use it."""
     reason, model = _scrub(finding.reason), _scrub(finding.model or "")
     if (reason, model) == (finding.reason, finding.model or ""):
         return finding
@@ -251,7 +251,7 @@ def _scrub(text: str) -> str:
 
 
 def run_stage(stage: Stage, state: CallState) -> StageResult:
-    """Run a stage; any exception becomes a denial, even a panic of a compiled library (no Exception)."""
+    """Run a stage; any exception becomes a denial, even a panic of a compiled library, which is no Exception."""
     try:
         return stage.run(state)
     except (KeyboardInterrupt, SystemExit, aio.CancelledError):
@@ -298,8 +298,8 @@ class Verification:
     """The parts of a proof that hold. ``again``: the gate's present decision with the facts in the proof; None if
     skipped.
 
-    ``mac``: made by us and unchanged; ``call``: for this call; ``policy``: that policy is still in force; ``decision``:
-    the second decision is the same. A proof under an earlier policy neither passes nor is forged.
+    ``mac``: we made it, and it is unchanged; ``call``: it is for this call; ``policy``: its policy is still in force;
+    ``decision``: the second decision is the same. A proof under an earlier policy neither passes nor counts as forged.
     """
 
     mac: bool
@@ -311,7 +311,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Every part of the proof holds."""
+        """True if every part of the proof holds."""
         return self.mac and self.call and self.policy and self.decision
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -383,10 +383,9 @@ _NEEDS = "its arguments need results of earlier steps"
 
 @frozen
 class StepForecast:
-    """A step and the gate's decision on it as the next call of its agent.
+    """A step, and the gate's decision on it as the next call of its agent.
 
-    ``applies`` None: it depends on results. ``verdict`` None: it does too. ``decision``: if all its arguments are
-    known.
+    ``applies`` and ``verdict`` are None if they depend on results. ``decision``: if all its arguments are known.
     """
 
     step: int
@@ -397,7 +396,7 @@ class StepForecast:
     decision: Decision | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Shape: step, tool, applies, verdict, reason, and of a decision stage, code and arguments."""
+        """Shape: step, tool, applies, verdict, reason, and of a decision also stage, code and arguments."""
         more: dict[str, JsonValue] = {}
         if self.decision is not None:
             more = {"stage": self.decision.stage, "code": self.decision.code}
@@ -408,7 +407,7 @@ class StepForecast:
 
 
 def forecast(state: CallState, force: InForce) -> tuple[StepForecast, ...]:
-    """The steps of a decided call; none for a denied call or another tool than a composition."""
+    """The steps of a decided call; none for a denied call or for a tool other than a composition."""
     decision = Passage(state, force).decide()
     if decision.effect is Verdict.DENY or not isinstance(state.plan.tool, ComposedTool):
         return ()

@@ -33,7 +33,7 @@ EntryMaker = Callable[[AuditLog], AuditEntry]
 
 
 def clean(text: str, limit: int = _NAME) -> str:
-    """``text`` in the log's form: valid UTF-8, no control characters, at most ``limit`` characters."""
+    """``text`` as the log stores it: valid UTF-8, no control characters, at most ``limit`` characters."""
     return _clean_name(text) if len(text) <= _NAME <= limit else _clean(text, limit)
 
 
@@ -53,9 +53,9 @@ def _clean(text: str, limit: int) -> str:
 def entry(
     state: CallState, kind: RowKind, body: Mapping[str, JsonValue], slot: Reservation | None = None
 ) -> AuditEntry:
-    """A row of this call. It names the operation only if the tool has it; for a batch, all of them as a JSON list.
+    """A row of this call; it names the operation only if the tool has it, for a batch all of them as a JSON list.
 
-    The caller may have sent anything in place of a tool's name, even a secret.
+    In place of a tool's name the caller may have sent anything, even a secret.
     """
     tool = state.tool_name if state.tool is not None else scrub_text(state.tool_name[:_REASON])[0]
     agent, session = log_text(state.agent_id), state.session.log_name
@@ -90,7 +90,7 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
 
 
 def opening(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
-    """A row of this call; the row with which it begins also records the uses that it takes of its session."""
+    """A row of this call; if the call begins with it, it also records the call's uses of its session."""
     slot = state.slot
     if slot is None:
         return entry(state, kind, body)
@@ -98,7 +98,7 @@ def opening(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> A
 
 
 def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
-    """The uses that a call takes of its session, beside its operation: a batch, and the sources that it goes to."""
+    """A call's uses of its session, besides its operation: those of a batch, and the sources that it goes to."""
     said: dict[str, JsonValue] = {}
     if state.claim is not None:
         said |= state.claim.said()
@@ -128,7 +128,7 @@ def opening_rows(state: CallState, decision: Decision, first: EntryMaker, log: A
 
 
 def judgement(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
-    """CapabilityCheck, if the call came that far and needs any (one for each step), and PolicyDecision."""
+    """CapabilityCheck, if the call came that far and needs capabilities (one row for each step), and PolicyDecision."""
     return (*capability_checks(state, decision), decision_row(state, decision))
 
 
@@ -172,7 +172,7 @@ def _check_row(
     found: Iterable[CapabilityCheck],
     said: Mapping[str, JsonValue],
 ) -> AuditEntry:
-    """Make one row. Ungranted checks come first; of many it names some and the number of the rest."""
+    """Make one row. Ungranted checks come first; of many it names some and counts the rest."""
     found = sorted(found, key=lambda check: check.allowed)
     checks: list[JsonValue] = [
         {"kind": str(check.kind), "target": _reason(check.target), "allowed": check.allowed}
@@ -225,7 +225,7 @@ def approval_request(state: CallState, request: ApprovalRequest) -> AuditEntry:
 
 
 def approval_answer(state: CallState, approval: Approval, request: ApprovalRequest) -> AuditEntry:
-    """ApprovalResolved: the answer, its author, scope and life, and its grant."""
+    """ApprovalResolved: the answer, its author, scope and duration, and its grant."""
     return opening(state, RowKind.APPROVAL_RESOLVED, _answer(approval, request))
 
 
@@ -268,8 +268,8 @@ def _reason(text: str) -> str:
 
 
 _AT_ONCE, _KINDS = 64, 64
-"""The most connections of one pause with a row each; beyond that equal ones share a row, and so do all beyond as many
-kinds.
+"""The most connections between two pauses with a row each; beyond that equal ones share a row, and beyond as many kinds
+all others do.
 """
 _PAUSE_S = 5.0
 _HOST, _WHY = 256, 200
@@ -288,8 +288,8 @@ class Connection:
     """A requested connection, after its end.
 
     ``allowed``: the policy permits it, though it may still have failed; ``code`` and ``why``: the objection, or the
-    reason of an early end; ``address``: that of the host; ``sent`` and ``received``: bytes, seen from the process;
-    ``count``: the number of such connections that it represents.
+    reason of an early end; ``address``: the host's; ``sent`` and ``received``: bytes, seen from the process; ``count``:
+    for how many such connections it stands.
     """
 
     host: str

@@ -1,9 +1,9 @@
-"""The reach of a call: hosts, folders and names of the grants, and the confinement of processes.
+"""The reach of a call: hosts, folders and names in the grants, and the confinement of processes.
 
-A relative prefix of a grant starts from the folder of the policy; without one it grants nothing. Shell commands and the
-servers of catalogs run confined: the places of a server come from its catalog, those of a shell from the grants of the
-agent. Levels come from all sources of the policy, of any owner, and hosts from the agent's grants, also for a server:
-each confinement has its own server process.
+A relative prefix of a grant starts from the folder of the policy; without that folder it grants nothing. Shell commands
+and the servers of catalogs run confined: the places of a server come from its catalog, those of a shell from the grants
+of the agent. Levels come from all sources of the policy, whoever has them, and hosts from the agent's grants, even for
+a server: each confinement has its own server process.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ SHARED, _, VAULT = ROOT_NAMES
 
 @frozen
 class Whereabouts:
-    """The paths on disk behind a policy's names: absolute, without links and ``..``.
+    """The paths on disk behind a policy's names: absolute, without links and ``..``. ``sources`` go by id; those in
+    ``refused`` are unusable.
 
-    ``sources`` by id; those in ``refused`` are unusable. ``closed``: paths that no process sees, ``fixed``: paths that
-    none changes.
+    ``closed``: paths that no process sees, ``fixed``: paths that none may change.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -68,7 +68,7 @@ class Whereabouts:
 
 @frozen
 class ServerFiles:
-    """The needs of a server's process on this system: its working folder, its ``programs``, its variables.
+    """What a server's process needs on this system: its working folder, its ``programs``, its variables.
 
     ``folders``: the places that are folders, as written, with their paths; an unusable one is missing.
     """
@@ -82,10 +82,10 @@ class ServerFiles:
 def confinement_of(
     policy: Policy, agent: Agent, catalog: Catalog, where: Whereabouts, files: ServerFiles
 ) -> Confinement:
-    """The confinement of the process that serves an agent's calls to a catalog.
+    """The confinement of the process that serves an agent's calls to a catalog; sources that the agent may not use are
+    left out.
 
-    Sources that the agent may not use are left out. The process starts in its catalog's folder if that exists for it:
-    in a place, or around one.
+    The process starts in its catalog's folder if that exists for it: in a place, or around one.
     """
     own = {source.source_id for source in policy.sources_of(agent)} - where.refused
     paths = {**{name: path for name, path in where.sources.items() if name in own}, **files.folders}
@@ -107,8 +107,8 @@ def shell_confinement(
 ) -> Confinement:
     """The confinement of an agent's shell commands. ``reads``, ``writes``: the prefixes of its grants on disk.
 
-    Commands start in the root ``shared``, which is readable; all else comes from grants. A write grant that covers a
-    read grant wins.
+    Commands start in the root ``shared``, which is readable; everything else comes from grants. A write grant that
+    covers a read grant wins.
     """
     start = where.roots.get(SHARED)
     read = [path for path in (*([start] if start else []), *reads) if not any(covers(one, path) for one in writes)]
@@ -126,7 +126,7 @@ _ORDER = (PlaceUse.READ, PlaceUse.SNAPSHOT, PlaceUse.WRITE)
 
 
 def _places(given: Iterable[tuple[str, PlaceUse]]) -> tuple[Place, ...]:
-    """Each path once, outer places before inner ones. Of two uses of one path the wider counts."""
+    """Each path once, outer places before inner ones; of two uses of one path the wider counts."""
     found: dict[str, PlaceUse] = {}
     for path, use in given:
         found[path] = max(found.get(path, use), use, key=_ORDER.index)
@@ -154,7 +154,7 @@ def _tree(policy: Policy, source_id: str, base: str, *, is_refused: bool) -> Tre
 
 
 def confinement_hosts(agent: Agent) -> tuple[str, ...]:
-    """The patterns of hosts that the agent may fetch from or send to."""
+    """The host patterns from which the agent may fetch, or to which it may send."""
     grants = [one for one in agent.capabilities if isinstance(one, NetRead | NetWrite)]
     hosts = dict.fromkeys(host for one in grants for host in one.allowlist)
     return (EVERY_HOST,) if any(map(is_every_host, hosts)) else tuple(hosts)
@@ -205,7 +205,7 @@ def prefixes_of(capability: Capability, folder: str | None, real: Callable[[str]
 
 
 def covers_name(names: Sequence[str], name: str) -> bool:
-    """Tell whether a list of exact names contains ``name``; ``*`` contains all."""
+    """Tell whether a list of exact names contains ``name``; ``*`` contains all names."""
     return _EVERY in names or name in names
 
 
@@ -219,7 +219,7 @@ def file_prefixes(state: CallState) -> tuple[str, ...]:
 def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Agent) -> ResourceBounds:
     """The tool's own ``bounds``, narrowed to the agent's grants of the ``kinds`` that an operation needs.
 
-    Of several grants of one kind the widest counts; a grant without a limit leaves the tool's own.
+    Of several grants of one kind the widest counts; a grant without a limit keeps the tool's own.
     """
     needed = frozenset(kinds)
     cpu_s, memory = bounds.cpu_s, bounds.memory_bytes

@@ -1,8 +1,9 @@
-"""Values made fit to be shown or kept: secrets taken out, arguments cut to the size of a log row, results made text.
+"""Makes values fit for display and storage: removes secrets, cuts arguments to the size of a log row, makes text of
+results.
 
 Values are scrubbed inside structures, never in serialised text, so that JSON stays JSON; a string that contains JSON is
-read, scrubbed and written again. Where a key tells the meaning of its value, the key decides. Large values are handled
-beside the event loop; some tens of kilobytes take less time than a thread's start.
+read, scrubbed and written again. If a key tells the meaning of its value, the key decides. Large values are processed
+beside the event loop; for some tens of kilobytes that would take longer than the work itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _VALUE = 32
 
 
 def is_large(value: object) -> bool:
-    """Tell whether processing ``value`` would block the event loop noticeably; it stops looking when it knows."""
+    """Tell whether processing ``value`` would block the event loop noticeably; it stops counting once it knows."""
     if isinstance(value, str | bytes):
         return len(value) >= LARGE
     left, stack = LARGE, [value]
@@ -47,7 +48,7 @@ def is_large(value: object) -> bool:
 
 
 async def apart(is_heavy: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """``function(*args)``: here, or in its own thread if it ``is_heavy``."""
+    """Call ``function(*args)``, in its own thread if it ``is_heavy``."""
     if not is_heavy:
         return function(*args, **kwargs)
     return await unbroken(in_own_thread(function, *args, **kwargs))
@@ -187,9 +188,9 @@ def _kind(key: str) -> int:
 
 
 def scrub_value(value: JsonValue, kind: int = _Key.PLAIN, texts: int = 0) -> tuple[JsonValue, int]:
-    """``value`` without its secrets, and their number; ``value`` itself if there are none.
+    """``value`` without its secrets, and their number; ``value`` itself without secrets.
 
-    ``kind`` comes from its key; ``texts``: the number of texts of JSON around it.
+    ``kind`` comes from its key; ``texts``: the number of JSON texts around it.
     """
     if isinstance(value, str):
         return _text(value, kind, texts)
@@ -266,13 +267,13 @@ def _replace(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 LEAST_SECRET = 8
-"""Shortest value to remove: shorter ones occur in too many texts by chance."""
+"""The length of the shortest value to remove, since shorter ones occur in too many texts by chance."""
 
 
 class Secrets:
-    """The values that one server got in all its lives. It may repeat them plainly, in JSON or in a URL.
+    """The values that one server got, over all its starts; it may repeat them plainly, in JSON or in a URL.
 
-    ``least``: the characters of the shortest value to remove.
+    ``least``: the length of the shortest value to remove.
     """
 
     def __init__(self, values: Iterable[str] = (), *, least: int = LEAST_SECRET) -> None:
@@ -282,7 +283,7 @@ class Secrets:
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
-        """Add values, and the part of each behind a word such as `Bearer`."""
+        """Add values and, of a value such as `Bearer ...`, the part behind that word."""
         found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
         for part in found:
             if len(part) >= self._least:

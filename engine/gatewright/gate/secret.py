@@ -1,9 +1,9 @@
 """The secrets in a text: keyed values, known token shapes, unlabelled random strings.
 
 Everything runs in time linear in the text: RE2 finds the places, and a bounded look around each judges it. After
-`MAX_PLACES` places of one kind the rest of a text is withheld, which bounds the time of a hostile one. Too mild: a
-password that is a plain word in the middle of a sentence. Too strict: a service's identifier as random as a token (a
-JSON key that ends in ``id`` keeps its value, see ``scrub``).
+`MAX_PLACES` places of one kind the rest of a text is withheld, which bounds the time for a hostile text. It misses a
+password that is a plain word in the middle of a sentence. It wrongly removes a service's identifier that is as random
+as a token (a JSON key that ends in ``id`` keeps its value, see ``scrub``).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _PLACEHOLDERS = frozenset(
 )
 _MIN_RUN, _MAX_RUN = 24, 512
 _MIN_BITS = 3.8
-"""The bits of entropy per character, as in a random string."""
+"""The bits of entropy per character in a random string."""
 _ARMOUR_WIDTHS = (60, 64, 72, 76)
 MAX_PLACES = 20_000
 _NAME = string.ascii_letters + string.digits + "_.-"
@@ -117,8 +117,9 @@ def _pattern(text: str) -> LinearPattern:
 
 
 def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
-    """The places of the secrets in ``text``, in order and apart. ``unlabelled`` False: random strings alone do not
-    count.
+    """The places of the secrets in ``text``, in order and without overlap.
+
+    ``unlabelled`` False: ignore random strings without a label.
     """
     if _SHORT_WORD.fullmatch(text):
         return []
@@ -174,7 +175,7 @@ def _login(_text: str, match: LinearMatch) -> Span | None:
 
 
 def _glue(text: str, match: LinearMatch) -> Span | None:
-    """``mysql -pSECRET`` and its like; numbers with a colon are ports."""
+    """``mysql -pSECRET`` and the like; numbers with a colon are ports."""
     start, end = match.span(1)
     if text[start] in "\"'":
         start, end = start + 1, end - 1
@@ -189,7 +190,7 @@ def _bearer(_text: str, match: LinearMatch) -> Span | None:
 
 
 def _hex_digits(text: str, match: LinearMatch) -> Span | None:
-    """Hexadecimal digits after a word for a secret; elsewhere they are a hash or an id."""
+    """Hexadecimal digits after a word for a secret; anywhere else they are a hash or an id."""
     return None if names_open_key(_before(text, match.span()[0])) else match.span(1)
 
 
@@ -283,7 +284,7 @@ def is_quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
 
 
 def is_dense(value: str) -> bool:
-    """Tell whether ``value`` mixes letters with digits or marks as no word does; digits alone count too."""
+    """Tell whether ``value`` mixes letters with digits or marks, unlike any word; digits alone count too."""
     letters = sum(c.isalpha() for c in value)
     digits = sum(c.isdigit() for c in value)
     marks = sum(c in "!@#$%^*+=~?/" for c in value)

@@ -1,12 +1,12 @@
 """The program's own test of its promise: for every agent, tool and operation, three sets must agree.
 
-*Listed*: read from the schemas that the model sees. *Valid*: the operation field of those schemas accepts it. *Passed*:
-lookup and operation let a call of it through. Each is found independently of the others and of the policy. A call that
-fits the whole schema and every constraint is tried as well, and for each constraint and each checked format a call that
-it alone denies; the report lists where no such call can be made.
+*Listed*: named in the schemas that the model sees. *Valid*: the operation field of those schemas accepts it. *Passed*:
+the stages lookup and operation let a call of it through. Each set is found without the others and without the policy.
+The check also tries a call that fits the whole schema and every constraint, and for each constraint and each checked
+format a call that only this one denies; the report lists the cases without such a call.
 
-A result stays valid while the compiled tool and its listing are the very same objects: an edit costs only the tools
-that it concerns.
+A result stays valid while the compiled tool and its listing are the same objects, so an edit costs only the tools that
+it affects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, pl
 from gatewright.schema.walk import as_object, in_place, properties_of
 
 TOOLS_AT_A_TIME = 8
-"""The number of tools to check without a pause."""
+"""The number of tools to check before a pause."""
 Schema = dict[str, Any]
 Call = dict[str, JsonValue]
 
@@ -62,7 +62,7 @@ class Difference:
 
 @frozen
 class SelfCheck:
-    """The result. ``checked``: agents x tools x operations. ``no_witness``: shown, but no full call could be made."""
+    """The result. ``checked``: agents x tools x operations. ``no_witness``: visible, but no full call could be made."""
 
     checked: int
     differences: tuple[Difference, ...] = ()
@@ -105,7 +105,7 @@ class _Found:
 
     @staticmethod
     def of_all(found: Sequence[_Found]) -> _Found:
-        """The findings of several as one."""
+        """The findings of several tools as one."""
         differences = tuple(row for one in found for row in one.differences)
         no_witness = tuple(row for one in found for row in one.no_witness)
         return _Found(sum(one.checked for one in found), differences, no_witness)
@@ -113,14 +113,14 @@ class _Found:
 
 @frozen
 class _Checked:
-    """A tool at its check, with the findings."""
+    """A tool when it was checked, with the findings."""
 
     plan: ToolPlan
     listing: ToolListing | None
     found: _Found
 
     def is_of(self, plan: ToolPlan, listing: ToolListing | None) -> bool:
-        """Tell whether these are the same, except for other tools' visibility, which no stage here uses."""
+        """Tell whether these are the same, apart from the visibility of other tools, which no stage here uses."""
         return self.listing is listing and all(map(is_, _material(self.plan), _material(plan)))
 
 
@@ -130,14 +130,14 @@ def _material(plan: ToolPlan) -> tuple[object, ...]:
 
 @frozen
 class _CheckedAgent:
-    """All tools of an agent at their check: the listings, and the findings."""
+    """All tools of an agent when they were checked: the listings, and the findings."""
 
     listings: tuple[ToolListing, ...]
     found: _Found
 
 
 def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
-    """Check these agents, or all of the policy. ``afresh``: repeat earlier checks too."""
+    """Check these agents, or all of the policy. ``afresh``: also repeat earlier checks."""
     return last_of(selfcheck_in_pieces(gate, agents, afresh=afresh))
 
 
@@ -212,7 +212,7 @@ class _Run:
     def _try(
         self, agent_id: str, plan: ToolPlan, shape: ToolShape, listing: ToolListing, operation: str
     ) -> Iterator[str]:
-        """Try one full call of a shown operation: made from the schema, so it must pass the schema stage too."""
+        """Try one full call of a visible operation, made from the schema, so that it must pass the schema stage too."""
         arguments = self._witness(plan, listing, operation)
         if arguments is None or not shape.checker.is_valid(arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
@@ -288,7 +288,7 @@ class _Run:
         return _within(cast("Call", made), own.constraints if own is not None else ())
 
     def _once(self, plan: ToolPlan, listing: ToolListing, key: str | None, make: Callable[[], Any]) -> Any:
-        """``make()``, cached with the shape of the listing for all agents that see the same."""
+        """The result of ``make``, cached with the shape of the listing for all agents that see the same."""
         shape = plan.shape
         if self._afresh or shape is None or shape.listing is not listing or shape.tool is not plan.tool:
             return make()
@@ -298,7 +298,7 @@ class _Run:
 
 
 def _no_listing(plan: ToolPlan) -> _Shown:
-    """The facts of an unlisted tool: a call uses the tool's own operation field."""
+    """What a call of an unlisted tool looks like: it uses the tool's own operation field."""
     places = places_of(plan.tool.operation_field, None) if plan.has_operations else None
     return _Shown(frozenset(), places)
 
@@ -326,7 +326,7 @@ def _make(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
     try:
         if not operation:
             return witness(listing.schema, needed, check_formats=check_formats)
-        alone = frozenset({operation})  # the shown schema for this operation alone, except for its texts
+        alone = frozenset({operation})  # the visible schema for this operation alone, without its texts
         if shown.found is None:
             schema = plan.tool.schema_for(alone) or listing.schema
         else:
@@ -364,7 +364,7 @@ def _with_stranger(shape: ToolShape, arguments: Call) -> Call | None:
 def _breaking(
     plan: ToolPlan, whole: ToolShape, operation: str, arguments: Call, field: str, checker: SchemaChecker
 ) -> Call | None:
-    """The call with another value of ``field``, one that fits the schema without constraints."""
+    """The call with another value of ``field`` that fits the schema without constraints."""
     for value in variations(whole.listing.schema, field, arguments.get(field)):
         call = {**arguments, field: value}
         if not checker.is_valid(value) and whole.checker.is_valid(call):

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _LONGEST_ID = 1_000
 _LONGEST_IN_LOG = 100
 MOST_USERS = 50_000
-"""The most users of whom a gate keeps sessions for calls that name none: some 100 MB."""
+"""The most users for whom a gate stores sessions of calls that name none; they take some 100 MB."""
 
 
 class Phase(StrEnum):
@@ -41,7 +41,7 @@ class Phase(StrEnum):
 
 
 class Use(NamedTuple):
-    """The calls of one operation. ``calls``: begun, or about to begin; ``flying``: those of them still running.
+    """The calls of one operation. ``calls``: begun, or about to begin; ``flying``: the running ones among them.
 
     Times are seconds of the monotonic clock; ``succeeded_s`` is the start of the last successful call.
     """
@@ -58,7 +58,7 @@ Uses = Mapping[str, Mapping[tuple[str, str], Use]]
 """Uses by tool, then by operation and source (``""``: all calls, to any source)."""
 
 Operations = str | Mapping[str, int]
-"""The operations of a call: one, once, or a batch with a number for each."""
+"""The operations of a call: one operation once, or a batch with a number for each."""
 
 
 _NOTHING: Mapping[tuple[str, str], Use] = MappingProxyType({})
@@ -74,10 +74,10 @@ def _none() -> Uses:
 
 @frozen
 class SessionFacts:
-    """A session at one moment: the basis of the stages' decisions and a part of proofs.
+    """A session at one moment: what the stages decide by, and a part of proofs.
 
-    ``began_s``: when it first learned the time, by the monotonic clock; reminders count from there. ``uses`` never
-    changes in here.
+    ``began_s``: when the session first learned the time, by the monotonic clock; reminders count from there. ``uses``
+    never changes.
     """
 
     session_id: str
@@ -86,7 +86,7 @@ class SessionFacts:
     began_s: float | None = None
 
     def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
-        """The number of executions of these operations, routed to that source, that began or hold a slot."""
+        """The number of executions of these operations at that source that began or hold a slot."""
         return sum([use.calls for use in self._perhaps(tool, operations, source)])
 
     def is_flying(self, tool: str, operations: frozenset[str] | None = None) -> bool:
@@ -94,7 +94,7 @@ class SessionFacts:
         return any(use.flying for use in self._perhaps(tool, operations, ""))
 
     def has_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
-        """Tell whether a call succeeded in this conversation."""
+        """Tell whether a call of the tool (with one of these operations) succeeded in this conversation."""
         return any(use.successes for use in self._matching(tool, operations, ""))
 
     def may_have_succeeded(self, tool: str, operations: frozenset[str] | None = None) -> bool:
@@ -112,7 +112,7 @@ class SessionFacts:
         return max(times, default=None)
 
     def operations_called(self, tool: str) -> Iterator[str]:
-        """The operations of the tool that have succeeded, or are running and may yet; ``""``: any of them."""
+        """The operations of the tool that have succeeded, or still run and may succeed; ``""`` means any of them."""
         uses = self.uses.get(tool, {}).items()
         return (operation for (operation, source), use in uses if not source and (use.successes or use.flying))
 
@@ -156,10 +156,10 @@ UNCOUNTED = -1
 
 
 class Reservation:
-    """A slot for one execution, with a number of uses of each operation.
+    """A slot for one execution, with a number of uses of each operation. ``before``: the starts to restore on release.
 
-    ``before``: the starts to restore on release. ``test`` may object on the strength of the session's other calls, also
-    of those in the log; ``refusal``: its objection when the rows were about to be written, and so were not.
+    ``test`` may object because of the session's other calls, including those in the log. ``refusal``: its objection
+    when the rows were about to be written, and so were not.
     """
 
     def __init__(
@@ -186,10 +186,10 @@ class Reservation:
 class Session:
     """One conversation of one agent. A call takes a slot before execution and returns it only if execution never began.
 
-    ``agent_id``: the only agent that may use it; empty: its maker takes care of that. ``version``: the number of saves
-    when it was last loaded or saved; ``is_held``: nobody else may save it now. Both belong to the store.
-    ``is_counted``: it knows its calls in the log, like a session with a brand-new id. Most decisions make a session and
-    use little of it: the first use makes its locks and its names in the log.
+    ``agent_id``: the only agent that may use it; if empty, its creator takes care of that. ``version``: the number of
+    saves when it was last loaded or saved; ``is_held``: nobody else may save it now. Both belong to the store.
+    ``is_counted``: it knows its calls in the log, like a session with a new id. Most decisions make a session and use
+    little of it, so the first use makes its locks and its names in the log.
     """
 
     def __init__(self, session_id: str | None = None, agent_id: str = "") -> None:
@@ -205,7 +205,7 @@ class Session:
 
     @once
     def saving(self) -> RLock:
-        """Held by whoever saves the session."""
+        """A lock for whoever saves the session."""
         return fork_safe_lock()
 
     @once
@@ -224,9 +224,9 @@ class Session:
 
     @classmethod
     def resume(cls, data: object, clock: Clock | None = None, *, agent_id: str = "") -> Session:
-        """The session that `to_saved` wrote: it keeps counting, and gaps continue by the wall clock.
+        """The session that `to_saved` wrote: it continues to count, and gaps continue by the wall clock.
 
-        Running calls count as made and ended. A wall clock that went back makes gaps longer, never shorter. Raises
+        Running calls count as made and ended. Setting the wall clock back makes gaps longer, never shorter. Raises
         WorkspaceError for anything but a saved session.
         """
         clock = clock or SystemClock()
@@ -237,7 +237,7 @@ class Session:
 
     @property
     def should_continue(self) -> bool:
-        """The agent's loop goes on; False from the success of an exit tool until ``begin_turn``."""
+        """True while the agent's loop goes on; False from the success of an exit tool until ``begin_turn``."""
         return not self._facts.ended
 
     @property
@@ -254,7 +254,7 @@ class Session:
         return self._facts
 
     def begin(self, now_s: float) -> None:
-        """Tell the session the time; only the first time counts."""
+        """Tell the session the time; only the first call of this counts."""
         with self._lock:
             if self._facts.began_s is None:
                 self._facts = replace(self._facts, began_s=now_s)
@@ -281,7 +281,7 @@ class Session:
         sources: Iterable[str] = (),
         test: Callable[[SessionFacts], T | None] | None = None,
     ) -> Reservation | T:
-        """Take a slot unless ``test`` objects; test and taking are one step, for a whole batch."""
+        """Take a slot unless ``test`` objects; testing and taking are one step, for a whole batch."""
         with self._lock:
             facts = self._facts
             objection = test(facts) if test is not None else None
@@ -305,7 +305,7 @@ class Session:
             return taken
 
     def release(self, reservation: Reservation) -> None:
-        """Return a slot because execution never began. A repetition changes nothing."""
+        """Return a slot because execution never began; repeating this changes nothing."""
         with self._lock:
             if reservation.serial not in self._open:
                 return
@@ -321,7 +321,7 @@ class Session:
             self._facts = self._facts.having(reservation.tool, changed)
 
     def settle(self, reservation: Reservation) -> None:
-        """Note the end of an execution, however it ended; the slot stays used. A repetition changes nothing."""
+        """Record the end of an execution, however it ended; the slot stays used. Repeating this changes nothing."""
         with self._lock:
             if reservation.serial not in self._open:
                 return
@@ -348,7 +348,7 @@ class Session:
                 self._facts = replace(self._facts, ended=True)
 
     def count(self, uses: Uses, clock: Clock | None = None) -> None:
-        """Add calls from the log that this session does not know; their starts by the wall clock."""
+        """Add calls from the log that this session does not know, with their starts by the wall clock."""
         clock = clock or SystemClock()
         now_s = clock.monotonic_s()
         ahead_s = clock.wall_s() - now_s
@@ -374,7 +374,7 @@ class Session:
         return {"format": FORMAT, "session": self.session_id, "ended": facts.ended, "began_s": began, "uses": rows}
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The app's view: session, phase, should_continue, calls and successes by ``tool.operation``."""
+        """What the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
         facts = self._facts
         return {
             "session": self.session_id,
@@ -386,9 +386,9 @@ class Session:
 
 
 class OwnSessions:
-    """The sessions for calls that name none, one for each agent and user (None: no user), while this lives.
+    """The sessions for calls that name none, one for each agent and user (None: no user), while this object lives.
 
-    It never forgets a session, since the session's limits would go too: beyond `MOST_USERS` it refuses new users.
+    Sessions are never forgotten, since their limits would go with them: beyond `MOST_USERS` new users are refused.
     """
 
     def __init__(self) -> None:
@@ -396,9 +396,9 @@ class OwnSessions:
         self._kept: dict[tuple[str, str | None], Session] = {}
 
     def find(self, agent_id: str, user_id: str | None, *, keep: bool) -> Session:
-        """The session of that agent and user; a new one stays if ``keep`` is True.
+        """The session of that agent and user; a new one is stored if ``keep`` is True.
 
-        Raises WorkspaceError for a user too many.
+        Raises WorkspaceError for too many users.
         """
         with self._lock:
             held = self._kept.get((agent_id, user_id))
@@ -414,7 +414,7 @@ class OwnSessions:
 
 
 def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
-    """The keys that a call counts for: each operation as such, and at each source that the call goes to."""
+    """The keys that a call counts for: each operation alone, and each at every source that the call goes to."""
     keys: list[tuple[str, str]] = []
     for operation in operations:
         keys.append((operation, ""))
@@ -423,14 +423,14 @@ def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str
 
 
 def _writable(session_id: str) -> str:
-    """The id in storable form: whole characters, a very long one shortened with a digest."""
+    """The id as it can be stored: whole characters, a very long one shortened with a digest."""
     given = session_id.encode("utf-8", "backslashreplace")
     text = given.decode()
     return text if len(text) <= _LONGEST_ID else f"{text[:64]}-{hashlib.sha256(given).hexdigest()}"
 
 
 def log_text(name: str) -> str:
-    """A name in the log's form: itself, or if long or unprintable a part with a digest."""
+    """A name as the log stores it: itself or, if long or unprintable, a part with a digest."""
     if len(name) <= _LONGEST_IN_LOG and name.isprintable():
         return name
     plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:32])

@@ -1,4 +1,4 @@
-"""A session as JSON, read strictly: data that is not exactly a session is refused, never half accepted."""
+"""A session as JSON, read strictly: data that is not exactly a session is refused as a whole."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Sessions on disk, and the processes that serve a workspace to MCP clients, for all processes of the workspace.
 
 Each session has one file in a folder, replaced as a whole: an HMAC, and the session as JSON with a version. Without the
-key nobody can forge a session: an edited one, one in the place of another, and a copy from another workspace are
-refused. A renamed workspace keeps its sessions, a moved or copied one does not. Deletions, and the return of an older
-copy of the same session, go unnoticed.
+key nobody can forge a session: an edited one, one in place of another, and a copy from another workspace are refused. A
+renamed workspace keeps its sessions, a moved or copied one does not. A deletion, or an older copy of the same session,
+stays unnoticed.
 
 The list of servers and connected clients is in one file of the state folder, ``serving.sqlite``; `SealedTable` says why
 nobody can forge it. A process counts as present while it holds its `Lifeline`, however it ends.
@@ -38,7 +38,7 @@ from gatewright.record.sealedtable import SealedRow, SealedTable
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024
-_TOO_LARGE = MAX_BYTES + 66  # with the seal, its newline, and one more
+_TOO_LARGE = MAX_BYTES + 66  # the seal with its newline, and one byte that is too many
 _LOCK_PATIENCE_S = 2.0
 _LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -50,10 +50,11 @@ _FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})(@[0-9a-f]{16})?\.session
 
 
 class SessionStore:
-    """The sessions in one folder, which the first one creates, sealed with the key in the folder ``keys``.
+    """The sessions in one folder, which the first session creates, sealed with the key in the folder ``keys``.
+    ``clock`` is the gate's.
 
-    ``clock`` is the gate's. An id names one session of each agent, and one without an agent. ``log``: tells a session
-    the calls that began after its save. Methods raise WorkspaceError.
+    An id names one session of each agent, and one without an agent. ``log``: counts in a session the calls that began
+    after its save. Methods raise WorkspaceError.
     """
 
     def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: AuditLog | None = None) -> None:
@@ -66,11 +67,11 @@ class SessionStore:
     async def hold(
         self, session_id: str, *, agent_id: str = "", patience_s: float | None = None
     ) -> AsyncGenerator[Session]:
-        """The saved session, or a new one, for this task alone among all tasks and processes; saved at the end.
+        """The saved session, or a new one, for this task alone among all tasks and processes; it is saved at the end.
 
-        It waits while somebody else holds the session, or for ``patience_s`` and then raises SessionConflict, and does
-        so at once if this task holds it already; a dead process releases it. An exception in the body does not prevent
-        the save.
+        If somebody else holds the session, this waits, and after ``patience_s`` raises SessionConflict; if this task
+        holds it already, it raises at once. A dead process releases the session. An exception in the body does not
+        prevent the save.
         """
         name = _name(session_id, agent_id)
         held, task = (os.path.realpath(self._folder.path), name), aio.current_task()
@@ -98,11 +99,11 @@ class SessionStore:
             self._let_go(name, holder)
 
     def resume(self, session_id: str, *, agent_id: str = "") -> Session:
-        """The session as saved, with every call counted that began since; a new one if none is saved."""
+        """The saved session, in which every call that began since then counts; a new one if none is saved."""
         return self._count(self._find(session_id, agent_id) or Session(session_id, agent_id))
 
     def load(self, session_id: str, *, agent_id: str = "") -> Session:
-        """The session as saved; an error if none is saved."""
+        """The saved session; an error if none is saved."""
         session = self._find(session_id, agent_id)
         if session is None:
             raise WorkspaceError(f"no session `{session_id}` is saved")
@@ -173,7 +174,7 @@ class SessionStore:
         return session
 
     def _refuse_foreign(self, kept: Mapping[str, Any]) -> None:
-        """Raises WorkspaceError for a session of another workspace, or without one."""
+        """Raise WorkspaceError for a session of another workspace, or without one."""
         if "home" not in kept:
             raise WorkspaceError("an older version saved it without its workspace: remove it")
         home = Home(*kept["home"])
@@ -248,12 +249,12 @@ class SessionStore:
         return None
 
     def _let_go(self, name: str, holder: int) -> None:
-        """Release the session: a waiter for the vanishing file takes the next one."""
+        """Release the session, by removing the file that others wait for."""
         self._folder.end(_lock_name(name), holder)
 
 
 def _name(session_id: str, agent_id: str) -> str:
-    """A unique name for the file, even on systems that fold case."""
+    """A unique name for the file, even on systems that ignore case."""
     if _SESSION_ID.fullmatch(session_id) is None:
         raise WorkspaceError(
             f"`{session_id[:100]!r}` is not a valid id of a saved session: letters, digits, `.`, `_` and `-`"
@@ -293,7 +294,7 @@ class ClientSession:
 
     ``session_id``: the session that counts its calls; ``token_id``: None on standard input and output. ``denied`` of
     its ``calls`` were not allowed; ``waits``: the digests of those that wait for the operator, the oldest first.
-    ``since_wall_s``: the time of its connection, seconds since 1970.
+    ``since_wall_s``: when it connected, seconds since 1970.
     """
 
     client: str
@@ -311,7 +312,7 @@ class ClientSession:
 class ServingProcess:
     """A process that serves a policy file. ``transport``: stdio or http; ``address``: its URL, with http.
 
-    ``agents``: those that it serves, with stdio one, with http those of the tokens. Times in seconds since 1970.
+    ``agents``: the agents that it serves: with stdio one, with http those of the tokens. Times in seconds since 1970.
     """
 
     process_id: str
@@ -336,7 +337,7 @@ class ServingBook:
         self._lifeline = Lifeline(state)
 
     def tell(self, process: ServingProcess) -> None:
-        """Publish the server data of this process, until ``close`` or its end."""
+        """Publish the data of this process, until ``close`` or its end."""
         body = _PLAIN.dump_json(process).decode()
         with self._lifeline.release_on_error(process.process_id), self._rows.changing() as change:
             alive = set(self._alive(change.rows))

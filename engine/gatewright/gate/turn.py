@@ -1,11 +1,11 @@
-"""One turn of a model: its tool calls rebuilt from the streamed pieces, and made in a safe order.
+"""One turn of a model: rebuilds its tool calls from the streamed pieces, and makes them in a safe order.
 
 Nothing that a model sends raises here. Input that cannot become a call at all (no id, no name, too many, too much) is a
 `BrokenCall` with the reason; arguments that are not JSON stay unchanged, and the gate's parse stage denies them.
 Neighbouring read-only calls run together, all others alone and in order, by their tier in the agent's plan before the
-call. A call of an unknown tool or operation runs alone. A call that ends the loop does not cut the turn short: the
-model made all its calls at once, and the driver of the loop reads ``should_continue``. The rules of the gate decide
-whether a later call may run. After a call that changes something and waits for an answer, or got a refusal, the rest of
+call. A call of an unknown tool or operation runs alone. A call that ends the loop does not end the turn, since the
+model made all its calls at once; whoever drives the loop reads ``should_continue``. The rules of the gate decide
+whether a later call may run. After a call that changes something and waits for an answer, or was refused, the rest of
 the turn does not run, since the model meant it to come after.
 """
 
@@ -57,7 +57,7 @@ class BrokenCall:
 
 
 def arguments_of(call: ToolCall | BrokenCall) -> RawArguments:
-    """The arguments for the gate; it refuses a broken call with the reason."""
+    """The arguments for the gate, which refuses a broken call with the reason."""
     return call.arguments if isinstance(call, ToolCall) else JsonRefused("broken-call", call.reason)
 
 
@@ -84,9 +84,10 @@ class ToolCallAccumulator:
         self._left_out = False
 
     def add(self, index: object, *, id: object = None, name: object = None, arguments: object = "") -> None:  # noqa: A002
-        """Add one delta. The last non-empty id and name count, texts of arguments are concatenated.
+        """Add one delta.
 
-        An object instead of a text is the whole arguments, unless texts follow. Other types are ignored.
+        The last non-empty id and name count; texts of arguments are joined. An object instead of a text is the whole
+        arguments, unless texts follow. Other types are ignored.
         """
         if not isinstance(index, int):
             return
@@ -195,7 +196,7 @@ def _build(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
 
 
 def several_objects(text: str) -> tuple[str, ...]:
-    """The texts of the objects that ``text`` consists of, if there are two or more; empty otherwise."""
+    """The texts of the objects that ``text`` consists of, if it has two or more; empty otherwise."""
     objects: list[str] = []
     depth = begin = end = 0
     for match in _TOKEN.finditer(text):
@@ -223,7 +224,7 @@ def _is_object(text: str) -> bool:
 
 
 def _text_of(arguments: Mapping[object, object]) -> str:
-    """The object as text, empty for an empty one; for anything but JSON within the limits, a text that the gate
+    """The object as text, empty for an empty one; for values that are no JSON within the limits, a text that the gate
     refuses.
     """
     try:
@@ -316,7 +317,7 @@ def _lacks_approval(outcome: Outcome) -> bool:
 def _groups(
     look: Look, calls: Iterable[tuple[int, ToolCall | BrokenCall]]
 ) -> Iterator[tuple[list[tuple[int, ToolCall | BrokenCall]], bool]]:
-    """The calls that run together, and whether they only read; each is examined in its turn, so that a swapped policy
+    """The calls that run together, and True if they only read; each is examined in its turn, so that a swapped policy
     counts.
     """
     gathered: list[tuple[int, ToolCall | BrokenCall]] = []

@@ -1,7 +1,7 @@
-"""One call that fits a schema, made from the schema alone; LookupError instead of a guess.
+"""Makes one call that fits a schema, from the schema alone; raises LookupError instead of guessing.
 
 It uses constants, enums, examples and defaults that fit, otherwise the smallest value of a type, and the first fitting
-branch of a union. Check the result: the maker may be wrong.
+branch of a union. Check the result, since it may still be wrong.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ _ODD: tuple[JsonValue, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 100, 0.5, -1_000_000, 1_000_000, 10**12, "", "a" * 999, "%", "é\n"),
     *([], ["a"], ["%", "a"], [0], [{}], {}, {"a": 0}, *_TEXTS),
 )
-"""Values of which hardly any condition accepts all."""
+"""Values that hardly any condition accepts all of."""
 
 
 def witness(schema: Schema, wanted: Iterable[Steps] = (), *, check_formats: bool = False) -> JsonValue:
     """A value for ``schema``; ``wanted`` are places to fill besides the required ones. Raises LookupError.
 
-    ``check_formats``: texts match a known `format`.
+    ``check_formats``: texts must match a known `format`.
     """
     try:
         inlined = inline_references(schema)
@@ -97,7 +97,7 @@ def variations(schema: Schema, name: str, value: JsonValue) -> Iterator[JsonValu
 
 
 class _Maker:
-    """Makes values below one root, the target of references."""
+    """Makes values below one root, in which references are resolved."""
 
     def __init__(self, root: Schema, *, check_formats: bool = False) -> None:
         self._root, self._check_formats = root, check_formats
@@ -147,7 +147,7 @@ class _Maker:
                 yield from ({**given, name: one} for one in odd)
 
     def _parts(self, schema: Schema) -> list[Schema]:
-        """The schema with everything that applies beside it, and its variants."""
+        """The schema with everything that applies together with it, and its variants."""
         try:
             flat = self._flat(schema, _DEPTH)
             variants = [one for keyword in _UNIONS if keyword in flat for one in self._branches(flat[keyword], _DEPTH)]
@@ -295,7 +295,7 @@ def _kind(table: Schema) -> object:
 
 
 def _merge(one: Schema, other: Schema) -> Schema:
-    """Both schemas at once, as far as a witness needs it."""
+    """A schema for both, as far as a witness needs it."""
     merged = {**one, **other}
     if "properties" in one and "properties" in other:
         merged["properties"] = _both(cast("Schema", one["properties"]), cast("Schema", other["properties"]))

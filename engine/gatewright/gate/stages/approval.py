@@ -1,13 +1,12 @@
-"""Stages that let a call pass or not: the rows of ``[[policy.rules]]``, and an operator's approval.
+"""The stages that apply the rows of ``[[policy.rules]]`` and ask for an operator's approval.
 
 * **policy**: the rows that match the call, deny before ask before allow, else the default. Conditions see the arguments
-in the form that people write: paths relative to their root, URLs in canonical form. A condition that cannot be
-evaluated
-denies.
+  in the form that people write: paths relative to their root, URLs in canonical form. A condition that cannot be
+  evaluated denies.
 * **approval**: the strictest of the approvals key or tier, consents, and every ask of earlier stages. An answer counts
-for exactly its call and for the asks that the operator saw; a standing approval for everything that it covers.
-Both are tested here and spent only when the call runs (``spend``). An impossible call is denied before
-anybody is asked.
+  for exactly its call and for the asks that the operator saw; a standing approval counts for everything that it covers.
+  This stage tests both; only a call that runs spends them (``spend``). An impossible call is denied before anybody is
+  asked.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _judge_rows(state: CallState, matching: list[CompiledPolicyRule]) -> StageRe
 
 
 def _strictest(results: list[StageResult]) -> StageResult:
-    """The results of a batch: the objections to each operation, denials first, each once."""
+    """The results of a batch: the objections to all operations, denials first, each once."""
     findings = [finding for result in results for finding in result.findings]
     places = {finding.address: finding for finding in reversed(findings)}
     order = sorted(places.values(), key=_order)
@@ -123,7 +122,7 @@ def _finding(state: CallState, compiled: CompiledPolicyRule) -> Finding:
 
 
 def _denial_words(state: CallState, rule: PolicyRule) -> str:
-    """The arguments that the rule is about, and their permitted values if the rule states them; only visible names."""
+    """The arguments that the rule is about, with their permitted values if the rule states them; only visible names."""
     if not isinstance(rule.when, Mapping) or not rule.when:
         return _DEFAULT
     names = sorted(Condition(rule.when).fields.intersection(state.arguments))
@@ -154,7 +153,7 @@ POLICY = Stage("policy", _check_policy_rules)
 
 
 _CONTENT_ASKS = frozenset({"tool-asks"})
-"""Asks that depend on the present content: no lasting approval answers them."""
+"""Asks that depend on the present content, so that no lasting approval answers them."""
 
 MOST_REASON = 500
 """The most characters of an operator's words in a refusal."""
@@ -189,7 +188,7 @@ def approval_digest(state: CallState) -> str:
 
 
 def tool_digest(state: CallState) -> str:
-    """The digest of the present tool: approval of another one of the same name does not count."""
+    """The digest of the present tool, since approval of another tool of the same name does not count."""
     return state.plan.tool_digest
 
 

@@ -1,9 +1,9 @@
-"""Arguments: all that the operation requires is present, and every marked text (path, URL, label, ...) becomes
+"""The stage of arguments: requires all that the operation needs, and makes every marked text (path, URL, label, ...)
 canonical.
 
-Later stages and the tool see canonical values only; the trace shows both. A path on disk has two: absolute for the tool
-and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). Host names stay unresolved
-here. A refusal echoes nothing to the model.
+Later stages and the tool see only canonical values; the trace shows both. A path on disk has two: absolute for the tool
+and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). Host names are not
+resolved here. A refusal echoes nothing to the model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gatewright.tools.parameter import (
 
 MAX_MARKED = 1_000
 MAX_MARKED_CHARACTERS = 256 * 1024
-"""The most characters of all paths and addresses in one call: a limit on the cost of making them canonical."""
+"""The most characters of all paths and addresses in one call, since making them canonical takes time."""
 _SHOWN = 200
 _NOTED = 20
 _MAX_NAME = 1024
@@ -69,7 +69,7 @@ class _Given(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A shell command as it will run, and the files of its redirects; ``folder``: its starting folder.
+    """A shell command as it will run, and the files of its redirects; ``folder``: where it starts.
 
     ``stays``: all of it runs there; ``only_reads``: it changes no file that an argument of a program names.
     """
@@ -143,7 +143,7 @@ def _run(state: CallState) -> StageResult:
 
 
 def _whole_source(state: CallState, source_id: str) -> StageResult | None:
-    """Apply the level of a program's source to a call of its tool that names no key; None: continue."""
+    """Apply the level of a program's source to a call of its tool that names no key; None means continue."""
     sources = state.ports.sources
     if any(place.source_id == source_id for place in state.places):
         return None
@@ -177,7 +177,7 @@ def _texts_at_marks(state: CallState) -> list[_Given] | StageResult:
 
 
 def _locate(state: CallState, given: list[_Given], found: _Found) -> StageResult:
-    """Find the meaning of every text, and give the state the canonical values and the targets."""
+    """Find the meaning of every text, and store the canonical values and the targets in the state."""
     source_id: str | None = state.plan.right.facts.source or None
     kinds, allowed = {*map(type, map(_MARKER, given))}, _source_ids(state)
     if not _IN_SOURCE.isdisjoint(kinds):
@@ -245,7 +245,7 @@ def _target(
 def _find_label(
     state: CallState, item: _Given, source_id: str | None, allowed: tuple[str, ...]
 ) -> Located | BlockTarget | Refusal:
-    """Find the target of a label: a file's if it says so; with a source, a path there; otherwise a block's."""
+    """Find the target of a label: a file's if the label says so; with a source, a path there; otherwise a block's."""
     sources, blocks = state.ports.sources, state.ports.blocks
     if source_id is None and blocks is not None and not item.text.startswith(FILE_LABEL):
         return blocks.find(item.text, agent_id=state.agent_id, parameter=item.where)
@@ -257,7 +257,9 @@ def _find_label(
 
 
 def _source_ids(state: CallState) -> tuple[str, ...]:
-    """The sources that a call may name: those of files; a program's for its own tools and those that take labels."""
+    """The sources that a call may name: those of files; a program's source only for its own tools and those that take
+    labels.
+    """
     if state.agent is None:
         return ()
     own = state.plan.right.facts.source
@@ -364,10 +366,10 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
 
 
 def _settle(state: CallState, found: _Found) -> None:
-    """Give the state the canonical values and the targets.
+    """Store the canonical values and the targets in the state.
 
-    If the operation takes a source, it gets the source of the call's one place. If a label names the place, conditions
-    see its path: conditions on paths apply to it too.
+    If the operation takes a source, it gets the source of the call's only place. If a label names the place, conditions
+    see its path, so that conditions on paths apply to it too.
     """
     arguments = _with(state, found.tool)
     policy_arguments = _with(state, found.policy) if found.files else dict(arguments)
@@ -391,7 +393,7 @@ def _settle(state: CallState, found: _Found) -> None:
 
 
 def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
-    """The arguments with these texts at their places; a checked default is written out."""
+    """The arguments with these texts at their places; a default that was checked is added."""
     given, new = state.arguments, dict(state.arguments)
     by_name: dict[str, dict[Pointer, str]] = {}
     for pointer, text in texts.items():

@@ -1,8 +1,9 @@
-"""Execute: reserve counters, record the call, run the tool within its time. Nothing runs without a record.
+"""The stage of execution: reserves counters, records the call, runs the tool within its time. Nothing runs without a
+record.
 
-A tool that does not stop on request is left behind: its result is discarded, and the call ends as abandoned. So does a
-call whose caller gives up, even if the tool stops. Of a tool's bounds this stage enforces the time; the context passes
-the others to a tool whose adapter enforces them, and comes from the state, never from the model's input. `finish`
+A tool that does not stop on request is left alone: its result is discarded, and the call ends as abandoned. So does a
+call whose caller gives up, even if the tool stops. Of a tool's bounds this stage enforces the time; the context, which
+comes from the state and never from the model's input, passes the others to a tool whose adapter enforces them. `finish`
 records the end, after the later stages have processed the result.
 """
 
@@ -41,7 +42,7 @@ from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.parameter import replace_texts
 
 GRACE_S = 1.0
-"""The time for a tool to stop on request."""
+"""How long a tool may take to stop on request."""
 
 _log = logging.getLogger(__name__)
 _MISFIT = 500
@@ -90,7 +91,7 @@ def _result_key(state: CallState) -> Key:
 
 
 async def _open(state: CallState, taken: Reservation) -> StageResult | None:
-    """Spend the approval and record the call; an unrecorded call does not run, and returns its slot."""
+    """Spend the approval and record the call; if that fails, the call does not run, and its slot is returned."""
     try:
         refusal = await spend(state) if state.grant is not None and state.grant.approved else None
     except aio.CancelledError:
@@ -114,7 +115,7 @@ async def _open(state: CallState, taken: Reservation) -> StageResult | None:
         release(state, taken)
         if slot is not None and slot.refusal is not None:  # its rows are not in the log
             await _close_cancelled(state, {"started": False}, state.pending)
-        elif error.__cause__ is None:  # they are, and need an end
+        elif error.__cause__ is None:  # its rows are in the log, and need an end
             taken_back: dict[str, JsonValue] = {} if state.counts else {COUNTS: {}}
             if slot is not None:
                 taken_back = record.uses(state, slot)
@@ -205,7 +206,8 @@ def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
 def _running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
     """The snapshot for a tool that begins now: with its deadline, the signal to stop, and its bounds.
 
-    These are the smaller of what the tool declares and what the agent is granted, with the time that the policy gives.
+    The bounds are the smaller of those that the tool declares and those that the agent's grants give, with the time
+    from the policy.
     """
     plan, agent, needs = state.plan, state.agent.agent if state.agent else None, state.chosen.capabilities
     bounds = plan.tool.resource_bounds
@@ -241,9 +243,9 @@ def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | No
 
 
 def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:
-    """Show a piece of a stream to the observer, whose failure stops no call.
+    """Pass a piece of a stream to the observer, whose failure stops no call.
 
-    A large piece would block the loop; it appears only in the whole result.
+    A large piece would block the loop, so it appears only in the whole result.
     """
     if stop.is_set() or is_large(piece):
         return
@@ -260,7 +262,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
         if state.passes_levels or state.within is not None:  # a step inherits nothing from the call around it
             levels_pass.set(state.passes_levels)
         state.has_run = True
-        # no record or stored result sees a tool's changes to its arguments
+        # so that changes by the tool to its arguments reach no record and no stored result
         moved = replace_texts(state.arguments, state.moved) if state.moved else state.arguments
         given = copy_value(cast("dict[str, JsonValue]", moved))
         return await state.plan.actor.execute(state.chosen.name, given, context)
@@ -273,10 +275,10 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
 async def _is_done(
     task: aio.Future[Any], ended: aio.Future[None], timeout_s: float, held_s: Callable[[], float] | None
 ) -> bool:
-    """Wait for a task of one's own; True if it ended in time, extended by ``held_s``.
+    """Wait for a task of our own; True if it ended in time, extended by ``held_s``.
 
-    Like `asyncio.wait`, at half the price: the task itself reports its end, which wakes the waiter one turn of the loop
-    earlier. A task that somebody cancelled before it began reports that too.
+    It is like `asyncio.wait`, at half the price: the task itself reports its end, which wakes the waiter one turn of
+    the loop earlier. A task that somebody cancelled before it began reports that too.
     """
     loop = ended.get_loop()
     end_s = loop.time() + timeout_s - (held_s() if held_s is not None else 0.0)
@@ -342,7 +344,7 @@ async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> No
 
 
 async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
-    """Ask the tool of a caller who gave up to stop. `give_up` records the end."""
+    """Ask the tool to stop after its caller gave up; `give_up` records the end."""
     stop.set()
     task.cancel()
     try:
@@ -365,7 +367,7 @@ def _forget(task: aio.Future[Any]) -> None:
 
 
 async def finish(state: CallState) -> None:
-    """Write the end of a call that ran; a result without a recorded end is withheld."""
+    """Write the end of a call that ran; without that record, the result is withheld."""
     if state.status is Status.ALLOWED:
         record_success(state)
     else:
@@ -380,7 +382,7 @@ async def finish(state: CallState) -> None:
         return
     is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
     if is_pure and results is not None and state.status is Status.ALLOWED and not state.reused:
-        raw = copy_value(state.result)  # the program may change its own
+        raw = copy_value(state.result)  # the program may change its copy
         kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes, raw)
         results.keep(state.session, _result_key(state), kept)
 
@@ -396,7 +398,7 @@ async def _keep(state: CallState, claim: NamedCall) -> dict[str, JsonValue]:
 
 
 async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:
-    """Write the end of a call that nobody waits for."""
+    """Write the end of a call for which nobody waits."""
     state.status, state.code = Status.ABANDONED, "cancelled"
     await _close(state, more, opening)
 

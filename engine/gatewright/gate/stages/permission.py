@@ -1,13 +1,13 @@
-"""Stages that compare a call with its agent's grants: capabilities, and levels of places and blocks.
+"""The stages that compare a call with its agent's grants: capabilities, and levels of places and blocks.
 
 * **capability**: the kinds that the operation needs are granted, and its hosts, paths and names lie within the grant.
-Every marked argument is judged under its own kind, and under a needed kind without an argument of its own. A
-needed kind with nothing to judge in the call passes only under a grant without limits. Paths in sources are
-judged only for operations that need a file kind: an attached source implies access for other tools.
-* **permission**: the level of every place and block in the call permits the call's action there. Places
-are those in sources, and paths on disk below the base of one. For a path on disk the tool tells the call's action;
-without that, the call reads it, or overwrites it if its parameter is marked as written. A place without a level,
-or a protected one, gets the same words as a missing one; so does a block of memory.
+  Every marked argument is judged under its own kind, and under each needed kind that has no argument of its own. If a
+  call has nothing by which a needed kind could be judged, it passes only under a grant without limits. Paths in sources
+  are judged only for operations that need a file kind: an attached source implies access for other tools.
+* **permission**: the level of every place and block in the call permits the call's action there. Places are those in
+  sources, and paths on disk below the base of one. The tool says what a call does to a path on disk; otherwise the call
+  reads it, or overwrites it if its parameter is marked as written. A place without a level, or a protected one, gets
+  the same words as a missing one; so does a block of memory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ _PASSES = StageResult(note="no capability needed")
 
 @frozen
 class _Target:
-    """One thing that an argument names: a test whether a capability covers it, and a measure of how near one comes."""
+    """One thing that an argument names: a test of whether a capability covers it, and a measure of how near one
+    comes.
+    """
 
     kind: CapabilityKind
     text: str
@@ -100,7 +102,7 @@ def _check_capabilities(state: CallState) -> StageResult:
 def _targets_by_kind(
     needed: frozenset[CapabilityKind], targets: Sequence[_Target]
 ) -> Iterator[tuple[CapabilityKind, list[_Target]]]:
-    """Each kind that counts with its targets, in the order of the kinds."""
+    """Each judged kind with its targets, in the order of the kinds."""
     own = {target.kind for target in targets}
     for kind in CapabilityKind:
         if kind in own:
@@ -256,7 +258,7 @@ def _check_levels(state: CallState) -> StageResult:
 
 
 def _bar(state: CallState, levels: _Levels) -> Finding | None:
-    """The denial of a call that names a place, block or source beyond everybody's or the agent's reach."""
+    """The denial of a call that names a place, block or source that nobody, or not this agent, can reach."""
     for place, level in levels:
         if level.permission is _NONE or level.protected:
             return _unreachable(f"`{place.relative}` of `{place.source_id}`", place, level)
@@ -334,7 +336,7 @@ def _objections(state: CallState, assessment: Assessment, levels: _Levels) -> tu
 
 
 def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterable[Action]:
-    """The actions of the call at that place: of several files, only those marked as written get the action."""
+    """The actions of the call at that place; of several files, only those marked as written get the action."""
     if not state.files:
         return () if assessment.action is None else (assessment.action,)
     files = [file for file in state.files if file.place == place]
@@ -355,7 +357,7 @@ def _objection(state: CallState, what: str, at: Located, level: LevelDecision, a
 
 
 def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
-    """The ask before a program of a shell command uses a file, or a file that one of its words may name."""
+    """The question before a program of a shell command uses a file, or a file that one of its words may name."""
     does = "read" if place.action is Action.READ else "change"
     what = f"`{at.relative}` of `{at.source_id}`"
     if place.stands:
@@ -385,14 +387,14 @@ def _action_words(state: CallState, action: Action) -> str:
 
 
 def _as_located(place: NamedPlace) -> Located | None:
-    """The same as a place in its source."""
+    """The place as one in its source."""
     if place.source_id is None:
         return None
     return Located(place.source_id, place.inside or place.relative, place.absolute)
 
 
 def _place_words(place: NamedPlace) -> str:
-    """The argument, its place on disk, and the part of it that has the level."""
+    """Words for the argument, its place on disk, and the part of it that has the level."""
     start = f", from `{place.start}`," if place.start is not None else ""
     what = f"`{place.argument}`{start} is `{place.absolute}`"
     if place.source_id is None:

@@ -131,7 +131,7 @@ def _find(state: CallState) -> StageResult:
         is_fit = plan.shape is not None and plan.shape.checker.is_valid(state.arguments)
         if plan.hidden or found is None or not is_fit:
             return _unreadable(state)
-        called = found.of(state.arguments, unreadable=True)  # any may be meant, and none is hidden
+        called = found.of(state.arguments, unreadable=True)  # any of them may be meant, and none is hidden
     if called is None:
         return _unreadable(state)
     if len(called) == 1:
@@ -181,7 +181,7 @@ def _missing(state: CallState) -> StageResult:
 
 
 def _words(state: CallState, name: str | None) -> str:
-    """The list of operations, with the place where ``name`` is instead of one; None: where nothing is."""
+    """The list of operations, with the place that has ``name`` instead of one; None means a missing operation."""
     plan = state.plan
     field = f"`{plan.tool.operation_field}`"
     place = f"`{_place(state, name) or plan.tool.operation_field}`"
@@ -189,7 +189,7 @@ def _words(state: CallState, name: str | None) -> str:
 
 
 def _place(state: CallState, name: str | None) -> str | None:
-    """The first place of the operation field with ``name``; in a batch, of the first element that has it."""
+    """The first place of the operation field with ``name``; in a batch, that of the first element that has it."""
     tool, arguments = state.plan.tool, state.arguments
     places = (steps_of(tool.operation_field),) if tool.operation_set is None else tool.operation_set.places
     for steps in places:
@@ -200,7 +200,7 @@ def _place(state: CallState, name: str | None) -> str | None:
 
 
 def _pointers(value: JsonValue, steps: Steps, name: str | None) -> Iterable[str]:
-    """The places of the text below ``value``; None: those of nothing."""
+    """The places of the text below ``value``; None means those without a value."""
     if not steps:
         if value == name:
             yield ""
@@ -223,13 +223,13 @@ _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 
 
 def unmet(state: CallState) -> Finding | None:
-    """The denial of a call that lacks a user or contains a mark; None for a good call."""
+    """The denial of a call that lacks a user or contains a mark of a removed secret; None for a good call."""
     tool, chosen = state.plan.tool, state.chosen
     if tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=Message.NO_USER)
     for one in chosen.parts or (chosen,):
-        if one.actions:  # otherwise the effects of its tool tell
+        if one.actions:  # otherwise the effects of its tool decide
             writes = not _WRITING.isdisjoint(one.actions)
         else:
             writes = CapabilityKind.FS_WRITE in one.capabilities or SideEffect.DB_WRITE in tool.side_effects
@@ -262,9 +262,9 @@ class ProgramWord(NamedTuple):
 
 
 def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
-    """Find where the texts lead that no marker has ``judged``, and note that in ``state``; None if nowhere.
+    """Find where texts lead that no marker has ``judged``, and store that in ``state``; None if nowhere.
 
-    A path in a source is passed on without links and detours; conditions see every absolute path so.
+    A path in a source is passed on without links and detours; conditions see every absolute path in that form.
     """
     sources = state.ports.sources
     paths = state.chosen.paths
@@ -367,7 +367,7 @@ def _paths(state: CallState) -> Iterator[tuple[tuple[Pointer, Action], str]]:
 
 
 def _may_name(arguments: dict[str, JsonValue], texts_only: Collection[str]) -> bool:
-    """Tell quickly whether some text may be a path: most calls contain none."""
+    """Tell quickly whether some text may be a path; most calls contain none."""
     for name, value in arguments.items():
         if name in texts_only:
             continue

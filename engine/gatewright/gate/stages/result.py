@@ -1,14 +1,14 @@
 """Stages that turn a result, or an exception, into the text for the model.
 
-* **output**: the result is of the kind that the tool declared and fits its output schema. By the policy for the tool,
-a misfit fails the call (the operator reads the fault, the model a general sentence), is accepted with a note in
-trace and log, or is not checked.
-* **normalise**: scrub secrets, then make the canonical bytes of the result, their hash, and the text for the
-model. A text stays as it is, anything else becomes canonical JSON; binary data appears as size and hash.
-The hash is of the normalised bytes.
+* **output**: the result is of the kind that the tool declared and fits its output schema. By the policy for the tool, a
+  misfit fails the call (the operator reads the fault, the model a general sentence), is accepted with a note in trace
+  and log, or is not checked.
+* **normalise**: scrub secrets, then make the canonical bytes of the result, their hash, and the text for the model. A
+  text stays as it is, anything else becomes canonical JSON; binary data appears as size and hash. The hash is of the
+  normalised bytes.
 * **truncate**: the model gets no more than the agent's share of bytes, and the original size.
 
-A thread reads a stranger's exception: its own code may never end, so no event loop runs it.
+A thread asks a foreign exception for its words, since code of that exception may never end.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Exited(BaseException):
 class Raised:
     """A raised exception: its type, its own words, code and detail (of a ToolFailure, bounded), and the traceback.
 
-    ``trace`` None: it did not answer in time; ask it no more.
+    ``trace`` is None if it did not answer in time; nobody asks it again.
     """
 
     error: BaseException
@@ -61,11 +61,11 @@ class Raised:
 
     @property
     def is_failure(self) -> bool:
-        """It is a ToolFailure, whose words are for the model."""
+        """True for a ToolFailure, whose words are for the model."""
         return issubclass(type(self.error), ToolFailure)
 
     def in_words(self, who: str) -> str:
-        """The exception of the host's code in words for the operator; a ToolFailure describes itself."""
+        """Describe an exception of the host's code for the operator; a ToolFailure describes itself."""
         if self.is_failure:
             return self.detail or self.text
         if type(self.error) is Exited:
@@ -74,9 +74,9 @@ class Raised:
         return record.clean(f"the {who} raised {told}", 500)
 
     def log(self, log: logging.Logger, text: str, *args: object) -> None:
-        """Log an error with the traceback, without secrets; no handler needs to ask the exception again.
+        """Log an error with its traceback and without secrets, so that no handler needs to ask the exception again.
 
-        A WorkspaceError is for the operator, not for the tool's author, and its words say it all.
+        A WorkspaceError is for the operator, not for the tool's author: its words are enough.
         """
         if not log.isEnabledFor(logging.ERROR):
             return
@@ -102,7 +102,7 @@ def trace_of(error: BaseException) -> str:
 
 
 async def read_error(error: BaseException) -> Raised:
-    """Ask an exception to describe itself, for a moment at most."""
+    """Ask an exception to describe itself, and wait only a moment."""
     work = in_own_thread(_read, error)
     await aio.wait({work}, timeout=READ_S)
     if work.done():
@@ -128,7 +128,7 @@ def _read(error: BaseException) -> Raised:
 
 
 def _bound(text: str) -> str:
-    """The text as Python's own class, valid and of bounded length."""
+    """Return the text as a plain `str`, valid and of bounded length."""
     plain = str.__str__(text)
     return valid(plain if len(plain) <= LARGE else plain[:LARGE] + _CUT)
 
@@ -161,7 +161,7 @@ async def _check_output(state: CallState) -> StageResult:
 
 
 def _problem(tool: Tool, checker: SchemaChecker, result: JsonValue | bytes) -> str | None:
-    """The fault of the result, or None."""
+    """Return the fault of the result, or None."""
     if isinstance(result, bytes):
         return None
     part = tool.output_part(result)

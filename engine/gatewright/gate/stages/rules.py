@@ -1,10 +1,11 @@
-"""Stages that check a call against the shown schema and the tool rules.
+"""The stages that check a call against the schema that the model sees, and against the tool rules.
 
 * **schema**: the arguments fit the schema that the model saw. It reports every error, one per line with its pointer.
-That schema expresses constraints too: for a call that fails by them alone it reports the rule behind them.
-* **rules**: the order of tools, the number and rate of calls, and their values. The stage decides by the session, the
-times and the waits in the state; only `reserve`, at execution, touches the living session, with
-the same tests, so that it notices whatever happened meanwhile.
+  That schema also expresses constraints: if a call fails by these alone, the rule behind them is reported.
+* **rules**: the order of tools, the number and rate of calls, and their values.
+
+The stage decides by the session, the times and the waits in the state; only `reserve`, at execution, touches the live
+session, with the same tests, so that it notices whatever happened meanwhile.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _misfits(state: CallState, shape: ToolShape) -> StageResult:
 
 
 def _limits(state: CallState, shape: ToolShape) -> tuple[Finding, ...]:
-    """The broken constraints of a call that would fit without them; the first carries the words of all."""
+    """The broken constraints of a call that would fit without them; the first has the words of all."""
     if not shape.narrowed or not shape.whole.checker.is_valid(state.arguments):
         return ()
     found = [
@@ -132,7 +133,7 @@ def _check_rules(state: CallState) -> StageResult:
 def reserve(state: CallState) -> Reservation | Finding:
     """Take the session's slot and a start under every rate for an execution that begins now, all or nothing.
 
-    A finding is the denial of a call that another one has overtaken since its decision.
+    A finding is the denial, if another call has used up a limit since the decision.
     """
     now_s, book = state.services.clock.monotonic_s(), state.book
     if not state.counts:
@@ -160,7 +161,7 @@ def _first_broken(state: CallState, book: RuleBook, now_s: float, facts: Session
 
 
 def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] | None:
-    """The limits that calls of other or killed processes may have used up; None for no limits."""
+    """The limits that calls of other or killed processes may have used up; None without limits."""
     counting = tuple(test for test in state.book.tests if isinstance(test, CallsTest))
     return partial(_first_broken, state, RuleBook(counting), 0.0) if counting else None
 
@@ -209,7 +210,10 @@ def _violations(state: CallState, book: RuleBook, facts: SessionFacts, now_s: fl
 
 
 def _rates(state: CallState) -> list[Found]:
-    """The rates that the call must wait for. The state stores each wait, and a stored wait counts."""
+    """The rates that the call must wait for.
+
+    The state stores each wait, and a stored wait counts.
+    """
     waits: dict[str, float] = {}
     found: list[Found] = []
     for test in _bound_rates(state):
@@ -251,7 +255,7 @@ def _take(state: CallState) -> Finding | None:
 
 
 def _bound_rates(state: CallState) -> list[RateTest]:
-    """The rates on the call, for a batch with the number of its uses."""
+    """The rates on the call; for a batch with the number of its uses."""
     if not state.book.rates:
         return []
     tests = [test for test in state.book.rates if applies(test.bound, state.sources)]
@@ -266,7 +270,7 @@ def _unusable(bound: BoundRule, reason: str) -> Finding:
 
 
 def source_consents(state: CallState) -> tuple[Finding, ...]:
-    """The consents that the call's sources require; the stage approval counts them with the others."""
+    """The consents that the call's sources require; the stage approval counts them together with the others."""
     found: list[Finding] = []
     for bound in state.book.consents:
         if applies(bound, state.sources):
@@ -307,7 +311,7 @@ def broken_fields(
 
 
 def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonValue) -> Iterator[str]:
-    """The required folders that paths of a stranger's tool leave through a link.
+    """The required folders that paths of a foreign tool leave through a link.
 
     Paths that the author marked are canonical by now.
     """
@@ -321,7 +325,7 @@ def _folders_outside(state: CallState, one: Constraint, name: str, value: JsonVa
 
 
 def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:
-    """The fields that the rule requires of an operation of the call and that the call omits."""
+    """The fields that the rule requires for an operation of the call and that the call omits."""
     kind, facts = one.bound.rule.rule_type, state.plan.right.facts
     if not isinstance(kind, ArgumentConstraints) or arguments.keys() >= set(kind.required):
         return []
@@ -352,7 +356,7 @@ def message(lines: Iterable[str]) -> str:
 
 
 def _for_model(state: CallState, name: str, where: tuple[str, ...]) -> Iterator[str]:
-    """The faults for the model; those of the field that selects operations may name a hidden one and are replaced."""
+    """The faults for the model; a fault of the field that selects operations may name a hidden one and is replaced."""
     selector, redactor = state.plan.tool.selector, state.plan.redactor
     carries = selector is not None and name in selector.fields
     for line in where:
