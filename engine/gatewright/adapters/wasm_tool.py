@@ -2,7 +2,8 @@
 
 It gets the call on standard input and answers on standard output like a process (`subprocess_tool`), all in one thread.
 It reaches the places of its catalog only, and gets a place only if WASI can enforce the policy for it: everything there
-is readable, or everything is writable. Trust goes by the digest of the module: the compiled bytes are the checked ones.
+is readable, or everything is writable. Trust depends on the digest of the module:
+the compiled bytes are the checked ones.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class AuditIndex:
         self._database = audit_database(state)
         self._connection: Connection | None = None
         self._oldest = self._newest = self._count = 0
-        """The numbers of the rows read, from the first up to the second; below the second all are unread while it is 0."""
+        """The numbers of the rows read, from the first up to the second; 0 and a number: all below it are unread."""
         self._has_older = False
 
     @property

@@ -90,7 +90,7 @@ class PermissionBroker:
 
     @property
     def wait_s(self) -> float:
-        """How long a question waits."""
+        """The time that a question waits for an answer."""
         return self._limits.timeout_s
 
     @property

@@ -180,7 +180,7 @@ class Decision:
 
     @property
     def effect(self) -> Verdict:
-        """What the call gets: the verdict, unless observe mode passes it."""
+        """The verdict that decides the call: ``passed`` in observe mode."""
         return self.verdict if self.passed is None else self.passed
 
     @property

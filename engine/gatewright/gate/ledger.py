@@ -154,7 +154,7 @@ class Claim:
         return True
 
     def past(self) -> Past:
-        """What the log says of it, as far as that matters: without a conversation every call is a new one."""
+        """The earlier rows of this call in the log; none without a conversation, where every call is a new one."""
         past = Past.of(self.ledger.log.claimed(self.log_id))
         return past if self._counts(past) else Past(None, None, past.spent)
 

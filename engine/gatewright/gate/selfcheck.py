@@ -298,7 +298,7 @@ class _Run:
 
 
 def _no_listing(plan: ToolPlan) -> _Shown:
-    """What a call of an unlisted tool looks like: it uses the tool's own operation field."""
+    """The form of a call of an unlisted tool, which uses the tool's own operation field."""
     places = places_of(plan.tool.operation_field, None) if plan.has_operations else None
     return _Shown(frozenset(), places)
 

@@ -374,7 +374,7 @@ class Session:
         return {"format": FORMAT, "session": self.session_id, "ended": facts.ended, "began_s": began, "uses": rows}
 
     def to_json(self) -> dict[str, JsonValue]:
-        """What the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
+        """The facts that the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
         facts = self._facts
         return {
             "session": self.session_id,

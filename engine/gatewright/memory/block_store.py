@@ -375,7 +375,7 @@ class Shelf:
         return Opened(record, block, generation, snapshot_step, sum(map(len, updates)))
 
     def _write(self, connection: sqlite3.Connection, opened: Opened, version: bytes, last: int) -> None:
-        """Write the new steps, the first change with the update; now and then fold them into a snapshot."""
+        """Write the new steps, the first change with the whole update. Fold them into a snapshot when they are many."""
         block, block_id = opened.block, opened.record.block_id
         changes: bytes | None = block.updates_since(version)
         for step in block.steps:

@@ -38,10 +38,10 @@ class Defaults:
 
 @frozen
 class Agent:
-    """``[agents.ID]``. ``tools`` and ``sources`` are complete lists when present, None when absent.
+    """``[agents.ID]``. ``tools`` and ``sources`` are complete lists, None if absent.
 
-    ``approvals``: keys are a tier, ``tool`` or ``tool.operation``. ``mode``: observe until ``observe_until_s`` (seconds
-    since 1970) notes denials and asks instead of enforcing them.
+    A key of ``approvals`` is a tier, ``tool`` or ``tool.operation``. The mode *observe* notes denials and asks until
+    ``observe_until_s`` (seconds since 1970) instead of enforcing them.
     """
 
     agent_id: str
@@ -205,15 +205,16 @@ def is_folder_place(place: str) -> bool:
 
 @frozen
 class Catalog:
-    """``[[catalogs]]``: tools from outside; ``trusted``: their own tiers count.
+    """``[[catalogs]]``: tools from outside. If it is ``trusted``, their own tiers count.
 
-    Its tools get names like ``prefix.name``. ``manifest``: the file that defines them if no server does, relative to
+    Its tools get names like ``prefix.name``. ``manifest`` is the file that defines them if no server does, relative to
     the policy file. An MCP server is either a ``command`` with ``args``, started in ``cwd`` with the environment
-    variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there.
-    The same keys describe the process for each call, and the base address for HTTP requests, which take query fields
-    from ``query_env`` too. ``module``: the WASM module that runs them. A command is a process of its own: ``confine``
-    says whether the kernel enforces the policy on it, ``places`` which sources (by id) and folders (as written) it
-    gets; None until somebody accepts them. ``mode``: as of an agent, for all calls of its tools.
+    variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, whose values come from the variables
+    named there. The same keys describe a process for each call, or the base address of HTTP requests, which take query
+    fields from ``query_env`` too. ``module`` is the WASM module that runs the tools. A command starts a process:
+    ``confine`` says whether the kernel enforces the policy on it, ``places`` lists the sources (by id) and folders (as
+    written) that it gets, and is None until somebody accepts them. ``mode`` is like an agent's, for all calls of the
+    catalog's tools.
     """
 
     catalog_id: str
@@ -267,7 +268,7 @@ class Catalog:
 
     @property
     def runs(self) -> str:
-        """What runs its tools: a shell command, an address, or a module; empty for a manifest alone."""
+        """The command, address or module that runs its tools; empty for a manifest alone."""
         return self.url or self.module or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 

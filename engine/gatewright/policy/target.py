@@ -226,7 +226,7 @@ _VIEWS = {
 
 
 def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
-    """What a process with that ``use`` of the place sees at a level.
+    """The view that a process with that ``use`` of the place has at a level.
 
     In a private copy the process may also try appends and changes that ask: the gate judges them when it writes them
     back.

@@ -8,7 +8,7 @@ request decides, so the format always says which mode it means.
 Strict mode, by "Supported schemas": every object is closed and requires all its properties; an optional one becomes a
 union with null. It knows number bounds, `multipleOf`, `minItems`, `maxItems`, `anyOf`, `$defs`, and string `pattern`
 and nine formats; the format sends these last two as words, since strict mode would force a model to obey them although
-no call is refused for one. It knows no other keywords. Limits: 5,000 properties, 10 levels, 120,000 characters of names
+no call is refused for one. Other keywords are refused. Limits: 5,000 properties, 10 levels, 120,000 characters of names
 and values, 1,000 enum values, 15,000 characters in an enum of more than 250. Alternatives of a union must not share
 their first key ("Objects provided via 'anyOf' must not share identical first keys"), unless a tag separates them.
 """
