@@ -123,7 +123,7 @@ def _is_bare(returns: Any) -> bool:
     """Tell whether an annotation names no more than a type of JSON, as most do: pydantic need not be asked."""
     if isinstance(returns, type):
         return returns in _PLAIN
-    return returns == _any_json()
+    return isinstance(returns, UnionType) and returns == _any_json()
 
 
 @lru_cache

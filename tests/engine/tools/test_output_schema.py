@@ -107,6 +107,24 @@ def test_annotation_gives_a_schema_where_it_says_more_than_the_type(returns: Any
     assert (tool(give).output_schema is not None) == has_schema
 
 
+@pytest.mark.parametrize(
+    ("returns", "has_schema"),
+    [
+        *((bare, False) for bare in (str, int, float, bool, JsonValue, "JsonValue", "dict[str, JsonValue]")),
+        *((more, True) for more in (str | None, "int | str", "list[int]")),
+    ],
+)
+def test_operation_that_returns_any_json_or_a_bare_type_promises_nothing(returns: Any, has_schema: bool) -> None:
+    async def give(self: object) -> Any:
+        """Give it."""
+
+    give.__annotations__["return"] = returns
+    said = {"name": "given", "description": "Gives.", "safety_tier": SafetyTier.READ_ONLY, "give": operation(give)}
+    made = type("Given", (Tool,), {**said, "result_type": ResultType.STRING, "normalization": Normalization.JSON})()
+
+    assert (made.operations[0].output_schema is not None) == has_schema
+
+
 def test_schema_that_is_given_counts_and_not_the_annotation() -> None:
     given = {"type": "object", "required": ["wordCount"]}
 
