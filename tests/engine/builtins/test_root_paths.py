@@ -96,7 +96,7 @@ async def test_payloads_of_path_traversal_reach_nothing_outside(
         if leads_out_of(maze, payload):
             assert maze.decide(tool, **{parameter: payload, **rest}).verdict is Verdict.DENY, payload
             continue  # never called: whoever runs the tests may change the system
-        if not is_reading and any(leads_out_of(maze, text) for text in unescaped(payload)):
+        if not is_reading and any(leads_out_of(maze, text) for text in {*unescaped(payload)} - {payload}):
             continue
         outcome = await maze.call(tool, **{parameter: payload, **rest})
         assert SECRET not in (outcome.output or ""), payload

@@ -19,6 +19,7 @@ from gatewright.policyfile.table import plain
 
 Data = Mapping[str, object]
 Rows = Sequence[Data]
+_FLAGS = st.booleans()
 
 
 def dotted(path: RawPath) -> str:
@@ -186,7 +187,7 @@ class Author:
         return f" # tail {next(self._numbers)}" if self._chance() and self._chance() else ""
 
     def _chance(self) -> bool:
-        return self._draw(st.booleans())
+        return self._draw(_FLAGS)
 
 
 def _whole(agent: Agent) -> dict[str, object]:
