@@ -175,7 +175,7 @@ class StopSwitch:
                 standing = _together(self._sealed(anchor), self._filed())
                 gone = tuple(one for one in standing if one.agent_id == agent_id)
                 left = tuple(one for one in standing if one not in gone)
-                left = self._record(left, [_lifted(one, who) for one in gone])
+                left = self._record((*left, *gone), [_lifted(one, who) for one in gone])[: len(left)]
                 with self._folder.exclusive():
                     over = {one.stop_id for one in gone}
                     self._write(_together(left, (one for one in self._filed() if one.stop_id not in over)))

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         RowKind,
         Session,
         StageTrace,
+        Stop,
     )
     from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
@@ -398,7 +399,7 @@ door(
         "gatewright.gate": (
             "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",
             "AuditRow", "CallCount", "Decision", "Difference", "Grant", "LoggedCall", "Outcome", "Remember", "RowKind",
-            "Session", "StageTrace",
+            "Session", "StageTrace", "Stop",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("spell_address",),

@@ -55,6 +55,7 @@ PARTS = (
             KeyRow("Ctrl+F", mark("searches the page, or the text with the keyboard focus")),
             KeyRow("Ctrl+,", mark("preferences: theme, size of text, messages, what saving shows, long lines")),
             KeyRow("Ctrl+=, Ctrl+-, Ctrl+0", mark("larger, smaller, normal text")),
+            KeyRow("Ctrl+Shift+.", mark("stops all agents in every process at once; again: they go on")),
             KeyRow("Ctrl+Q", mark("quits, and asks about unsaved changes")),
         ),
     ),

@@ -36,6 +36,7 @@ from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone, not_saved
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, written_at
+from gatewright_gui.session.stops import Stops
 
 T = TypeVar("T")
 __all__ = ["EVERYTHING", "ChangeSet", "Document", "FileAlarm", "OpenFailure"]
@@ -84,6 +85,10 @@ class Document(QObject):
         self.undo_stack = QUndoStack(self)
         self.live = LiveMode(self)
         self.closed.connect(self.live.leave)
+        self.stops = Stops(lambda: self.workspace if self.is_open else None, self)
+        self.stops.failed.connect(partial(self.say, "error"))
+        self.opened.connect(self.stops.look)
+        self.closed.connect(self.stops.look)
         self._tools_moved.connect(self._follow_tools)
         self.opener = opener or Opener()
         self._workspace: Workspace | None = None

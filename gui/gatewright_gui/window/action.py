@@ -99,6 +99,10 @@ class Frame(Protocol):
         """From light to dark and back."""
         ...
 
+    def stop_agents(self) -> None:
+        """Stop all agents at once, or let them go on."""
+        ...
+
     def close(self) -> bool:
         """Close the window; unsaved changes are asked about."""
         ...
@@ -174,6 +178,14 @@ ACTIONS = (
     ActionRow("undo", mark("Undo"), "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
     ActionRow(
         "redo", mark("Redo"), "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()
+    ),
+    ActionRow(
+        "stop",
+        mark("Stop all agents"),
+        "circle-stop",
+        "Ctrl+Shift+.",
+        lambda frame: frame.stop_agents(),
+        lambda d: d.is_open,
     ),
     ActionRow("find", mark("Find"), "search", "Ctrl+F", lambda frame: frame.search()),
     ActionRow("palette", mark("Search or run a command"), "command", "Ctrl+K", lambda frame: frame.open_palette()),

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, Q
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dropped import dropped_path
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import counted, key_names, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
@@ -43,7 +43,7 @@ from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import TEXT_FACTORS, Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
-from gatewright_gui.window.action import make_actions, refresh_actions
+from gatewright_gui.window.action import make_actions, refresh_actions, tip_of
 from gatewright_gui.window.asking_bar import AskingBar
 from gatewright_gui.window.first_steps import FirstSteps
 from gatewright_gui.window.guard import may_leave, may_save_without
@@ -54,11 +54,13 @@ from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import FIRST, PAGES
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
+from gatewright_gui.window.stop_bar import StopBar
 from gatewright_gui.window.top_bar import TopBar
 from gatewright_gui.window.unsaved_bar import UnsavedBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
+    from gatewright.workspace.api import Stop
     from gatewright_gui.window.help_dialog import HelpDialog
     from gatewright_gui.window.palette import CommandPalette
     from gatewright_gui.window.preferences_dialog import PreferencesDialog
@@ -117,6 +119,7 @@ class MainWindow(QMainWindow):
         self.unsaved_bar = UnsavedBar(self.unsaved, self.navigator)
         self.alarm = MessageBar()
         self.asking = AskingBar()
+        self.stop_bar = StopBar()
         self.notifier = Notifier(self, lambda: preferences.notifies)
         self.shelf = PageShelf(PAGES, FIRST, context)
         self.steps = FirstSteps(context, self.shelf)
@@ -126,6 +129,8 @@ class MainWindow(QMainWindow):
         self._lay_out()
         self.toast = Toast(self, self.bars)
         self._connect()
+        document.stops.changed.connect(self._tell_stops)
+        self.stop_bar.go_requested.connect(self._go_on)
         self._fill_menu()
         self._opened()
 
@@ -173,7 +178,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(body)
-        self.bars = FootBars(body, self.message, self.unsaved_bar, self.outside, self.asking, self.alarm)
+        self.bars = FootBars(body, self.message, self.unsaved_bar, self.outside, self.asking, self.alarm, self.stop_bar)
         self.live_frame = LiveFrame(body, self.document.live)
         self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
@@ -728,6 +733,26 @@ class MainWindow(QMainWindow):
         if self._text_size != self.preferences.text_size:
             self._text_size = self.preferences.text_size
             self.theme.set_text_size(TEXT_FACTORS[self._text_size])
+
+    def stop_agents(self) -> None:
+        """Stop all agents at once, or let them go on."""
+        if any(not one.agent_id for one in self.document.stops.standing):
+            self._go_on("")
+        else:
+            self.tasks.start(self.document.stops.stop(), "stop", stays=True)
+
+    def _go_on(self, agent_id: str) -> None:
+        self.tasks.start(self.document.stops.go(agent_id), "go", stays=True)
+
+    def _tell_stops(self, stops: "tuple[Stop, ...]") -> None:
+        self.stop_bar.set_stops(stops)
+        is_whole = any(not one.agent_id for one in stops)
+        action, text = self.actions_by_key["stop"], tr("Let all agents go on") if is_whole else tr("Stop all agents")
+        action.setText(text)
+        action.setIconText(f" {text}")
+        action.setToolTip(tip_of(text, key_names("Ctrl+Shift+.")))
+        tie_icon(action, "play" if is_whole else "circle-stop")
+        self.top.refit()
 
     def switch_theme(self) -> None:
         """From light to dark and back."""

@@ -32,6 +32,7 @@ def fill_menu(
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()
+    menu.addAction(actions["stop"])
     menu.addMenu(tr("Go to")).addActions([action for key, action in actions.items() if key.startswith("page.")])
     menu.addAction(actions["preferences"])
     menu.addSeparator()

@@ -1,4 +1,4 @@
-"""The bar over the pages: workspace menu, where one is, search, undo, save, export, theme. It does nothing itself."""
+"""The bar over the pages: workspace menu, where one is, search, undo, save, export, stop, theme. It decides nothing."""
 
 from functools import partial
 
@@ -49,10 +49,13 @@ class TopBar(TightRow):
         row.addWidget(save)
         row.addWidget(export)
         row.addWidget(_line())
+        stop = _button(actions["stop"], "top.stop", words=True)
+        row.addWidget(stop)
+        row.addWidget(_line())
         for key in ("theme", "help"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
         self.set_workspace("", "")
-        self.give_way(*(partial(_set_brief, button) for button in (palette, export, save)))
+        self.give_way(*(partial(_set_brief, button) for button in (palette, export, save, stop)))
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""

@@ -264,7 +264,9 @@ def test_a_workspace_without_a_log_is_stopped_and_lifted_alike(
         assert run("go", folder) == 2
     assert code(opened()) == "stopped"
     assert run("go", folder) == 0
-    assert code(opened()) == "allowed"
+    workspace = opened()
+    assert code(workspace) == "allowed"
+    assert [row.kind for row in rows(workspace, "StopPulled", "StopLifted")] == ["StopPulled", "StopLifted"]
 
 
 def test_a_policy_with_errors_can_be_stopped_and_an_agent_is_spelled_right(

@@ -382,6 +382,12 @@ class AgentPane(QWidget):
         if row != self.view.currentIndex().row() or unmarked:
             self.view.setCurrentIndex(self.rows.index(row, 0) if row >= 0 else QModelIndex())
 
+    def _stop(self, agent_id: str, is_stopped: bool) -> None:
+        """Stop an agent at once, or let it go on."""
+        stops = self._document.stops
+        work = stops.go(agent_id) if is_stopped else stops.stop(agent_id)
+        self._context.tasks.start(work, "stop", stays=True)
+
     def _open_menu(self, at: QPoint) -> None:
         menu = popup_menu(self)
         menu.setToolTipsVisible(True)
@@ -392,6 +398,9 @@ class AgentPane(QWidget):
         if len(chosen) == 1:
             look = partial(self._show_room, chosen[0])
             add_action(menu, tr("What its shell commands can see..."), look, name="agents.room", icon="eye")
+            is_stopped = self._document.stops.of(chosen[0]) is not None
+            text, icon = (tr("Let it go on"), "play") if is_stopped else (tr("Stop this agent"), "circle-stop")
+            add_action(menu, text, partial(self._stop, chosen[0], is_stopped), name="agents.stop", icon=icon)
         if chosen:
             several = tr("Preset for {count} agents", count=len(chosen))
             add_heading(menu, tr("Preset") if len(chosen) == 1 else several)
