@@ -178,7 +178,7 @@ MOST_SECONDS = 366 * 86_400.0
 """The longest time for which an answer may be remembered."""
 
 REFUSED_CODE = "approval-refused"
-_BINDING = "conversation", "policy_digest", "sent"
+_BINDING = "conversation", "policy_digest"
 _MOST_TIMEOUT_S = 7 * 86_400.0
 
 
@@ -209,9 +209,8 @@ class Ask:
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Ask:
         """Reverse ``to_json``."""
-        scope = data["scope"]
-        about = str(data.get("about", ""))
-        return cls(str(data["key"]), None if scope is None else str(scope), data["once_only"] is True, about)
+        scope = cast("str | None", data["scope"])
+        return cls(str(data["key"]), scope, data["once_only"] is True, str(data.get("about", "")))
 
 
 @frozen
@@ -222,7 +221,7 @@ class ApprovalRequest:
     wait. ``client``: the name that the calling program gave itself; ``process_id``: of the process that waits.
     ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids. Of a
     suspended call: ``call_key``, the call id that its program gave it, in ``conversation``; ``policy_digest``;
-    ``sent``, the keyed digest of tool and arguments as sent; ``due_wall_s``, when to remind the operator.
+    ``forms``, the keyed digests of the call as sent and as canonical; ``due_wall_s``, when to remind the operator.
     """
 
     agent_id: str
@@ -250,12 +249,12 @@ class ApprovalRequest:
     call_key: str = ""
     conversation: str = ""
     policy_digest: str = ""
-    sent: str = ""
+    forms: tuple[str, ...] = ()
     due_wall_s: float | None = None
 
     @property
     def is_suspended(self) -> bool:
-        """No process waits for the answer: the same call, made again with the same call id, takes it."""
+        """No process waits: the same call, made again with the same call id, takes the answer."""
         return self.call_key != ""
 
     def is_due(self, wall_s: float) -> bool:
@@ -268,8 +267,8 @@ class ApprovalRequest:
         asks: list[JsonValue] = [ask.to_json() for ask in self.asks]
         places: list[JsonValue] = [[*place] for place in self.places]
         records: list[JsonValue] = [record.to_json() for record in self.records]
-        suspended: dict[str, JsonValue] = {"call_id": self.call_key, "due": self.due_wall_s} if self.call_key else {}
-        suspended |= {name: getattr(self, name) for name in _BINDING if self.call_key}
+        suspended: dict[str, JsonValue] = {"call_id": self.call_key, "due": self.due_wall_s, "forms": [*self.forms]}
+        suspended |= {name: getattr(self, name) for name in _BINDING}
         return {
             "id": self.request_id,
             "agent": self.agent_id,
@@ -293,7 +292,7 @@ class ApprovalRequest:
             "process": self.process_id,
             "places": places,
             "records": records,
-            **suspended,
+            **(suspended if self.call_key else {}),
         }
 
     @classmethod
@@ -329,6 +328,7 @@ class ApprovalRequest:
             ),
             call_key=str(data.get("call_id", "")),
             **{name: str(data.get(name, "")) for name in _BINDING},
+            forms=tuple(cast("list[str]", data.get("forms", []))),
             due_wall_s=cast("float | None", data.get("due")),
         )
 

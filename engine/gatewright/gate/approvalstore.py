@@ -303,17 +303,12 @@ class ApprovalStore:
             change.put(_row(request, "", body))
         return True
 
-    def suspended(self, call_id: str) -> tuple[ApprovalRequest, Approval | None] | None:
-        """The question of a suspended call by the call's id in the log, with its answer; None without one.
-
-        Raises WorkspaceError.
-        """
+    def suspended(self, call_id: str) -> tuple[tuple[ApprovalRequest, Approval | None], ...]:
+        """The questions of suspended calls by their id in the log, with their answers. Raises WorkspaceError."""
         alive = self._alive(self._rows.rows())
-        for request in (_request(row) for row in alive if row.kind == _REQUEST):
-            if request.is_suspended and request.call_id == call_id:
-                answer = _one(alive, _ANSWER, request.request_id)
-                return request, None if answer is None else _approval(answer)
-        return None
+        answers = {row.row_id: _approval(row) for row in alive if row.kind == _ANSWER}
+        asked = (_request(row) for row in alive if row.kind == _REQUEST)
+        return tuple((one, answers.get(one.request_id)) for one in asked if one.is_suspended and one.call_id == call_id)
 
     def waiting(self, request_id: str) -> ApprovalRequest | None:
         """The suspended question of that id, answered or not. Raises WorkspaceError."""

@@ -218,7 +218,7 @@ class Within:
 class NamedCall(Protocol):
     """A call by the id that its program gave it."""
 
-    def said(self) -> dict[str, JsonValue]:
+    def said(self, state: CallState) -> dict[str, JsonValue]:
         """The fields of the row with which it begins."""
         ...
 

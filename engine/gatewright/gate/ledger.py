@@ -9,6 +9,8 @@ the row of the end names its digest. A call that began and has no end runs as lo
 that its end is unknown, and it is never repeated.
 
 Without a conversation a call id names a question and no more: the answer is spent once, and a replay is a new call.
+
+More than 450 lines, since what makes a call happen once is read best in one place.
 """
 
 from __future__ import annotations
@@ -118,7 +120,7 @@ class Past(NamedTuple):
         spent: list[str] = []
         for row in rows:
             said = read_object(row.body) or {}
-            if row.kind in _BEGINS and "sent" in said:
+            if row.kind in _BEGINS and "forms" in said:
                 begun, end = row, None
                 spent.append(str(said.get("answer", "")))
             elif row.kind in _RAN and begun is not None and end is None:
@@ -147,11 +149,17 @@ class Claim:
             self.arguments = read_arguments(state.raw)
         except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage parse denies it
             return False
-        self.sent = self.ledger.log.digest([ascii(state.tool_name), self.arguments])
-        call = self.sent if not self.conversation else ""
-        key = [state.agent_id, state.user_id, self.conversation, self.call_key, call]
+        self.sent = self._digest(state.tool_name, self.arguments)
+        key = [state.agent_id, state.user_id, self.conversation, self.call_key]
         self.log_id = f"claim-{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]}"
         return True
+
+    def _digest(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
+        return self.ledger.log.digest([ascii(tool), dict(arguments)])
+
+    def forms(self, state: CallState) -> list[str]:
+        """The digests of the call as sent, and as the stages made it canonical."""
+        return list(dict.fromkeys((self.sent, self._digest(state.tool_name, state.arguments))))
 
     def past(self) -> Past:
         """The earlier rows of this call in the log; none without a conversation, where every call is a new one."""
@@ -168,10 +176,10 @@ class Claim:
     def _counts(self, past: Past) -> bool:
         return past.begun is not None and (self.conversation != "" or self.answer_id in past.spent)
 
-    def said(self) -> dict[str, JsonValue]:
-        """The fields of the row with which the call begins: the digest of what was sent, its process, the answer."""
+    def said(self, state: CallState) -> dict[str, JsonValue]:
+        """The fields of the row with which the call begins: its digests, its process, the answer that it spends."""
         answer: dict[str, JsonValue] = {"answer": self.answer_id} if self.answer_id else {}
-        return {"sent": self.sent, "owner": self._owner, **answer}
+        return {"forms": [*self.forms(state)], "owner": self._owner, **answer}
 
     def bound(self, state: CallState) -> dict[str, JsonValue]:
         """The parts of the approval's digest: this very call, in its conversation, and the files as they are now."""
@@ -217,7 +225,7 @@ class ClaimedRun(CallRun):
                 state.claim = None
                 return await super().run()
             state.call_id, state.raw = claim.log_id, claim.arguments
-            asked = await aio.to_thread(self._find_question)
+            asked = await self._find_question()
             past = await aio.to_thread(claim.past)
             if past.begun is not None:
                 return await self._tell_again(past.begun, past.end)
@@ -226,16 +234,29 @@ class ClaimedRun(CallRun):
         if asked is None:
             return await super().run()
         self._question, answer = asked
-        if self._question.sent != claim.sent:
+        if not self._is_same(self._question.forms):
             return await self._refuse_other(iso_utc(self._question.asked_wall_s))
         return await self._resume(self._question, answer)
 
-    def _find_question(self) -> tuple[ApprovalRequest, Approval | None] | None:
-        store = self._claim.ledger.store
-        found = store.suspended(self._claim.log_id) if store is not None else None
-        if found is not None and found[1] is not None:
-            self._claim.answer_id = found[0].request_id
-        return found
+    async def _find_question(self) -> tuple[ApprovalRequest, Approval | None] | None:
+        """The question of this very call; in a conversation the one with this id, of whatever call."""
+        store, claim = self._claim.ledger.store, self._claim
+        if store is None:
+            return None
+        for question, answer in await aio.to_thread(store.suspended, claim.log_id):
+            if claim.conversation or self._is_same(question.forms):
+                claim.answer_id = question.request_id if answer is not None else ""
+                return question, answer
+        return None
+
+    def _is_same(self, forms: Iterable[object]) -> bool:
+        """Tell whether the call is that one: as it was sent, or else in its canonical form."""
+        known = frozenset(forms)
+        if self._claim.sent in known:
+            return True
+        passage = self._passage(self._first, None)
+        passage.decide()
+        return not known.isdisjoint(self._claim.forms(passage.state))
 
     async def _resume(self, question: ApprovalRequest, answer: Approval | None) -> Outcome:
         """Decide the call by all stages under the policy of now, with the answer if it still fits."""
@@ -279,7 +300,7 @@ class ClaimedRun(CallRun):
             call_key=claim.call_key[:_MOST_ID],
             conversation=claim.conversation[:_MOST_ID],
             policy_digest=decision.policy_digest,
-            sent=claim.sent,
+            forms=tuple(claim.forms(state)),
         )
         replaced = self._question.request_id if self._question is not None else ""
         post = aio.ensure_future(aio.to_thread(store.suspend, request, replaced, self._why))
@@ -328,7 +349,7 @@ class ClaimedRun(CallRun):
     async def _tell_again(self, begun: AuditRow, end: AuditRow | None) -> Outcome:
         """The recorded outcome of the call, or why there is none."""
         claim, said = self._claim, read_object(begun.body) or {}
-        if said.get("sent") != claim.sent:
+        if not self._is_same(cast("list[object]", said.get("forms", []))):
             return await self._refuse_other(begun.time)
         if end is None:
             if is_alive(claim.ledger.folder, str(said.get("owner", "")), _MARK):

@@ -101,7 +101,7 @@ def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
     """A call's uses of its session, besides its operation: those of a batch, and the sources that it goes to."""
     said: dict[str, JsonValue] = {}
     if state.claim is not None:
-        said |= state.claim.said()
+        said |= state.claim.said(state)
     if slot.operations != {_operation(state): 1}:
         said[COUNTS] = dict(slot.operations)
     if slot.sources:

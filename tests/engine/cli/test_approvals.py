@@ -233,3 +233,57 @@ def test_commands_need_no_valid_policy(approvals: Runner, policy: Path, store: A
     store.post(question(), 10)
 
     assert len(approvals("list", "--json").json["pending"]) == 1
+
+
+SUSPENDED = ("--call-id", "c1", "--conversation", "chat", "--on-ask", "suspend")
+
+
+def test_a_suspended_call_is_listed_answered_and_resumed_by_commands(
+    run: Runner, approvals: Runner, tmp_path: Path, policy: Path
+) -> None:
+    rights = '[agents.a]\ntools = ["file"]\napprovals = { file = "ask" }\n'
+    source = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n'
+    policy.write_text(f"gatewright = 1\n{rights}{source}", "utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "note.md").write_text("hello\n", "utf-8")
+    read = ("call", policy, "--agent", "a", "--tool", "file", "--args", '{"op": "read", "path": "note.md"}', *SUSPENDED)
+
+    asked = run(*read, "--json")
+    assert (asked.status, asked.json["status"]) == (3, "waiting")
+    question_id = asked.json["question"]["id"]
+    assert f"waits as {question_id}" in run(*read).out
+    listed = approvals("list")
+    assert f"pending {question_id}  a: file read [read_only], suspended for" in listed.out
+    assert "call c1 of the conversation chat" in listed.out
+    waits = run("call", policy, "--resume", question_id, "--json")
+    assert (waits.status, waits.json["status"]) == (3, "waiting")
+
+    assert approvals("answer", question_id, "--once").status == 0
+    assert approvals("list").out == "no call waits for an answer, and no answer stands\n"
+    done = run("call", policy, "--resume", question_id, "--json")
+    assert (done.status, "hello" in done.json["output"]) == (0, True)
+    again = run(*read, "--json")
+    assert (again.status, again.json["replayed"], again.json["output"]) == (0, True, done.json["output"])
+    assert run("call", policy, "--resume", question_id).status == 2
+
+    other = (*read[:7], '{"op": "list"}', *SUSPENDED)
+    assert (run(*other).status, run(*other, "--json").json["code"]) == (4, "call-id-reused")
+
+
+def test_a_question_gone_stale_is_listed_with_the_reason(approvals: Runner, store: ApprovalStore) -> None:
+    asked = question(call_key="c1", call_id="claim-1", asked_wall_s=1.0, expires_wall_s=4e9)
+    assert store.suspend(asked)
+    assert store.suspend(
+        question(2, call_key="c1", call_id="claim-1", expires_wall_s=4e9), "ask-1", "the policy has changed"
+    )
+    assert "stale ask-1  archivist: file append, the policy has changed\n" in approvals("list").out
+    assert [(one["id"], one["why"]) for one in approvals("list", "--json").json["stale"]] == [
+        ("ask-1", "the policy has changed")
+    ]
+
+
+@pytest.mark.parametrize("words", [(), ("--agent", "a"), ("--resume", "ask-1", "--tool", "file")])
+def test_a_call_is_named_by_its_question_or_by_agent_and_tool(
+    run: Runner, policy: Path, words: tuple[str, ...]
+) -> None:
+    assert run("call", policy, *words).status == 2
