@@ -183,7 +183,7 @@ MOST_SUSPENDED = 100
 STALE_S = 7 * 86_400.0
 """The time for which a question that nobody can answer any more is listed, with the reason."""
 _KINDS = _REQUEST, _ANSWER, _GRANT, _STALE = "request", "answer", "grant", "stale"
-EXPIRED = "nobody answered in time"
+EXPIRED, UNTAKEN = "nobody answered in time", "it was answered, and its program did not make the call again in time"
 
 
 @frozen
@@ -325,9 +325,8 @@ class ApprovalStore:
             return ()
         wall_s = self._clock.wall_s()
         found = [_stale(row) for row in rows if row.kind == _STALE and not _is_over(row, wall_s)]
-        answered = {row.row_id for row in rows if row.kind == _ANSWER}
-        expired = [row for row in rows if _has_lapsed(row, wall_s) and row.row_id not in answered]
-        found += [StaleQuestion(_request(row), EXPIRED) for row in expired]
+        lapsed = [row for row in rows if _has_lapsed(row, wall_s)]
+        found += [StaleQuestion(_request(row), _why_lapsed(row, rows)) for row in lapsed]
         return tuple(sorted(found, key=lambda one: (one.request.asked_wall_s, one.request.request_id)))
 
     def pending(self) -> tuple[ApprovalRequest, ...]:
@@ -494,10 +493,9 @@ class ApprovalStore:
     def _purge(self, change: Change) -> None:
         """Drop expired rows; an answer stays for its waiting process while that lives."""
         wall_s = self._clock.wall_s()
-        answered = {row.row_id for row in change.rows if row.kind == _ANSWER}
         for row in change.rows:
-            if _has_lapsed(row, wall_s) and row.row_id not in answered:
-                self._void(change, row.row_id, EXPIRED)
+            if _has_lapsed(row, wall_s):
+                self._void(change, row.row_id, _why_lapsed(row, change.rows))
         kept = {(row.kind, row.row_id) for row in self._alive(change.rows)}
         change.delete(row for row in change.rows if (row.kind, row.row_id) not in kept)
 
@@ -513,6 +511,10 @@ def _is_over(row: SealedRow, wall_s: float) -> bool:
 def _has_lapsed(row: SealedRow, wall_s: float) -> bool:
     """Tell whether it is a suspended question whose time is over."""
     return row.kind == _REQUEST and _is_over(row, wall_s) and _request(row).is_suspended
+
+
+def _why_lapsed(row: SealedRow, rows: Iterable[SealedRow]) -> str:
+    return EXPIRED if _one(rows, _ANSWER, row.row_id) is None else UNTAKEN
 
 
 def _bytes_of(request: ApprovalRequest) -> bytes:

@@ -183,7 +183,8 @@ class Claim:
 
     def bound(self, state: CallState) -> dict[str, JsonValue]:
         """The parts of the approval's digest: this very call, in its conversation, and the files as they are now."""
-        places = {file.stands or file.absolute for file in state.files} | {place.absolute for place in state.places}
+        places = {file.stands or file.absolute for file in state.files}
+        places |= {place.absolute for place in (*state.places, *state.named)}
         before: list[JsonValue] = [[place, *_look(place)] for place in sorted(places)]
         blocks: list[JsonValue] = [block.block_id for block in state.blocks]
         return {"session": self.conversation, "call": self.log_id, "before": before, "blocks": blocks}
