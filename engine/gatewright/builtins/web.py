@@ -123,6 +123,7 @@ class WebTool(ObjectTool, abstract=True):
     resource_bounds = ResourceBounds(timeout_s=30.0, max_requests=6)
     enforces_bounds = True
     leaves_copy = True
+    outside = True
 
 
 class WebFetch(Input):

@@ -157,7 +157,15 @@ class ExitTest:
     conditions: tuple[ToolRef, ...] = ()
 
 
-SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest | GapTest
+@frozen
+class OutsideTest:
+    """No result of an outside tool may have come before; else the call asks or is denied."""
+
+    bound: BoundRule
+    effect: Verdict
+
+
+SessionTest = StartTest | PrecedingTest | FollowingTest | GroupTest | CallsTest | GapTest | OutsideTest
 
 
 @frozen

@@ -21,6 +21,7 @@ from gatewright.compile.rule_test import (
     FollowingTest,
     GapTest,
     GroupTest,
+    OutsideTest,
     PrecedingTest,
     Rate,
     RateTest,
@@ -150,6 +151,8 @@ class AgentRules:
                 yield CallsTest(bound, counted, kind.calls)
             case kinds.Cooldown():
                 yield GapTest(bound, counted, kind.seconds)
+            case kinds.AfterOutside():
+                yield OutsideTest(bound, kind.effect)
             case kinds.RequiresPrecedingTools():
                 if refs := self._prerequisites(bound, facts, operation):
                     yield PrecedingTest(bound, refs)

@@ -1,17 +1,18 @@
 """The rules that a call would break in its session, as public values for a host, and in words for operator and model.
 
 The stage decides with the same test that guards a slot, so that no race can exceed a limit or change the order. Names
-in the values are for the operator: some may be hidden from the model, whose words never name them.
+in the values are for the operator: some may be hidden from the model, whose words never name them. The module exceeds
+450 lines because each kind of rule has its value, its test and its words here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, assert_never, cast, get_args
 
-from gatewright.base.amount import duration_words
+from gatewright.base.amount import duration_words, iso_utc
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.agent import AgentSnapshot
@@ -24,6 +25,7 @@ from gatewright.compile.rule_test import (
     FollowingTest,
     GapTest,
     GroupTest,
+    OutsideTest,
     PrecedingTest,
     RateTest,
     RuleBook,
@@ -93,6 +95,16 @@ class CooldownActive:
 
 
 @frozen
+class OutsideResult:
+    """The call that brought the first result from outside into the session: its tool, id, and time in UTC."""
+
+    tool: str
+    result_of: str
+    call: str
+    time: str
+
+
+@frozen
 class RateLimited:
     """The time until the rate permits another call."""
 
@@ -133,6 +145,7 @@ Violation = (
     | ExclusiveGroupViolation
     | MaxCallsExceeded
     | CooldownActive
+    | OutsideResult
     | RateLimited
     | OperationNotAllowed
     | ConstraintViolation
@@ -253,6 +266,11 @@ def _violation(test: SessionTest, tool: str, facts: SessionFacts, now_s: float, 
             start_s = facts.last_start_s(tool, test.counted.operations, test.bound.source_id or "")
             left_s = 0.0 if start_s is None else test.gap_s - (now_s - start_s)
             return CooldownActive(tool, round(left_s, 6)) if left_s > 0 else None
+        case OutsideTest():
+            mark = facts.outside
+            return (
+                None if mark is None else OutsideResult(tool, mark.tool, mark.call_id, iso_utc(mark.wall_s)[:19] + "Z")
+            )
         case StartTest():
             return None if _has_succeeded(test.start, facts) else StartConstraintsNotMet(tool, (str(test.start),))
         case PrecedingTest():
@@ -336,6 +354,8 @@ def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSn
             return denial("exclusive-group", reason, bound, model if told else _NO_MORE, violation)
         case CallsTest(_, counted, calls):
             return _max_calls(bound, counted, calls, violation)
+        case OutsideTest(_, effect):
+            return _after_outside(bound, effect, violation)
         case GapTest(_, counted, gap_s):
             left_s = getattr(violation, "remaining_s", 0.0)
             reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {_wait_words(left_s)} are left"
@@ -350,6 +370,14 @@ def finding_of(test: SessionTest | Pending, violation: Violation, agent: AgentSn
             return denial("exit-requirements-pending", reason, bound, model, violation)
         case _:
             assert_never(test)
+
+
+def _after_outside(bound: BoundRule, effect: Verdict, violation: Violation) -> Finding:
+    assert isinstance(violation, OutsideResult)
+    came = f"the session got a result from outside, of `{violation.result_of}` at {violation.time} ({violation.call})"
+    says = "may not be called any more" if effect is Verdict.DENY else "asks first"
+    found = denial("after-outside", f"{came}, after which `{violation.tool}` {says}", bound, _NO_MORE, violation)
+    return found if effect is Verdict.DENY else replace(found, verdict=effect, model=None)
 
 
 def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: Violation) -> Finding:

@@ -32,14 +32,15 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.rule_test import Rate
 from gatewright.gate.chain import RowKind, read_object
-from gatewright.gate.session import NO_USE, Reservation, Session, SessionFacts, Use, keys_of
+from gatewright.gate.session import NO_USE, Mark, Reservation, Session, SessionFacts, Use, keys_of
+from gatewright.gate.sessiondata import call_words
 from gatewright.policy.rule import RateLimit
 from gatewright.policy.verdict import Verdict
 from gatewright.record.database import Connection, Database
 from gatewright.record.process import fork_safe_lock
 
-COUNTS, SOURCES = "counts", "sources"
-"""The fields in a call's row for its uses of the session: the number for each operation, and the sources."""
+COUNTS, SOURCES, OUTSIDE = "counts", "sources", "outside"
+"""The fields in a call's row for its uses of the session: the number for each operation, the sources, the mark."""
 QUESTION = "question"
 """The field that names the question of a suspended call; a row with the answer to it begins no call."""
 _KINDS = "kind = 'ToolInvoked' OR kind = 'ApprovalResolved' OR kind = 'ToolAbandoned' OR kind = 'SessionDeleted'"
@@ -48,7 +49,7 @@ INDEX = f"CREATE INDEX IF NOT EXISTS began ON rows (session) WHERE {_KINDS}"
 
 A log of an older version gets it later.
 """
-_READ = f"""SELECT seq, time, kind, agent, tool, operation, body, (
+_READ = f"""SELECT seq, time, kind, agent, tool, operation, call_id, body, (
     SELECT body FROM rows AS later WHERE later.seq > rows.seq AND later.seq < rows.seq + 32
     AND later.call_id = rows.call_id AND later.kind = 'PolicyDecision' ORDER BY later.seq LIMIT 1
   ) FROM rows WHERE session = ? AND seq > ? AND ({_KINDS}) ORDER BY seq"""
@@ -90,15 +91,20 @@ class Counts:
 
 
 class Counted:
-    """The calls of one session up to a row. ``uses``: their number, and the wall time of the latest start."""
+    """The calls of one session up to a row. ``uses``: their number, and the wall time of the latest start.
+
+    A call of an outside tool counts as one that brought its result, unless it was abandoned: after a crash nobody
+    knows.
+    """
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[tuple[str, str], Use]] = {}
+        self._marks: dict[str, Mark] = {}
         self._seq = 0
 
     def read(self, connection: Connection, session: Session) -> None:
         """Count the rows that were written since."""
-        for seq, time, kind, agent, tool, operation, body, decision in connection.execute(
+        for seq, time, kind, agent, tool, operation, call_id, body, decision in connection.execute(
             _READ, (session.log_name, self._seq)
         ):
             self._seq = seq
@@ -107,11 +113,20 @@ class Counted:
             said = read_object(body) or {}
             if kind == RowKind.SESSION_DELETED:
                 self.uses.clear()
+                self._marks.clear()
             elif kind == RowKind.TOOL_ABANDONED:
+                self._marks.pop(call_id, None)
                 if said.get("started") is False:
                     self._take(tool, *_uses_in(said, operation), None, -1)
             elif QUESTION not in said and _begins(read_object(decision) or {}):
                 self._take(tool, *_uses_in(said, operation), _wall_s(time), 1)
+                if said.get(OUTSIDE) is True:
+                    self._marks[call_id] = Mark(call_words(tool, operation), call_id, _wall_s(time) or 0.0)
+
+    @property
+    def mark(self) -> Mark | None:
+        """The first result from outside."""
+        return next(iter(self._marks.values()), None)
 
     def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:
         """Count the next row, which begins that call."""
@@ -139,7 +154,7 @@ def count_in(session: Session, connection: Connection, clock: Clock) -> None:
     """Count in a session all its calls in the log."""
     counted = Counted()
     counted.read(connection, session)
-    session.count(counted.uses, clock)
+    session.count(counted.uses, clock, counted.mark)
 
 
 def _uses_in(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:

@@ -18,7 +18,7 @@ from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision, RuleRef, spell_address
-from gatewright.gate.history import COUNTS, QUESTION, SOURCES
+from gatewright.gate.history import COUNTS, OUTSIDE, QUESTION, SOURCES
 from gatewright.gate.scrub import cut_to_size, scrub_text, scrub_value
 from gatewright.gate.session import Reservation, log_text
 from gatewright.gate.stages.permission import CAPABILITY
@@ -106,6 +106,8 @@ def uses(state: CallState, slot: Reservation) -> dict[str, JsonValue]:
         said[COUNTS] = dict(slot.operations)
     if slot.sources:
         said[SOURCES] = list(slot.sources)
+    if state.plan.right.facts.outside:
+        said[OUTSIDE] = True
     return said
 
 

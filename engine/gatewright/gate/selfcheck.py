@@ -23,12 +23,13 @@ from gatewright.base.late import last_of
 from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan, ToolShape
-from gatewright.compile.rule_test import Constraint
+from gatewright.compile.rule_test import Constraint, OutsideTest
 from gatewright.gate.call import CallState
 from gatewright.gate.gate import Gate
-from gatewright.gate.pipeline import run_stage
+from gatewright.gate.pipeline import DECIDING, run_stage
+from gatewright.gate.session import Mark, Session
 from gatewright.gate.stages.read import LOOKUP, OPERATION
-from gatewright.gate.stages.rules import SCHEMA
+from gatewright.gate.stages.rules import RULES, SCHEMA
 from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
@@ -224,6 +225,7 @@ class _Run:
             yield from self._break_constraints(agent_id, plan, shape, operation, arguments)
             yield from self._omit_arguments(agent_id, plan, shape, operation, arguments)
             yield from self._break_formats(agent_id, plan, shape, arguments)
+            yield from self._bring_outside(agent_id, plan, operation, arguments)
 
     def _break_constraints(
         self, agent_id: str, plan: ToolPlan, shape: ToolShape, operation: str, arguments: Call
@@ -267,6 +269,25 @@ class _Run:
                 continue
             if self._passes(agent_id, plan.tool.name, {**arguments, field: "?"}, through_schema=True):
                 yield f"a call whose `{field}` breaks its format `{said['format']}` passes"
+
+    def _bring_outside(self, agent_id: str, plan: ToolPlan, operation: str, arguments: Call) -> Iterator[str]:
+        """The faults of a call before and after a result from outside, by the rules of that kind."""
+        agent = self._gate.snapshot().agent(agent_id)
+        tests = agent.rules.book(plan.tool.name, operation).tests if agent is not None else ()
+        wanted = {one.effect for one in tests if isinstance(one, OutsideTest) and one.bound.source_id is None}
+        for mark in (None, Mark(plan.tool.name, "", 0.0)) if wanted else ():
+            session = Session(agent_id=agent_id)
+            if mark is not None:
+                session.mark(mark)
+            state = self._gate.state(agent_id, plan.tool.name, arguments, session=session)
+            stages = (run_stage(stage, state).findings for stage in DECIDING[: DECIDING.index(RULES) + 1])
+            found = next((some for some in stages if some), ())
+            said = {one.verdict for one in found if one.code == "after-outside"}
+            if found and not said:
+                what = "no call could be made that only the rule after outside results stops"
+                self._no_witness.append(Difference(agent_id, plan.tool.name, operation, what))
+            elif said != (wanted if mark is not None else set()):
+                yield f"a call {'after' if mark is not None else 'before'} a result from outside is judged otherwise"
 
     def _passes(self, agent_id: str, tool: str, arguments: Call, *, through_schema: bool = False) -> bool:
         state: CallState = self._gate.state(agent_id, tool, arguments)

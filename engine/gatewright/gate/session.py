@@ -1,7 +1,7 @@
 """The history of one conversation: executions, starts, successes, and the end of the loop.
 
 Any thread may call every method. The history is one immutable value, replaced at each change, so that reading it costs
-nothing and never waits.
+nothing and never waits. The module exceeds 450 lines because it holds every fact of a session.
 """
 
 from __future__ import annotations
@@ -53,6 +53,14 @@ class Use(NamedTuple):
     succeeded_s: float | None = None
 
 
+class Mark(NamedTuple):
+    """The first result from outside that a session got: of which tool, by which call, when (seconds since 1970)."""
+
+    tool: str
+    call_id: str
+    wall_s: float
+
+
 NO_USE = Use()
 Uses = Mapping[str, Mapping[tuple[str, str], Use]]
 """Uses by tool, then by operation and source (``""``: all calls, to any source)."""
@@ -77,13 +85,14 @@ class SessionFacts:
     """A session at one moment: what the stages decide by, and a part of proofs.
 
     ``began_s``: when the session first learned the time, by the monotonic clock; reminders count from there. ``uses``
-    never changes.
+    never changes. ``outside``: the result that marked the session for rules of the kind AfterOutside.
     """
 
     session_id: str
     uses: Uses = field(default_factory=_none, hash=False)
     ended: bool = False
     began_s: float | None = None
+    outside: Mark | None = None
 
     def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
         """The number of executions of these operations at that source that began or hold a slot."""
@@ -119,7 +128,8 @@ class SessionFacts:
     def to_json(self) -> dict[str, JsonValue]:
         """Every fact, times unchanged, for `from_json`."""
         rows: list[JsonValue] = [row.to_json() for row in self.rows()]
-        return {"session": self.session_id, "ended": self.ended, "began_s": self.began_s, "uses": rows}
+        told: dict[str, JsonValue] = {"session": self.session_id, "ended": self.ended, "began_s": self.began_s}
+        return {**told, "uses": rows, **_mark_json(self.outside)}
 
     @classmethod
     def from_json(cls, data: object) -> SessionFacts:
@@ -137,7 +147,7 @@ class SessionFacts:
     def having(self, tool: str, changed: Mapping[tuple[str, str], Use]) -> SessionFacts:
         """The facts with other uses of one tool."""
         uses = {**self.uses, tool: {**self.uses.get(tool, {}), **changed}}
-        return SessionFacts(self.session_id, uses, self.ended, self.began_s)
+        return SessionFacts(self.session_id, uses, self.ended, self.began_s, self.outside)
 
     def _matching(self, tool: str, operations: frozenset[str] | None, source: str) -> list[Use]:
         return [
@@ -230,9 +240,9 @@ class Session:
         WorkspaceError for anything but a saved session.
         """
         clock = clock or SystemClock()
-        session_id, ended, began_s, rows = read_saved(data, clock.wall_s() - clock.monotonic_s(), clock.monotonic_s())
-        session = cls(session_id, agent_id)
-        session._facts = _facts(session.session_id, ended, began_s, rows)
+        read = read_saved(data, clock.wall_s() - clock.monotonic_s(), clock.monotonic_s())
+        session = cls(read[0], agent_id)
+        session._facts = _facts(session.session_id, *read[1:])
         return session
 
     @property
@@ -347,8 +357,16 @@ class Session:
             if ends_loop:
                 self._facts = replace(self._facts, ended=True)
 
-    def count(self, uses: Uses, clock: Clock | None = None) -> None:
-        """Add calls from the log that this session does not know, with their starts by the wall clock."""
+    def mark(self, mark: Mark) -> None:
+        """Note a result from outside; the first one stays."""
+        with self._lock:
+            if self._facts.outside is None:
+                self._facts = replace(self._facts, outside=mark)
+
+    def count(self, uses: Uses, clock: Clock | None = None, mark: Mark | None = None) -> None:
+        """Add calls and a mark from the log that this session does not know; their starts by the wall clock."""
+        if mark is not None:
+            self.mark(mark)
         clock = clock or SystemClock()
         now_s = clock.monotonic_s()
         ahead_s = clock.wall_s() - now_s
@@ -371,10 +389,13 @@ class Session:
         ahead_s = clock.wall_s() - clock.monotonic_s()
         rows: list[JsonValue] = [row.shift(ahead_s).land().to_json() for row in facts.rows()]
         began = None if facts.began_s is None else facts.began_s + ahead_s
-        return {"format": FORMAT, "session": self.session_id, "ended": facts.ended, "began_s": began, "uses": rows}
+        told: dict[str, JsonValue] = {"format": FORMAT, "session": self.session_id, "ended": facts.ended}
+        return {**told, "began_s": began, "uses": rows, **_mark_json(facts.outside)}
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The facts that the app shows: session, phase, should_continue, calls and successes by ``tool.operation``."""
+        """The facts that the app shows: session, phase, should_continue, calls and successes by ``tool.operation``, the
+        mark.
+        """
         facts = self._facts
         return {
             "session": self.session_id,
@@ -382,6 +403,7 @@ class Session:
             "should_continue": not facts.ended,
             "calls": _by_name((row.name, row.calls) for row in facts.rows() if not row.source),
             "successes": _by_name((row.name, row.successes) for row in facts.rows() if not row.source),
+            **_mark_json(facts.outside),
         }
 
 
@@ -437,12 +459,22 @@ def log_text(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()}"
 
 
-def _facts(session_id: str, ended: bool, began_s: float | None, rows: Iterable[SessionRow]) -> SessionFacts:
+def _mark_json(mark: Mark | None) -> dict[str, JsonValue]:
+    return {} if mark is None else {"outside": list(mark)}
+
+
+def _facts(
+    session_id: str,
+    ended: bool,
+    began_s: float | None,
+    rows: Iterable[SessionRow],
+    outside: tuple[str, str, float] | None,
+) -> SessionFacts:
     uses: dict[str, dict[tuple[str, str], Use]] = {}
     for row in rows:
         use = Use(row.calls, row.flying, row.successes, row.started_s, row.succeeded_s)
         uses.setdefault(row.tool, {})[row.operation, row.source] = use
-    return SessionFacts(session_id, uses, ended, began_s)
+    return SessionFacts(session_id, uses, ended, began_s, None if outside is None else Mark(*outside))
 
 
 def _by_name(counts: Iterable[tuple[str, int]]) -> dict[str, JsonValue]:

@@ -16,7 +16,7 @@ MAX_ROWS = 100_000
 _MAX_NAME = 1_000
 _MAX_COUNT = 2**53
 _ROW = 8
-Read = tuple[str, bool, float | None, list["SessionRow"]]
+Read = tuple[str, bool, float | None, list["SessionRow"], "tuple[str, str, float] | None"]
 
 
 @frozen
@@ -35,7 +35,7 @@ class SessionRow:
     @property
     def name(self) -> str:
         """``tool`` or ``tool.operation``."""
-        return f"{self.tool}.{self.operation}" if self.operation else self.tool
+        return call_words(self.tool, self.operation)
 
     def shift(self, seconds: float, latest_s: float = math.inf) -> SessionRow:
         """The row with shifted times, none after ``latest_s``."""
@@ -53,13 +53,18 @@ class SessionRow:
         return list(astuple(self))
 
 
+def call_words(tool: str, operation: str) -> str:
+    """``tool`` or ``tool.operation``."""
+    return f"{tool}.{operation}" if operation else tool
+
+
 def read_facts(data: object) -> Read:
-    """Session id, ended, began, rows. Raises WorkspaceError."""
+    """Session id, ended, began, rows, and the mark: tool, call and wall time. Raises WorkspaceError."""
     table = _table(data, {"session", "ended", "began_s", "uses"})
     session_id, ended = _name(table["session"], "a session"), table["ended"]
     if not isinstance(ended, bool):
         _refuse("`ended` must be true or false")
-    return session_id, ended, _time(table["began_s"]), _rows(table["uses"])
+    return session_id, ended, _time(table["began_s"]), _rows(table["uses"]), _mark(table.get("outside"))
 
 
 def read_saved(data: object, ahead_s: float, now_s: float) -> Read:
@@ -67,16 +72,16 @@ def read_saved(data: object, ahead_s: float, now_s: float) -> Read:
     table = _table(data, {"format", "session", "ended", "began_s", "uses"})
     if table["format"] != FORMAT:
         _refuse(f"`format` must be `{FORMAT}`")
-    session_id, ended, began, rows = read_facts({key: value for key, value in table.items() if key != "format"})
+    session_id, ended, began, rows, mark = read_facts({key: value for key, value in table.items() if key != "format"})
     began_s = None if began is None else min(began - ahead_s, now_s)
-    return session_id, ended, began_s, [row.shift(-ahead_s, now_s).land() for row in rows]
+    return session_id, ended, began_s, [row.shift(-ahead_s, now_s).land() for row in rows], mark
 
 
 def _table(data: object, keys: set[str]) -> Mapping[str, object]:
     if not isinstance(data, dict):
         _refuse("it must be one JSON object")
     table = cast("dict[str, object]", data)
-    if set(table) != keys:
+    if set(table) - {"outside"} != keys:
         _refuse(f"its keys must be {', '.join(f'`{key}`' for key in sorted(keys))}")
     return table
 
@@ -107,6 +112,18 @@ def _row(value: object) -> SessionRow:
     if not row.tool or row.flying > row.calls:
         _refuse("a row of `uses` contradicts itself")
     return row
+
+
+def _mark(value: object) -> tuple[str, str, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(cast("list[object]", value)) != len(("tool", "call", "time")):
+        _refuse("`outside` must be a list of a tool, a call and a time")
+    tool, call, time = cast("list[object]", value)
+    wall_s = _time(time)
+    if wall_s is None:
+        _refuse("`outside` needs a time")
+    return _name(tool, "a tool"), _name(call, "a call"), wall_s
 
 
 def _name(value: object, what: str) -> str:

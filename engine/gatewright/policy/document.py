@@ -122,6 +122,13 @@ class OutputCheck(StrEnum):
     OFF = "off"
 
 
+class Trust(StrEnum):
+    """The author of a tool's results: somebody whom the operator trusts, or anybody outside."""
+
+    OWN = "own"
+    OUTSIDE = "outside"
+
+
 @frozen
 class ToolSettings:
     """``[tools.NAME]``: the operator's own settings for a tool. None: the tool decides.
@@ -130,7 +137,7 @@ class ToolSettings:
     schema that selects operations, empty for none; ``operations``: its values, if the schema takes any text.
     ``extra_arguments``: the verdict on arguments that the schema does not name; None: denied on a tool with
     constraints. ``paths``: the arguments (``edits[].path``) that are paths on disk, and their use. ``output``: what
-    happens to a result that misfits its schema.
+    happens to a result that misfits its schema. ``trust``: the author of its results.
     """
 
     timeout_s: float | None = None
@@ -143,6 +150,7 @@ class ToolSettings:
     extra_arguments: Verdict | None = None
     paths: Mapping[str, PathUse] = field(default_factory=dict[str, PathUse], hash=False)
     output: OutputCheck | None = None
+    trust: Trust | None = None
 
     @property
     def declares(self) -> bool:

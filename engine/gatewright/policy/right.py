@@ -170,7 +170,8 @@ class ToolFacts:
     schema's verdict on arguments that it does not name, None if it has none. ``texts``: the places of text arguments
     (``edits[].path``) that the policy may declare to be paths; None if unknown. ``held``: why the tool is hidden until
     the operator accepts it; empty for a tool in use. ``outmoded``: only agents whose policy lists it get it.
-    ``source``: the program's source that brings it: its places are keys there, and only agents with that source see it.
+    ``source``: the program's source that brings it: its places are keys there, and only agents with that source see
+    it. ``outside``: its results are words of somebody outside, which marks a session for AfterOutside.
     """
 
     name: str
@@ -187,6 +188,7 @@ class ToolFacts:
     held: str = ""
     outmoded: bool = False
     source: str = ""
+    outside: bool = False
     operation_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ A tool rule has a kind with its value, a tool, and operations; a kind's class na
 The kinds here are about the calls of a session: how many, how often, in what order, when the loop goes on or ends;
 those about one call stand in `policy/callrule.py`. Durations are seconds. Among the policy rules that match a call the
 strictest effect wins: deny before ask before allow, before the default. `dataclasses.replace` and pickling carry a
-row's identity along; equal rows may differ in it.
+row's identity along; equal rows may differ in it. The module exceeds 450 lines because each kind of rule is a class.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from gatewright.base.row import (
     Row,
     json_table,
     name_error,
+    one_of,
+    option,
     seconds_of,
     several,
     table,
@@ -247,6 +249,39 @@ class RequiredBeforeExitIf(Kind):
 
 
 @frozen
+class AfterOutside(Kind):
+    """Ask or deny once the session got a result of an outside tool."""
+
+    effect: Verdict
+    noun = "rule after outside results"
+    fits_source = True
+    options: ClassVar = {str(one): one for one in (Verdict.ASK, Verdict.DENY)}
+    shape = one_of(options)
+
+    @classmethod
+    def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
+        if payload is ABSENT:
+            needs_value(path, report, "AfterOutside", '"ask"')
+            return None
+        effect = option(payload, path, report, "`AfterOutside`", cls.options)
+        return None if effect is None else cls(effect)
+
+    def plain(self) -> object:
+        return str(self.effect)
+
+    def check(self, path: RawPath, report: Report) -> None:
+        option(str(self.effect), path, report, "`AfterOutside`", self.options)
+
+    def edit_name(self, what: str) -> str:
+        return f"{'deny' if self.effect is Verdict.DENY else 'ask before'} {what} after outside results"
+
+    def usage_words(self, names: Sequence[str]) -> str:
+        if self.effect is Verdict.DENY:
+            return "It cannot be called any more once a result from outside came in."
+        return "Once a result from outside came in, a person has to agree first."
+
+
+@frozen
 class ExclusiveGroups(Kind):
     """Permits at most one tool of each group per session."""
 
@@ -365,6 +400,7 @@ RuleKind = (
     | Periodic
     | RequiresConsent
     | ArgumentConstraints
+    | AfterOutside
     | Needed
 )
 

@@ -20,6 +20,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
     OPERATION_CONDITION,
+    AfterOutside,
     ArgumentConstraints,
     ContinueLoop,
     Cooldown,
@@ -33,7 +34,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.verdict import names_tool, pick_tools
 
-Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop | ContinueLoop
+Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | AfterOutside | ExitLoop | ContinueLoop
 """The kinds with one value for a tool or some of its operations."""
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from gatewright.base.errors import Address, Problem, Severity, Subject, ToolPart, choice_hint, near_miss
-from gatewright.policy.document import Agent, Policy, ToolSettings
+from gatewright.policy.document import Agent, Policy, ToolSettings, Trust
 from gatewright.policy.right import Layer, OperationFacts, PathArgument, Reason, ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
@@ -23,7 +23,7 @@ from gatewright.policy.rule import (
     PolicyRule,
     ToolRule,
 )
-from gatewright.policy.times import Span
+from gatewright.policy.times import Span, Times
 from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, names_tool, split_name
 
 
@@ -92,10 +92,18 @@ def with_settings(policy: Policy, facts: ToolFacts) -> ToolFacts:
     settings = settings_of(policy, facts.name, facts.major)
     if settings is None:
         return facts
+    if settings.trust is not None and facts.outside is not (settings.trust is Trust.OUTSIDE):
+        facts = _turned(facts)
     if not (settings.safety_tier or settings.operation_tiers or settings.description or settings.paths):
         return facts
     tiers, paths = tuple(sorted(settings.operation_tiers.items())), tuple(settings.paths.items())
     return _with_settings(facts, settings.safety_tier, tiers, settings.description, paths)
+
+
+@lru_cache(maxsize=4096)
+def _turned(facts: ToolFacts) -> ToolFacts:
+    """The tool with the other trust."""
+    return replace(facts, outside=not facts.outside)
 
 
 def all_with_settings(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
@@ -194,17 +202,21 @@ def _by_rule(index: int, rule: PolicyRule, what: str) -> Reason:
 
 
 def present(policy: Policy, wall_s: float) -> tuple[Policy, Span | None]:
-    """The policy that is in force at the instant, and for how long it stays so; None: its parts have no times.
-
-    A rule outside its times keeps its place and applies to no agent.
-    """
+    """The policy that is in force at the instant, and for how long it stays so; None: no part has times."""
     every = {rule.times for rule in policy.rules if rule.times is not None}
     if not every:
         return policy, None
-    holding = {times for times in every if times.holds(wall_s)}
     ends = [end for times in every if (end := times.next_change(wall_s)) is not None]
+    holding = frozenset(times for times in every if times.holds(wall_s))
+    return timeless(policy, holding), Span(wall_s, min(ends, default=None))
+
+
+def timeless(policy: Policy, holding: frozenset[Times] = frozenset()) -> Policy:
+    """The policy in which rules with other times than ``holding`` keep their places and apply to no agent."""
+    if all(rule.times is None or rule.times in holding for rule in policy.rules):
+        return policy
     rules = [rule if rule.times is None or rule.times in holding else replace(rule, agents=()) for rule in policy.rules]
-    return replace(policy, rules=tuple(rules)), Span(wall_s, min(ends, default=None))
+    return replace(policy, rules=tuple(rules))
 
 
 UNKNOWN = "rule-unknown-operation"

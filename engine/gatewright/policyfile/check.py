@@ -18,6 +18,7 @@ from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import (
     ANY_TOOL,
     OPERATION_CONDITION,
+    AfterOutside,
     AllowedOperations,
     ArgumentConstraints,
     PolicyRule,
@@ -27,6 +28,7 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
+from gatewright.policy.rulematch import timeless
 from gatewright.policy.verdict import EVERY_ENDPOINT, Verdict, names_tool, pick_tools, split_name
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.readpolicy import check_policy_rules
@@ -62,11 +64,14 @@ class HiddenRequirement:
 
 
 class Sight:
-    """The tools that one agent sees, computed on demand. ``majors``: see ``majors_of``."""
+    """The tools that one agent sees, computed on demand; policy rules with times hide none for good.
+
+    ``majors``: see ``majors_of``.
+    """
 
     def __init__(self, policy: Policy, agent: Agent, majors: Mapping[str, list[ToolFacts]]) -> None:
         self._agent, self._majors = agent, majors
-        self._layers = Layers(policy, agent)
+        self._layers = Layers(timeless(policy), agent)
         self._rights: dict[str, ToolRight] = {}
 
     def hides(self, written: str, operations: frozenset[str] | None = None) -> str | None:
@@ -90,6 +95,10 @@ class Sight:
                 return self.hides(condition[:end], frozenset({operation}) if operation else None)
             end = condition.rfind(".", 0, end)
         return None
+
+    def is_marked(self) -> bool:
+        """Tell whether the agent sees a tool whose results come from outside."""
+        return any(self.right(name).facts.outside and not self.right(name).is_hidden for name in self._majors)
 
     def right(self, name: str) -> ToolRight:
         """The agent's right on a registered tool, in the major that the agent has."""
@@ -278,6 +287,11 @@ class PolicyCheck:
             sight = Sight(self._slim, agent, self._majors)
             self._warn_steps(agent, listed, sight, path, report)
         for index, rule in enumerate(agent.tool_rules):
+            if isinstance(rule.rule_type, AfterOutside):
+                sight = sight or Sight(self._slim, agent, self._majors)
+                if not sight.is_marked():
+                    message = f"agent `{agent.agent_id}` sees no tool with results from outside: the rule has no effect"
+                    report.warning((*path, "tool_rules", index, "rule_type"), "nothing-outside", message, at_value=True)
             if isinstance(rule.rule_type, RequiresPrecedingTools | RequiredBeforeExitIf):
                 sight = sight or Sight(self._slim, agent, self._majors)
                 follows = "called" if isinstance(rule.rule_type, RequiresPrecedingTools) else "required"
@@ -317,7 +331,8 @@ def _one_of_each(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
     """One of all rules that differ only in ``when``, on which rights do not depend."""
     found: dict[object, PolicyRule] = {}
     for rule in rules:
-        found.setdefault((rule.effect, rule.agents, rule.tools, rule.operations, rule.is_unconditional), rule)
+        key = rule.effect, rule.agents, rule.tools, rule.operations, rule.is_unconditional, rule.times is None
+        found.setdefault(key, rule)
     return tuple(found.values())
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from gatewright.base.errors import AuthorMustFix, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.row import TEXT, Raw, Row, name_error
-from gatewright.policy.document import OutputCheck, ToolSettings
+from gatewright.policy.document import OutputCheck, ToolSettings, Trust
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import PathUse, SafetyTier, Verdict, split_name
@@ -214,6 +214,9 @@ class ToolTable(Table, of=ToolSettings):
     paths: Mapping[str, PathUse] = Field({}, description="The arguments that are paths on disk, with their use")
     description: Name | None = Field(
         None, description="Its description for the model, in place of the tool's own words"
+    )
+    trust: Trust | None = Field(
+        None, description="The author of its results: oneself, or somebody outside (`AfterOutside`)"
     )
 
 

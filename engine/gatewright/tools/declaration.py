@@ -141,7 +141,7 @@ class Declaration:
     never paths, so that no level of a source applies to them. ``actions``: what a tool without operations may do to a
     file, block or note. ``source``: the id of the program's source that brings it (`Tool.of_source`). ``destroys``:
     True if it removes something for good; None means that its name decides. ``recipe``: the part of its definition that
-    its executor reads.
+    its executor reads. ``outside``: its results are words of strangers, unless the policy says otherwise.
     """
 
     name: str = ""
@@ -161,6 +161,7 @@ class Declaration:
     tool_rules: tuple[ToolRule, ...] = ()
     needs_source: bool = False
     source: str = ""
+    outside: bool = False
     needs_user: bool = False
     outmoded: bool = False
     enforces_bounds: bool = False

@@ -154,6 +154,7 @@ class RunTool(DefinedTool, abstract=True):
     """A tool that this program runs as its definition describes; the definition declares its results and limits."""
 
     enforces_bounds = True
+    outside = True
 
     def __init__(self, definition: ToolDefinition, **given: Unpack[Given]) -> None:
         super().__init__(definition, **given)

@@ -47,6 +47,8 @@ class ServerTool(DefinedTool, abstract=True):
     The model reads the texts of its content; the output schema describes its structured part.
     """
 
+    outside = True
+
     def output_part(self, result: JsonValue) -> JsonValue:
         """Return the structured part, null if the server sent none."""
         return result.get("structuredContent") if isinstance(result, dict) else None
@@ -144,6 +146,7 @@ class HttpTool(DefinedTool, abstract=True):
     """
 
     enforces_bounds = True
+    outside = True
     normalization = Normalization.CUSTOM
     resource_bounds = BOUNDS
 

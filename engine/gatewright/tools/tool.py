@@ -279,6 +279,7 @@ class Tool(Declaration):
             self.held,
             self.outmoded,
             self.source,
+            self.outside,
         )
 
     def _deletes(self, spec: OperationSpec) -> bool:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from gatewright.blocks.schemajson import schema_from_json, schema_keys, type_name, value_schema, whole_value
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
+    from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, OutsideTest, RateTest, SessionTest
     from gatewright.gate import (
         AgentView,
         Approval,
@@ -168,6 +168,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rule import (
         ANY_TOOL,
         OPERATION_CONDITION,
+        AfterOutside,
         AllowedOperations,
         ArgumentConstraints,
         ContinueLoop,
@@ -342,8 +343,8 @@ door(
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.rule": (
-            "ANY_TOOL", "OPERATION_CONDITION", "AllowedOperations", "ArgumentConstraints", "ContinueLoop",
-            "Cooldown", "ExclusiveGroups", "ExitLoop", "MaxCalls", "Needed", "Periodic", "PolicyRule",
+            "ANY_TOOL", "OPERATION_CONDITION", "AfterOutside", "AllowedOperations", "ArgumentConstraints",
+            "ContinueLoop", "Cooldown", "ExclusiveGroups", "ExitLoop", "MaxCalls", "Needed", "Periodic", "PolicyRule",
             "RateLimit", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent",
             "RequiresFollowingTools", "RequiresPrecedingTools", "RuleKind", "StartConstraint", "ToolRule",
             "place_in",
@@ -394,7 +395,7 @@ door(
         "gatewright.builtins": ("RootTool",),
         # compile
         "gatewright.compile.agent": ("AgentSnapshot",),
-        "gatewright.compile.rule_test": ("CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest"),
+        "gatewright.compile.rule_test": ("CallsTest", "GapTest", "GroupTest", "OutsideTest", "RateTest", "SessionTest"),
         # gate
         "gatewright.gate": (
             "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",

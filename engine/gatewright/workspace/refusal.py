@@ -250,6 +250,9 @@ def _idle(policy: Policy, index: int, rest: Address) -> Iterator[Edit]:
             yield replace(edit, name=f"take `{tools[position]}` from policy rule `{rule.name}`")
         case ("tools", _) | ("when",):
             yield policyedit.remove_rules(policy, [index])
+        case ("times",):
+            edit = policyedit.change_rule(policy, index, replace(rule, times=None))
+            yield replace(edit, name=f"take `times` from policy rule `{rule.name}`")
         case _:
             return
 

@@ -11,11 +11,13 @@ from gatewright.workspace.api import (
     GapTest,
     Grant,
     GroupTest,
+    OutsideTest,
     RateLimit,
     RateTest,
     Remember,
     Session,
     SessionTest,
+    Verdict,
     Window,
     Workspace,
     WorkspaceError,
@@ -28,7 +30,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import RuleLink, visible
 from gatewright_gui.session.question import Standing, standing_of
 
-FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due"]
+FactKind = Literal["calls", "cap", "pause", "rate", "group", "exit", "due", "outside"]
 
 
 @frozen
@@ -173,6 +175,14 @@ class _Look:
                 if used:
                     text = tr("used: {names}; the others are closed", names=", ".join(used))
                 yield Fact("group", visible(names), visible(text), bool(used), rule=link)
+            case OutsideTest(_, effect):
+                mark, what = self._facts.outside, named(bound.rule.tool_name)
+                text = tr("off after outside results") if effect is Verdict.DENY else tr("asks after outside results")
+                if mark is not None:
+                    at_time = time.strftime("%H:%M:%S", time.localtime(mark.wall_s))
+                    by = tr("{tool} at {time}, {call}", tool=mark.tool, time=at_time, call=mark.call_id)
+                    text = tr("{rule}: {result}", rule=text, result=by)
+                yield Fact("outside", what, visible(text), mark is not None, rule=link)
             case RateTest():
                 yield self._rate(test.rate.key, test.rate.rule, named(bound.rule.tool_name), link)
             case _:
@@ -203,6 +213,8 @@ def _key(test: SessionTest | RateTest) -> object:
             return id(test.bound), test.counted
         case GroupTest():
             return id(test.bound), frozenset((*test.own, *test.others))
+        case OutsideTest():
+            return id(test.bound)
         case RateTest():
             return test.rate.key
         case _:

@@ -25,7 +25,7 @@ from gatewright.gate.call import Stage
 from gatewright.gate.selfcheck import Difference, selfcheck_in_pieces
 from gatewright.gate.witness import variations, witness
 from gatewright.policy.document import Agent, Defaults, Policy
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, PolicyRule, ToolRule
+from gatewright.policy.rule import AfterOutside, AllowedOperations, ArgumentConstraints, PolicyRule, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import SchemaChecker
 from gatewright.schema.formats import ToolListing
@@ -176,6 +176,7 @@ def guarded_gate() -> Gate:
         {**schemas, "shut": TEXT, "t": {"properties": dated}},
         ToolRule("closed", AllowedOperations(frozenset())),
         ToolRule("nested", ArgumentConstraints({"size": {"maximum": 3}}, required=("size",)), SIZE_OF_B),
+        ToolRule("off", AfterOutside(Verdict.DENY)),
         ToolRule("t", AllowedOperations(frozenset({"a"}))),
         ToolRule("t", ArgumentConstraints({"size": {"maximum": 3}}, required=("note",))),
         policy_rules=(PolicyRule("shut", Verdict.DENY, tools=("shut",)),),
@@ -199,6 +200,7 @@ CLOSED = ("closed", "a", HIDDEN), ("closed", "b", HIDDEN)
                 ("nested", "b", FITS),
                 ("nested", "b", "a call that the constraint on `size` denies is not denied"),
                 ("nested", "b", "a call without `size`, which a rule requires, passes"),
+                ("off", "", "a call after a result from outside is judged otherwise"),
                 ("shut", "", HIDDEN),
                 ("t", "a", FITS),
                 ("t", "a", "a call that the constraint on `size` denies fits the shown schema"),

@@ -36,9 +36,11 @@ from gatewright.policy.document import (
     Policy,
     Source,
     ToolSettings,
+    Trust,
 )
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
+    AfterOutside,
     AllowedOperations,
     ArgumentConstraints,
     ContinueLoop,
@@ -57,6 +59,7 @@ from gatewright.policy.rule import (
     RuleKind,
     ToolRule,
 )
+from gatewright.policy.times import Times
 from gatewright.policy.verdict import PathUse, Permission, SafetyTier, Verdict, split_name
 from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
 from gatewright.tools.defined import DefinedTool, compose
@@ -161,7 +164,7 @@ _limits: st.SearchStrategy[RuleKind] = st.one_of(
     st.builds(Cooldown, _seconds),
     st.builds(RequiresConsent, st.none() | _ids),
     st.builds(RateLimit, st.integers(1, 2**63 - 1), _seconds.filter(lambda seconds: seconds > 0)),
-    st.sampled_from([Needed()]),
+    st.sampled_from([Needed(), AfterOutside(Verdict.ASK), AfterOutside(Verdict.DENY)]),
 )
 _kinds: st.SearchStrategy[RuleKind] = st.one_of(
     _limits,
@@ -276,6 +279,7 @@ _settings = st.builds(
     st.booleans(),
     st.none() | _free.filter(lambda text: bool(text.strip())),
     extra_arguments=st.sampled_from([None, Verdict.ALLOW, Verdict.DENY]),
+    trust=st.none() | st.sampled_from(Trust),
 )
 
 
@@ -361,6 +365,14 @@ _sources = st.builds(
 )
 
 
+_times = st.builds(
+    Times,
+    st.sampled_from(["UTC", "Europe/Berlin"]),
+    st.sampled_from([None, "08:00-18:00", "22:00-06:00", "00:00-24:00"]),
+    st.sampled_from([None, ("mon",), ("mon", "sat", "sun")]),
+)
+
+
 @st.composite
 def sources(draw: st.DrawFn, source_id: str) -> Source:
     return replace(draw(_sources), source_id=source_id)
@@ -377,6 +389,7 @@ _rules_of_all = st.lists(
         st.none() | _scopes(list(FILE_OPERATIONS)),
         st.none() | st.just(True) | st.dictionaries(st.just("properties"), st.dictionaries(_free, _schemas)),
         _free_or_none,
+        st.none() | _times,
     ),
     max_size=3,
     unique_by=lambda rule: rule.name,

@@ -96,6 +96,7 @@ extra_arguments = "deny"
 operation_tiers = { read = "read_only" }
 safety_tier = "privileged"
 scrub = false
+trust = "outside"
 description = "d"
 [policy]
 default = "ask"

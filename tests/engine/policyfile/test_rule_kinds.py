@@ -5,6 +5,7 @@ import pytest
 from gatewright.base.errors import Place, Report, Severity
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.rule import (
+    AfterOutside,
     AllowedOperations,
     ArgumentConstraints,
     ContinueLoop,
@@ -24,6 +25,7 @@ from gatewright.policy.rule import (
     StartConstraint,
     ToolRule,
 )
+from gatewright.policy.verdict import Verdict
 from tests.engine.policyfile.catalog import load, policy_of
 from tests.engine.policyfile.test_policy_rules import EXPONENTIAL
 
@@ -33,6 +35,7 @@ RULE = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "file"\n'
 CALC = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "calc"\n'
 ANY = '[agents.a]\n[[agents.a.tool_rules]]\ntool_name = "*"\n'
 PRECEDING = f"{RULE}rule_type = 'RequiresPrecedingTools'\nconditions = "
+OUTSIDE = "[tools.calc]\ntrust = 'outside'\n"
 EXIT = "[agents.a]\ntools = ['calc', 'file']\n[[agents.a.tool_rules]]\ntool_name = 'file'\n"
 
 
@@ -55,12 +58,14 @@ SPELLINGS = [
     ("{ type = 'ArgumentConstraints', value = { required = ['path'] } }", ("operation:list",),
      ArgumentConstraints({}, ("path",))),
     ("'Needed'", ("operation:read",), Needed()),
+    ("{ AfterOutside = 'ask' }", ("operation:save",), AfterOutside(Verdict.ASK)),
+    ("{ type = 'AfterOutside', value = 'deny' }", (), AfterOutside(Verdict.DENY)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("written", "conditions", "kind"), SPELLINGS)
 def test_each_kind_is_read_with_its_conditions(written: str, conditions: tuple[str, ...], kind: object) -> None:
-    text = f"{HEAD}{SOURCE}{RULE}rule_type = {written}\nconditions = {list(conditions)}\n"
+    text = f"{HEAD}{SOURCE}{RULE}rule_type = {written}\nconditions = {list(conditions)}\n{OUTSIDE}"
     loaded = load(text)
 
     assert not loaded.problems
@@ -114,6 +119,18 @@ TEXT: dict[str, JsonValue] = {"type": "string"}
             {"a": TEXT, "required": ["a"]},
             "change the constraint of x",
             LIMITED,
+        ),
+        (
+            AfterOutside(Verdict.ASK),
+            "ask",
+            "ask before x after outside results",
+            "Once a result from outside came in, a person has to agree first.",
+        ),
+        (
+            AfterOutside(Verdict.DENY),
+            "deny",
+            "deny x after outside results",
+            "It cannot be called any more once a result from outside came in.",
         ),
         (Needed(), None, "change the need of x", None),
         (ContinueLoop(), None, "go on after x", "After a successful call you keep the turn."),
@@ -334,6 +351,10 @@ FAULTS = [
     (f"{PRECEDING}['file.']\n", "unknown-operation", 6, 15, None),
     (f"{PRECEDING}['calc.read']\n", "unknown-operation", 6, 15, None),
     (f"{ANY}rule_type = 'StartConstraint'\n", "bad-value", 4, 13, None),
+    (f"{RULE}rule_type = 'AfterOutside'\n", "bad-value", 5, 13, None),
+    (f"{RULE}rule_type = {{ AfterOutside = 'allow' }}\n", "unknown-variant", 5, 30, None),
+    (f"{RULE}rule_type = {{ AfterOutside = 'denny' }}\n", "unknown-variant", 5, 30, "deny"),
+    (f"{RULE}rule_type = {{ AfterOutside = 2 }}\n", "wrong-type", 5, 30, None),
     (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'clac']] }}\n", "unknown-tool", 5, 43, "calc"),
     (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'calc'], []] }}\n", "bad-value", 5, 52, None),
     (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'memo', 'memo@1']] }}\n", "duplicate", 5, 51, None),
@@ -443,6 +464,14 @@ def test_a_requirement_stands_while_one_of_its_operations_is_shown() -> None:
     assert not load(HEAD + SOURCE + text).problems
 
 
+def test_a_requirement_may_stand_on_a_tool_that_a_rule_hides_at_times_alone() -> None:
+    rule = "[[policy.rules]]\nname = 'r'\neffect = 'deny'\ntools = ['file']\n"
+    text = HEAD + SOURCE + RULE + "rule_type = 'RequiredBeforeExit'\n" + rule
+
+    assert [problem.code for problem in load(text).problems] == ["exit-requirement-hidden"]
+    assert not load(text + "times = { hours = '08:00-18:00', zone = 'UTC' }\n").problems
+
+
 TWICE = "[[agents.a.tool_rules]]\ntool_name = 'file'\nrule_type = { AllowedOperations = ['save'] }\n"
 WARNINGS = [
     (f"{RULE}rule_type = {{ AllowedOperations = ['read'] }}\n{TWICE}", "tool-not-shown", 12, 13, None),
@@ -459,6 +488,14 @@ WARNINGS = [
         None,
     ),
     (f"{EXIT}rule_type = 'RequiredBeforeExitIf'\nconditions = ['memo']\n", "condition-hidden", 11, 15, None),
+    (f"{EXIT}rule_type = {{ AfterOutside = 'ask' }}\n", "nothing-outside", 10, 13, None),
+    (
+        f"{EXIT}rule_type = {{ AfterOutside = 'ask' }}\n{OUTSIDE.replace('calc', 'memo')}",
+        "nothing-outside",
+        10,
+        13,
+        None,
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from gatewright.policy.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.document import Agent
-from gatewright.policy.rule import ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
+from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents import agent_rules
 from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
@@ -198,6 +198,24 @@ async def test_the_menu_names_the_row_and_adds_a_rule_without_a_value_at_once(sh
     await until(lambda: shown.window.document.is_dirty)
 
     assert shown.operator.tool_rules[-1] == ToolRule("file", ExitLoop(), ("operation:delete",))
+
+
+async def test_a_rule_after_outside_results_is_added_and_replaced_by_the_other(shown: Shown) -> None:
+    await choose(shown, "limits", operation="delete")
+    for key, effect, said in (
+        ("ask", Verdict.ASK, "asks first once the session got a result from outside"),
+        ("deny", Verdict.DENY, "denied once the session got a result from outside"),
+    ):
+        menu, before = shown.pane.limits.menu, shown.operator.tool_rules
+        menu.aboutToShow.emit()
+        names = {action.objectName(): action for action in menu.actions()}
+        names[f"agents.limits.add.outside.{key}"].trigger()
+        await until(lambda before=before: shown.operator.tool_rules != before)
+        await settled(shown.window)
+
+        rules = [rule for rule in shown.operator.tool_rules if isinstance(rule.rule_type, AfterOutside)]
+        assert rules == [ToolRule("file", AfterOutside(effect), ("operation:delete",))]
+        assert shown.limit("After outside results").data() == said
 
 
 async def test_a_rule_is_bound_to_one_operation_and_del_removes_it(shown: Shown) -> None:

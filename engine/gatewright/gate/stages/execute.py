@@ -30,7 +30,8 @@ from gatewright.gate.decision import Message, to_model
 from gatewright.gate.history import COUNTS, KeptResult, Key
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import is_large, scrub_text, valid
-from gatewright.gate.session import Reservation
+from gatewright.gate.session import Mark, Reservation
+from gatewright.gate.sessiondata import call_words
 from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.read import stop_of
 from gatewright.gate.stages.result import Exited, read_error
@@ -375,6 +376,9 @@ async def finish(state: CallState) -> None:
         state.output_hash, state.output_bytes, state.normal = hashlib.sha256(data).hexdigest(), len(data), b""
     if state.execution is not None:
         state.session.settle(state.execution.taken)
+    if state.has_run and state.plan.right.facts.outside and state.status is not Status.ABANDONED:
+        called = call_words(state.tool_name, state.chosen.name)
+        state.session.mark(Mark(called, state.call_id, state.services.clock.wall_s()))
     if not await _close(state, {} if state.claim is None else await _keep(state, state.claim)):
         fail(state, "audit-unavailable", Message.RESULT_UNRECORDED, "the end could not be recorded")
         state.result, state.has_result = None, False

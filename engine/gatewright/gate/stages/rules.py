@@ -102,6 +102,7 @@ SCHEMA = Stage("schema", _check_schema)
 _SOURCE = Role.SOURCE
 _NOWHERE: frozenset[str] = frozenset()
 _NO_RULE, _WITHIN_LIMITS = StageResult(note="no rule limits it"), StageResult(note="within every limit")
+_MEANWHILE = "a result from outside came in while this call waited; make it again"
 _UNUSABLE = "how often this tool may be called cannot be checked now; try again later"
 
 
@@ -157,7 +158,12 @@ def reserve(state: CallState) -> Reservation | Finding:
 
 def _first_broken(state: CallState, book: RuleBook, now_s: float, facts: SessionFacts) -> Finding | None:
     found = _violations(state, book, facts, now_s)
-    return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
+    if state.facts is not None and state.facts.outside is not None:  # who had to agree knew of the mark
+        found = [pair for pair in found if pair[1].verdict is Verdict.DENY]
+    first = min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
+    if first is None or first.verdict is Verdict.DENY:
+        return first
+    return replace(first, verdict=Verdict.DENY, reason=f"{first.reason}, and it came meanwhile", model=_MEANWHILE)
 
 
 def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] | None:

@@ -12,6 +12,7 @@ from gatewright.workspace.api import (
     ANY_TOOL,
     OPERATION_CONDITION,
     Address,
+    AfterOutside,
     Agent,
     AllowedOperations,
     ArgumentConstraints,
@@ -36,6 +37,7 @@ from gatewright.workspace.api import (
     StartConstraint,
     ToolFacts,
     ToolRule,
+    Verdict,
     duration_words,
     frozen,
     names_tool,
@@ -125,6 +127,12 @@ def words_of(rule: ToolRule) -> RuleWords:
                 ", ".join((*folders, *(f"{words} {', '.join(names)}" for words, names in parts if names))),
                 ", ".join(text for text in (given, *folders, fit) if text),
             )
+        case AfterOutside(effect):
+            if effect is Verdict.DENY:
+                said = tr("denied once the session got a result from outside")
+                return RuleWords(tr("After outside results"), tr("off after outside results"), said)
+            said = tr("asks first once the session got a result from outside")
+            return RuleWords(tr("After outside results"), tr("asks after outside results"), said)
         case ContinueLoop():
             return RuleWords(tr("Goes on"), tr("keeps its turn"), tr("the agent keeps its turn after this call"))
         case ExitLoop():

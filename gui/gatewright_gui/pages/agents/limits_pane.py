@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import (
     Address,
+    AfterOutside,
     Agent,
     ArgumentConstraints,
     Cooldown,
@@ -55,6 +56,8 @@ NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
 )
 MORE: tuple[tuple[str, str, str, RuleKind], ...] = (
     ("consent", mark("&Consent"), "hand", RequiresConsent()),
+    ("outside.ask", mark("Ask first after &outside results"), "shield-alert", AfterOutside(Verdict.ASK)),
+    ("outside.deny", mark("O&ff after outside results"), "shield-alert", AfterOutside(Verdict.DENY)),
     ("reminder", mark("Re&minder"), "history", Periodic(300.0)),
     ("end", mark("&End the loop after a call"), "circle-stop", ExitLoop()),
 )

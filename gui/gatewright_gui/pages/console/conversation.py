@@ -29,6 +29,7 @@ ICONS = {
     "group": "layers",
     "exit": "circle-stop",
     "due": "info",
+    "outside": "shield-alert",
 }
 PHASES = {"start": mark("nothing succeeded yet"), "open": mark("under way"), "ended": mark("ended by a tool")}
 
