@@ -60,7 +60,7 @@ from gatewright_gui.window.unsaved_bar import UnsavedBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
-    from gatewright.workspace.api import Stop
+    from gatewright_gui.session.stops import Stop
     from gatewright_gui.window.help_dialog import HelpDialog
     from gatewright_gui.window.palette import CommandPalette
     from gatewright_gui.window.preferences_dialog import PreferencesDialog

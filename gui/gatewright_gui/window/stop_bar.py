@@ -4,10 +4,10 @@ from datetime import datetime
 
 from PySide6.QtCore import Signal
 
-from gatewright.workspace.api import Stop
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.session.calls import visible
+from gatewright_gui.session.stops import Stop
 
 
 class StopBar(MessageBar):

@@ -313,7 +313,16 @@ def test_endpoints_say_which_targets_there_are_and_whom_each_may_reach() -> None
 def test_words_that_stand_in_files_and_logs_stay_as_they_are() -> None:
     assert [str(word) for word in Preset] == ["everything", "standard", "read only", "nothing"]
     assert [name for name, kind in RULE_KINDS.items() if kind.fits_source] == [
-        *("AllowedOperations", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "ArgumentConstraints", "Needed"),
+        *(
+            "AllowedOperations",
+            "MaxCalls",
+            "Cooldown",
+            "RateLimit",
+            "RequiresConsent",
+            "ArgumentConstraints",
+            "AfterOutside",
+            "Needed",
+        ),
     ]
     written = (*CatalogType, *ShellBackend, *SearchEngine, *SourceType, *Dialect, *Verdict, *Permission, *Action)
     assert [str(word) for word in (*written, *PathUse, *SafetyTier, *Layer, *CapabilityKind)] == [
