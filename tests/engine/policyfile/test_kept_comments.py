@@ -520,6 +520,10 @@ def _fault(text: PolicyText, policy: Policy) -> bool:
     return policy.dialect is Dialect.PATTERN and not policy.agents
 
 
+DRAWN = {edit: st.composite(edit) for edit in EDITS}
+WHATS = st.sampled_from([*EDITS, *EDITS, "undo", "undo", "redo", "look", "look", "save", "reload"])
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @settings(
@@ -533,12 +537,12 @@ def test_comments_and_order_outlive_any_edits(file: Path, ending: str, data: st.
     path.write_bytes(ENDINGS[ending](file.read_text()).encode())
     desk = Desk.of(path)
     for _ in range(data.draw(st.integers(1, 12))):
-        what = data.draw(st.sampled_from([*EDITS, *EDITS, "undo", "undo", "redo", "look", "look", "save", "reload"]))
+        what = data.draw(WHATS)
         if isinstance(what, str):
             getattr(desk, what)()
             continue
         try:
-            done = data.draw(st.composite(what)(desk.policy))
+            done = data.draw(DRAWN[what](desk.policy))
         except EditRefused:
             continue
         desk.edit(done)
