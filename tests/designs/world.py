@@ -7,13 +7,12 @@ import json
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, TypeVar
 
 from gatewright import Approval, ApprovalRequest, Outcome, Session, Status, Tool, ToolExecutionContext, Workspace
+from tests.support import loopback
+from tests.support.loopback import Handler
 
 Result = TypeVar("Result")
 NET = '{ NetRead = { allowlist = ["*"] } }, { NetWrite = { allowlist = ["*"] } }'
@@ -127,31 +126,13 @@ def opened(folder: Path, policy: str, *, tools: Sequence[Tool] = (), web: str = 
 def served(asked: list[str]) -> Generator[str]:
     """A server on loopback with these pages, of which some lead elsewhere: its address; ``asked`` gets each path."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Pages(Handler):
+        def take(self, body: bytes) -> None:
             asked.append(self.path)
             kind, text = PAGES.get(self.path.partition("?")[0], ("text/plain", ""))
             if kind == "location":
-                self.send_response(302)
-                self.send_header("Location", f"{text}?{len(asked)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(200 if text else 404)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+                return self.answer(302, b"", {"Location": f"{text}?{len(asked)}"})
+            return self.answer(200 if text else 404, text.encode(), {"Content-Type": kind})
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 named so by the library
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=partial(server.serve_forever, poll_interval=0.02))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with loopback.served(Pages) as address:
+        yield address

@@ -6,10 +6,7 @@ import json
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from wasmtime import wat2wasm
@@ -17,6 +14,7 @@ from wasmtime import wat2wasm
 from gatewright.cli.main import main
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT
+from tests.support.loopback import Handler, served
 
 TEXT_TOOL = """\
 import json, sys
@@ -139,25 +137,11 @@ def write_adapters(folder: Path, keys: Path, url: str) -> Path:
 def pets() -> Generator[str]:
     """A server of the pets, which has one and gives it to whoever may have it: its address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(PET).encode()
+    class Pets(Handler):
+        def take(self, body: bytes) -> None:
             is_ours = self.headers["Authorization"] == VARIABLES["PETS_AUTHORIZATION"]
-            self.send_response(404 if self.path != "/api/v3/pet/7" else 200 if is_ours else 401)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            status = 404 if self.path != "/api/v3/pet/7" else 200 if is_ours else 401
+            self.answer(status, json.dumps(PET).encode(), {"Content-Type": "application/json"})
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 named so by the library
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=partial(server.serve_forever, poll_interval=0.02))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Pets) as address:
+        yield address

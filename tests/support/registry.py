@@ -10,10 +10,10 @@ import tarfile
 import zipfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import unquote
+
+from tests.support.loopback import Handler, served
 
 SERVER_JS = """\
 #!/usr/bin/env node
@@ -39,37 +39,21 @@ def npm_registry(packages: Mapping[str, Versions]) -> Generator[tuple[str, list[
     """Its address and the paths that were asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Registry(Handler):
+        def take(self, body: bytes) -> None:
             path = unquote(self.path).lstrip("/")
             asked.append(path)
             name, _, file = path.partition("/-/")
             versions = packages.get(name)
             if versions is None:
-                self._answer(404, b'{"error": "not found"}')
+                self.answer(404, b'{"error": "not found"}')
             elif file:
-                self._answer(200, _tarball(versions[file.removesuffix(".tgz")]))
+                self.answer(200, _tarball(versions[file.removesuffix(".tgz")]))
             else:
-                self._answer(200, json.dumps(_about(name, versions, f"http://{self.headers['host']}")).encode())
+                self.answer(200, json.dumps(_about(name, versions, f"http://{self.headers['host']}")).encode())
 
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 named so by the library
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Registry) as address:
+        yield f"{address}/", asked
 
 
 def make_wheel(

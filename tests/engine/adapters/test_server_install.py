@@ -8,12 +8,8 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -25,6 +21,7 @@ from gatewright.adapters.server_install import Installed, ServerInstaller
 from gatewright.sources.roomplan import RoomPlanner
 from gatewright.workspace import Workspace
 from gatewright.workspace.gateway import CATALOG, policy_for_server
+from tests.support.loopback import folder_served
 from tests.support.real_servers import put_node
 from tests.support.registry import SERVER_JS, make_wheel, npm_registry
 
@@ -393,25 +390,6 @@ async def test_an_install_script_reads_nothing_of_the_user_and_reaches_no_listen
             listener.accept()
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 named so by the library
-        pass
-
-
-@contextmanager
-def index_of(folder: Path) -> Generator[str]:
-    """The address of a web server that shows a folder, such as an index of packages."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 async def test_the_files_of_npm_and_pip_say_which_registries_are_reached(
     tmp_path: Path, environment: dict[str, str], wheels: Path, confiner: Confiner | None
 ) -> None:
@@ -420,7 +398,7 @@ async def test_the_files_of_npm_and_pip_say_which_registries_are_reached(
     plain = {name: environment[name] for name in ("PATH", "HOME")}
     with (
         npm_registry({"@scope/say-server": PACKAGES["@scope/say-server"]}) as (scoped, asked),
-        index_of(tmp_path) as at,
+        folder_served(tmp_path) as at,
     ):
         (tmp_path / ".npmrc").write_text(f"registry=http://127.0.0.1:9/\n@scope:registry={scoped}\nnoproxy=127.0.0.1\n")
         (tmp_path / ".config" / "pip").mkdir(parents=True)
@@ -438,7 +416,7 @@ async def test_a_file_on_a_host_that_is_no_registry_is_not_fetched_and_the_host_
     tmp_path: Path, environment: dict[str, str], wheels: Path, confiner: Confiner | None
 ) -> None:
     (tmp_path / "index" / "say-py").mkdir(parents=True)
-    with index_of(wheels) as elsewhere, index_of(tmp_path) as address:
+    with folder_served(wheels) as elsewhere, folder_served(tmp_path) as address:
         name = "say_py-1.0-py3-none-any.whl"
         (tmp_path / "index" / "say-py" / "index.html").write_text(f'<a href="{elsewhere}/{name}">{name}</a>')
         own = {"PATH": environment["PATH"], "HOME": str(tmp_path), "PIP_INDEX_URL": f"{address}/index"}
@@ -453,7 +431,7 @@ async def test_a_file_on_a_host_that_is_no_registry_is_not_fetched_and_the_host_
 async def test_a_registry_behind_a_proxy_is_told_at_once_and_one_that_needs_none_is_reached(
     tmp_path: Path, environment: dict[str, str], confiner: Confiner | None, line: str, name: str
 ) -> None:
-    with index_of(Path(environment["PIP_FIND_LINKS"])) as address:
+    with folder_served(Path(environment["PIP_FIND_LINKS"])) as address:
         proxied = {**environment, name: "http://me:pass-word@127.0.0.1:9", "PIP_FIND_LINKS": address}
         with pytest.raises(ServerFailed, match="through a proxy") as failed:
             await Here(tmp_path / "state", proxied, confiner).install(package(line))

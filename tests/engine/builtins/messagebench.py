@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import regex
+
+from tests.support.loopback import Handler, served
 
 TOKEN = "MTk4NjIyNDgz.Cl2FMQ.bot-token-of-the-test"
 PASSWORD = "abcd-efgh-ijkl-mnop"
@@ -48,13 +49,14 @@ class Services:
         return f'{discord}\nbluesky = {{ handle = "bot.example.com", password_env = "APP", url = "{self.url}" }}\n'
 
 
-def _handler(services: Services) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._serve({})
+def _handler(services: Services) -> type[Handler]:
+    class Both(Handler):
+        def take(self, body: bytes) -> None:
+            self._serve(json.loads(body or b"{}"))
 
-        def do_POST(self) -> None:
-            self._serve(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.answer(status, data, {"Content-Type": "application/json", **(headers or {})})
 
         def _serve(self, body: dict[str, Any]) -> None:
             services.asked.append(self.path)
@@ -119,33 +121,12 @@ def _handler(services: Services) -> type[BaseHTTPRequestHandler]:
             services.records.append({**record, "repo": body["repo"], "mentioned": mentioned})
             return 200, {"uri": f"at://{body['repo']}/app.bsky.feed.post/{len(services.records)}", "cid": "c"}
 
-        def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            with suppress(ConnectionError):  # who asked may have heard enough
-                self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            pass
-
-    return Handler
+    return Both
 
 
 @contextmanager
 def running() -> Generator[Services]:
     """Both services on one port of loopback."""
     services = Services()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(services))
-    services.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(_handler(services)) as services.url:
         yield services
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

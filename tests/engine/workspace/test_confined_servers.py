@@ -8,10 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -25,6 +22,7 @@ from gatewright.policy.verdict import Permission
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT
+from tests.support.loopback import folder_served
 from tests.support.patience import pause_until
 from tests.support.real_servers import from_npm, from_pypi
 
@@ -69,18 +67,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("site")
     for number in range(10):
         (folder / f"{number}.html").write_text(f"<html><body><p>page number {number}</p></body></html>")
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 named so by the library
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.2", 0), partial(Handler, directory=str(folder)))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.2:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with folder_served(folder, "127.0.0.2") as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
