@@ -129,7 +129,7 @@ class Confiner:
 
     @staticmethod
     def why_not() -> str:
-        """Explain why this system cannot confine a process, and what to do; empty if it can. Tried once."""
+        """Explain why this system cannot confine a process, and what to do; empty if it can. This is tested once."""
         return why_no_room()
 
     async def require(self) -> None:
@@ -291,7 +291,7 @@ class Room:
             launch.end(why)
 
     def hide(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
-        """Hide more in running processes; ``anew``: a process may know it already, and ends."""
+        """Hide more in running processes; ``anew``: end them instead, since they may have seen it."""
         for launch in self._running():
             if anew:
                 launch.end(_APPEARED)

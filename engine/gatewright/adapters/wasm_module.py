@@ -80,7 +80,7 @@ def _call_wasi(name: str) -> str:
 
 
 def _make(name: str) -> str:
-    """Return a function that makes something, up to the limit."""
+    """Return the function that makes a folder or link, up to the limit."""
     return f"""(func $own_{name} {_types(COUNTED[name])} (local $error i32)
     (if (i32.ge_u (global.get $made) (i32.const {MOST_MADE})) (then (return (i32.const {_NO_SPACE}))))
     (local.set $error {_call_wasi(name)})
@@ -222,7 +222,7 @@ class CompiledModule:
         ready.close()
 
     def retire(self) -> None:
-        """Close the idle engines now, and the others on return."""
+        """Close the idle engines now, and every other one when it is returned."""
         with self._lock:
             idle, self._idle, self._is_over = self._idle, [], True
         for ready in idle:
@@ -233,7 +233,7 @@ class WasmRun:
     """One run of a module: `run` executes it in a thread that may wait, and `stop` ends it from any other.
 
     ``words``: its name and arguments. ``given``: its standard input. ``output`` and ``errors`` take its output in the
-    run's thread, and may raise to refuse it. ``fuel``: None for no limit; else the module counts it.
+    run's thread, and may raise to refuse it. ``fuel``: the most units that it may use, or None.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class WasmRun:
         self._why = ""
 
     def stop(self, why: str = "it was ended") -> None:
-        """End it at once, at any point; an ended run stays the same."""
+        """End the run at once, at any point; nothing happens if it has ended."""
         with self._lock:
             self._why = self._why or why
             self._stopped.set()
@@ -376,7 +376,7 @@ class _Ready:
         self._stopped, self._began_ns = stopped, time.monotonic_ns()
 
     def close(self) -> None:
-        """Release it."""
+        """Release the module and its imports."""
         linker, front, inner, count = self._counting or (None, None, None, None)
         for one in (self._linker, linker, inner, front, count):
             if one is not None:

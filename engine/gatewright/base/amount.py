@@ -58,7 +58,7 @@ def parse_moment(value: object) -> float:
 
 
 def plain_moment(wall_s: float) -> str:
-    """The moment as RFC 3339 text in UTC, without a fraction of nothing."""
+    """The moment as RFC 3339 text in UTC, without a fraction that is zero."""
     return datetime.fromtimestamp(wall_s, UTC).isoformat().replace("+00:00", "Z")
 
 

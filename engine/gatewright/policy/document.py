@@ -115,7 +115,7 @@ class Source:
 
 
 class OutputCheck(StrEnum):
-    """What happens to a result that misfits the tool's output schema."""
+    """The ways to treat a result that misfits the tool's output schema."""
 
     STRICT = "strict"
     WARN = "warn"
@@ -351,7 +351,7 @@ class MemoryWeights:
 
 @frozen
 class Questions:
-    """``[workspace] questions``: how long a question of a suspended call waits, and after what time it is due again."""
+    """``[workspace] questions``: the times after which a question of a suspended call expires, and is due again."""
 
     wait_s: float = 7 * 86_400.0
     remind_s: float = 86_400.0
@@ -415,7 +415,7 @@ class Policy:
     closed: tuple[str, ...] = ()
     """Files and folders that no tool touches, as written: relative to the policy file, or ``~/...``."""
     written: Written | None = field(default=None, compare=False, repr=False)
-    """The base that the policy's text is an edit of: a typed text, or the text before a save that was undone.
+    """The text that was edited to get the policy's: a typed text, or the text before a save that was undone.
 
     None means the last saved text.
     """

@@ -100,7 +100,7 @@ class AgentTable(Table, of=Agent):
     )
     mode: Mode = Field(Mode.ENFORCE, description="`observe`: what denies or asks is noted in the log and not enforced")
     observe_until_s: Moment | None = Field(
-        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+        None, alias="observe_until", description="The time when enforcing begins again, at most 30 days ahead"
     )
     tool_rules: tuple[ToolRule, ...] = Field((), description="Its rules for single tools")
 

@@ -74,7 +74,7 @@ class CatalogTable(Table, of=Catalog):
         Mode.ENFORCE, description="`observe`: what denies or asks at its tools is noted in the log and not enforced"
     )
     observe_until_s: Moment | None = Field(
-        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+        None, alias="observe_until", description="The time when enforcing begins again, at most 30 days ahead"
     )
 
     @classmethod

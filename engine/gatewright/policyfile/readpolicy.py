@@ -1,8 +1,8 @@
 """Reads ``[policy]`` and ``[[policy.rules]]``, and finds rules that miss calls, hit every one, or match no tool.
 
 To find calls that evade a condition, its schema is judged with some parameters known to be absent and others known to
-be present: it is then certainly true, certainly false, or open (None). ``properties`` alone says nothing about a
-missing field; ``required`` does. The module exceeds 450 lines because it holds all keys of a policy rule.
+be present: the schema is then certainly true, certainly false, or open (None). ``properties`` alone says nothing about
+a missing field; ``required`` does. The module exceeds 450 lines because it holds all keys of a policy rule.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class TimesTable(Table, of=Times):
 
     zone: str = Field(description="The time zone of the clock that counts, such as `Europe/Berlin`")
     hours: Annotated[str, Form(lambda: _HOURS, _read_hours)] | None = Field(
-        None, description="From when to when, such as `08:00-18:00`; over midnight too; absent: all day"
+        None, description="Hours such as `08:00-18:00`, also over midnight; absent: all day"
     )
     days: Annotated[tuple[str, ...], Form(lambda: _DAYS, _read_days, list)] | None = Field(
         None, description="The days on which the hours begin, as `mon` to `sun`; absent: every day"
@@ -225,9 +225,9 @@ class PolicyRuleTable(Table, of=PolicyRule):
     when: When | None = Field(None, description="A JSON Schema that the canonical arguments must fit; absent: always")
     times: Times | None = Field(None, description="When the rule holds; absent: always")
     message: str | None = Field(None, description="Words for the model when it denies")
-    mode: Mode = Field(Mode.ENFORCE, description="`observe`: that it denies or asks is noted and not enforced")
+    mode: Mode = Field(Mode.ENFORCE, description="`observe`: its denials and asks are noted, not enforced")
     observe_until_s: Moment | None = Field(
-        None, alias="observe_until", description="When enforcing begins again by itself, at most 30 days ahead"
+        None, alias="observe_until", description="The time when enforcing begins again, at most 30 days ahead"
     )
 
 

@@ -3,8 +3,8 @@
 A whiteout is a character device 0/0 in the place of a hidden name. The folders above it look like the real ones, since
 the overlay shows them instead; when a real folder is removed, ours is removed too.
 
-A copy contains only what the process may see: no closed name, no socket or device, of a link only its target. It is a
-clone if the file system can do that. The permission table decides about each change.
+A copy contains only what the process may see: no closed name, no socket or device, and of a link only its target. A
+file is cloned if the file system can do that. The permission table decides about each change.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class WhiteoutFolders:
         return bool(fresh)
 
     def follow(self, overlay: Mount, folder: str, *, hides: bool) -> None:
-        """Remove our copy of a real folder that went; if it comes back, it stays hidden (``hides``) until
+        """Remove our copy of a real folder that is gone; if it returns, it stays hidden (``hides``) until
         ``look_into``. Raises OSError.
         """
         ours = _ours(overlay, folder)
@@ -214,7 +214,7 @@ def _clear_if_left(folder: Path) -> None:
 
 
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 1 << 30, 150
-"""The most that one place may contain for a copy."""
+"""The most files, bytes and levels of folders in a place that is copied."""
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLONE_FILE = 0x40049409
 _CHUNK = 1 << 24
@@ -236,7 +236,7 @@ class CopyChange(Word):
 class Difference:
     """One path in which a copy changed. ``path``: in the place; ``copy``: the new file.
 
-    ``is_stale``: the original changed too. ``original``: its mark as of the copy, None: nothing.
+    ``is_stale``: the original changed too. ``original``: its mark when it was copied, None if it did not exist.
     """
 
     change: CopyChange
