@@ -1,1 +1,1 @@
-"""What a model is shown and what the gate lets through, compared over the schemas of real tools and generated calls."""
+"""Compares the schemas that models see with the calls that the gate permits, for real tools and generated calls."""

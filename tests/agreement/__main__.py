@@ -15,7 +15,7 @@ SHOWN = 40
 
 
 def main(words: list[str]) -> int:
-    """The exit status: 1 for a disagreement, 2 where the corpora are missing."""
+    """Return the exit status: 1 for a disagreement, 2 if the corpora are missing."""
     parser = argparse.ArgumentParser("python -m tests.agreement", description="Do shown schema and gate agree?")
     parser.add_argument("--calls", type=int, default=100_000, help="how many calls at least (default 100,000)")
     parser.add_argument("--corpora", type=Path, default=CORPORA, help="the folder of real tools")

@@ -1,4 +1,4 @@
-"""Calls that a model might send to a tool: right ones, nearly right ones, and nonsense. It judges none."""
+"""Makes calls that a model might send to a tool: right ones, nearly right ones, and nonsense."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Caller:
         self._hidden = found is not None and whole is not shown
 
     def calls(self, count: int) -> Iterator[Json]:
-        """So many of them."""
+        """Yield ``count`` calls."""
         for _ in range(count):
             yield self._call()
 
@@ -50,7 +50,7 @@ class Caller:
         return {self._rng.choice(names): self._shown.anything(1) for _ in range(self._rng.randrange(3))}
 
     def _renamed(self, call: Json, found: OperationSet) -> Json:
-        """Another operation, another spelling of it, or something that is none."""
+        """Replace the operation by another one, another spelling, or something that is no operation."""
         name = self._rng.choice(found.names)
         if found.is_keyed:
             return self._rng.choice([{name.swapcase(): call}, {name: next(iter(call.values()), 1)}, {**call, name: 1}])

@@ -29,7 +29,7 @@ STAGES = (LOOKUP, OPERATION, SCHEMA)
 
 
 def passes(gate: Gate, tool: str, arguments: Json, agent_id: str = "a") -> bool:
-    """Whether lookup, operation and schema let the call through."""
+    """True if the stages lookup, operation and schema let the call pass."""
     state = gate.state(agent_id, tool, arguments)
     state.arguments = arguments
     return not any(run_stage(stage, state).findings for stage in STAGES)
@@ -52,7 +52,7 @@ def _pattern(validator: Any, pattern: str, instance: object, _schema: object) ->
 
 @dataclass(slots=True)
 class Tally:
-    """How many calls were compared, how many of them were valid, and where anybody disagreed."""
+    """The numbers of compared and of valid calls, and the disagreements."""
 
     calls: int = 0
     valid: int = 0
@@ -107,7 +107,7 @@ class _Route:
         self._maker = Maker(cell.listing.schema, rng)
 
     def problems(self, call: Json, oracle: Any, tally: Tally, *, valid: bool) -> list[str]:
-        """What goes wrong with ``call``, and with one like it that the provider's model might have made."""
+        """Return the faults of ``call``, and of a similar call that the provider's model might have made."""
         name, spelled = self._reader.spell(self._cell.tool.name, call)
         found: list[str] = []
         if valid and not self._is_narrower and not self._sent.is_valid(spelled):
@@ -136,5 +136,5 @@ class _Route:
 
 
 def _same(one: object, other: object) -> bool:
-    """Equal with the same types: `1 == True` and `1 == 1.0` are other values."""
+    """True if two values and their types are equal; `1`, `True` and `1.0` are different values."""
     return repr(one) == repr(other)

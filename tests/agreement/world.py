@@ -1,4 +1,4 @@
-"""Real tools behind real gates: one agent for each set of operations. It makes no calls."""
+"""Real tools behind real gates, with one agent for each set of operations; it makes no calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Limit:
     fields: Json = field(default_factory=dict[str, Any], hash=False)
 
     def rules(self, tool: Tool) -> tuple[ToolRule, ...]:
-        """As tool rules."""
+        """Return the limit as tool rules."""
         allowed = [ToolRule(tool.name, AllowedOperations(self.shown))] if self.shown else []
         return (*allowed, *([ToolRule(tool.name, ArgumentConstraints(self.fields))] if self.fields else []))
 
@@ -53,25 +53,25 @@ class Cell:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the limit leaves nothing of the tool."""
+        """True if the limit hides the whole tool."""
         return not self.gate.view(self.agent_id).listings()
 
     @property
     def listing(self) -> ToolListing:
-        """The tool as this agent's model sees it."""
+        """Return the tool as this agent's model sees it."""
         return self.gate.view(self.agent_id).listings()[0]
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name of the cell in reports."""
         return f"{self.tool.origin}::{self.tool.name} {sorted(self.limit.shown)} {self.limit.fields or ''}"
 
     def rendered(self, form: str) -> dict[str, Any]:
-        """The tool as the provider is sent it."""
+        """Return the tool in the form that the provider gets."""
         return self.gate.view(self.agent_id).tools(form)[0]
 
     def reader(self, form: str) -> CallReader:
-        """What spells calls as the provider would."""
+        """Return the format's reader, which spells calls as the provider would."""
         return format_named(form).reader(self.gate.view(self.agent_id).listings())
 
 
@@ -85,7 +85,7 @@ class Stranger:
 
     @cached_property
     def tool(self) -> Tool:
-        """As the gate takes it."""
+        """Return the tool for a gate."""
         tool = DefinedTool(self.definition, origin=self.origin)
         return tool if self.said is None else tool.with_operations(*self.said)
 
@@ -102,7 +102,7 @@ class Stranger:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """One for each limit, behind one gate."""
+        """Return one cell for each limit, all behind one gate."""
         registry = ToolRegistry()
         registry.register(self.tool)
         agents = {f"a{i}": Agent(f"a{i}", tool_rules=limit.rules(self.tool)) for i, limit in enumerate(self.limits)}

@@ -43,7 +43,7 @@ def rule(name: str, tool: str, kind: str, conditions: Sequence[str] = ()) -> str
 
 
 def source(name: str, base: str, level: str = "read_write", *, kind: str = "file", more: str = "") -> str:
-    """A source with one level for all that lies in it."""
+    """A source with one level for everything in it."""
     rows = f'\n[[sources]]\nid = "{name}"\ntype = "{kind}"\nbase_path = "{base}"\n'
     return rows + (f'default_permission = "{level}"\n' if level else "") + more
 
@@ -65,7 +65,7 @@ class World:
 
     @property
     def folder(self) -> Path:
-        """Where its policy lies."""
+        """The folder of its policy."""
         return self.workspace.folder
 
     async def call_async(
@@ -87,7 +87,7 @@ class World:
 
     @staticmethod
     def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Wait for something."""
+        """Run a coroutine to its end."""
         return asyncio.run(coroutine)
 
     def result(self, tool: str, **more: Any) -> Any:

@@ -36,7 +36,7 @@ _PLAIN_COMMAND = re.compile(r"gatewright [^|<>&;$`*\n]+")
 
 @dataclass(frozen=True)
 class Fence:
-    """One fence: its language, its text, the line where it begins, what the comment before it says."""
+    """One fence: its language, text and first line, and the words of the comment before it."""
 
     language: str
     text: str
@@ -45,7 +45,7 @@ class Fence:
 
 
 def fences(page: Path) -> list[Fence]:
-    """The fences of a page, those in lists too."""
+    """Return the fences of a page, including those in lists."""
     found: list[Fence] = []
     says: dict[str, str] = {}
     for token in MarkdownIt().parse(page.read_text("utf-8")):
@@ -59,13 +59,13 @@ def fences(page: Path) -> list[Fence]:
 
 
 def code_spans(page: Path) -> list[str]:
-    """What stands between backticks in the texts and tables of a page."""
+    """Return the text of every code span in a page's paragraphs and tables."""
     tokens = MarkdownIt().enable("table").parse(page.read_text("utf-8"))
     return [one.content for token in tokens for one in token.children or () if one.type == "code_inline"]
 
 
 class Run:
-    """What a page did so far: the names of its Python, the files of its folder."""
+    """The state of a page that is carried out: the names of its Python code, and the files of its folder."""
 
     def __init__(self, page: Path, folder: Path, names: dict[str, Any] | None = None) -> None:
         self.page, self.folder = page, folder
@@ -85,7 +85,7 @@ class Run:
                 raise AssertionError(f"{place}: {type(error).__name__}: {error}") from error
 
     def fence(self, fence: Fence) -> None:
-        """Carry out one."""
+        """Carry out one fence."""
         if name := fence.says.get("file"):
             (self.folder / name).write_text(fence.text, "utf-8")
         if name := fence.says.get("append"):
@@ -103,7 +103,7 @@ class Run:
                 self._shell(fence)
 
     def python(self, code: str) -> None:
-        """Run a snippet; one with `await` in it runs as the body of a coroutine does."""
+        """Run a snippet, as the body of a coroutine if it contains `await`."""
         compiled = compile(code, self.page.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
@@ -144,7 +144,7 @@ class Run:
 
 
 def _commands(fence: Fence) -> list[tuple[str, str | None]]:
-    """The commands of a fence, each with what it is said to print; None where nothing is said."""
+    """Return the commands of a fence, each with the output that the page promises, or None."""
     text = fence.text.replace("\\\n", "")
     if fence.language == "sh":
         lines = [line.partition("  #")[0].strip() for line in text.splitlines()]
@@ -156,7 +156,7 @@ def _commands(fence: Fence) -> list[tuple[str, str | None]]:
 
 @cache
 def _policy_part() -> Draft7Validator:
-    """The schema of a policy of which the first line may be left out."""
+    """Return the schema of a policy whose first line may be missing."""
     schema = policy_schema()
     del schema["required"]
     return Draft7Validator(schema)

@@ -106,7 +106,7 @@ class Dana:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a case."""
+    """The result of a case."""
 
     decision: Decision
     outcome: Outcome
@@ -187,7 +187,7 @@ class Stage:
         )
 
     def said(self, played: Played) -> dict[str, Any]:
-        """What each stage says, where it is worth a word; the bytes of a result may be others each time."""
+        """Return the remarks of each stage, without the bytes of results, which differ from run to run."""
         rows = (*played.decision.trace, *played.outcome.decision.trace)
         last: dict[str, Any] = {row.stage: self._local(row.reason) for row in rows if row.stage != "normalise"}
         said = {stage: reason for stage, reason in last.items() if reason not in ROUTINE}
@@ -200,7 +200,7 @@ class Stage:
         return said | {name: value for name, value in more.items() if value}
 
     def found(self, played: Played) -> dict[str, Any]:
-        """The case's outcome under the names that ``want`` uses."""
+        """Return the case's outcome under the names that ``want`` uses."""
         decision, outcome = played.decision, played.outcome
         broken = violation_of(decision)
         return {
@@ -279,7 +279,7 @@ class Stage:
 
 
 def fits(rows: list[dict[str, Any]], wanted: list[Any]) -> bool:
-    """Whether the rows are the wanted ones: a text is a kind, a table pins the fields that it names."""
+    """True if the rows are as expected: a text gives the kind of a row, a table the values of some fields."""
     return len(rows) == len(wanted) and all(_is(row, want) for row, want in zip(rows, wanted, strict=True))
 
 

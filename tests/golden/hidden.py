@@ -1,4 +1,4 @@
-"""What an agent must not see, and whether a text shows it all the same."""
+"""Finds names in a text that an agent must not see."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Hidden:
     names: frozenset[str]
 
     def named_in(self, text: str) -> set[str]:
-        """The hidden names that stand in ``text``: in quotation marks of any kind, or as a word that is no English."""
+        """Return the hidden names in ``text``: in quotation marks of any kind, or as a word that is not English."""
         quoted = {name for name in self.names if re.search(rf"{_QUOTES}{re.escape(name)}(?:{_QUOTES}|\.)", text)}
         return quoted | {n for n in self.names - ENGLISH if re.search(rf"(?<!\w){re.escape(n)}(?!\w)", text)}
 
@@ -61,7 +61,7 @@ def hidden_from(gate: Gate, agent_id: str) -> Hidden:
 
 
 def shown_to(gate: Gate, agent_id: str) -> dict[str, str]:
-    """Everything that the model is given before it calls anything, by where it stands."""
+    """Return every text that the model gets before its first call, by its place."""
     view = gate.view(agent_id)
     return {
         "usage rules": view.usage_rules,
@@ -70,7 +70,7 @@ def shown_to(gate: Gate, agent_id: str) -> dict[str, str]:
 
 
 def _told(schema: Any) -> set[str]:
-    """Names of parameters and values of enums: what the agent does see."""
+    """Return the names of parameters and the values of enums, which the agent sees."""
     found: set[str] = set()
     if isinstance(schema, list):
         for item in cast("list[Any]", schema):

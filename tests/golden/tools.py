@@ -1,4 +1,4 @@
-"""Tools that golden policies may name besides the ones that every test world has."""
+"""Tools that golden policies may name, besides those of every test world."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ COMMAND = "import sys; from gatewright.cli.main import script; sys.exit(script()
 
 
 async def gatewright(*words: str) -> tuple[int, Any]:
-    """Run `gatewright WORDS --json`: how it ended, and what it printed."""
+    """Run `gatewright WORDS --json`; return its exit status and its output."""
     sources = os.pathsep.join(str(ROOT / name) for name in ("engine", "gui", "resources"))
     done = await asyncio.to_thread(
         subprocess.run,

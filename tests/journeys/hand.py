@@ -16,7 +16,7 @@ from tests.support.xvfb import Display
 
 W = TypeVar("W", bound=QWidget)
 _MOVES = 20
-"""How often the mouse follows what moves."""
+"""The number of times that the mouse follows a moving widget."""
 _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
 _MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
 WAITING = frozenset(
@@ -41,14 +41,14 @@ BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.
 
 
 class Hand:
-    """Moves, clicks and types as a person does: through the X server, wherever the keyboard is."""
+    """Moves, clicks and types as a person does: through the X server, at the keyboard's focus."""
 
     def __init__(self, display: Display, window: MainWindow) -> None:
         self._display = display
         self.window = window
 
     def find(self, name: str, kind: type[W]) -> W:
-        """A control by its object name, in the window or what is open over it."""
+        """Find a control by its object name, in the window or in a popup or dialog over it."""
         for root in [self.window, *QApplication.topLevelWidgets()]:
             found = root.findChild(kind, name)
             if found is not None:
@@ -56,7 +56,7 @@ class Hand:
         raise AssertionError(f"there is no `{name}`")
 
     async def see(self, name: str, kind: type[W]) -> W:
-        """A control of what was just opened, once it can be seen."""
+        """Wait for a control that is just opening, and return it."""
         found: list[W] = []
 
         def is_seen() -> bool:
@@ -86,7 +86,7 @@ class Hand:
         await self._click(view.viewport(), place)
 
     async def _click(self, widget: QWidget, at: Callable[[], QPoint]) -> None:
-        """Follow what moves while the mouse comes to it; it fails where the click meets another widget."""
+        """Follow a moving widget with the mouse and click it; fail if the click meets another widget."""
         await until(widget.isVisible, f"`{widget.objectName()}` to be seen")
         pointed: QPoint | None = None
         for _ in range(_MOVES):
@@ -105,7 +105,7 @@ class Hand:
         await self.rest()
 
     async def choose(self, name: str) -> None:
-        """Click a row of the menu that is open."""
+        """Click a row of the open menu."""
         await until(lambda: isinstance(QApplication.activePopupWidget(), QMenu), f"a menu with `{name}`")
         menu = QApplication.activePopupWidget()
         assert isinstance(menu, QMenu)
@@ -116,7 +116,7 @@ class Hand:
         await self.click(menu, menu.actionGeometry(action).center())
 
     async def drag(self, view: QAbstractItemView, index: QModelIndex, to: QPoint) -> None:
-        """Drag a row to a place in the viewport, in steps as a hand does."""
+        """Drag a row to a place in the viewport, in small steps like a hand."""
         lay_out()
         start = view.visualRect(index).center()
         await self._point(view.viewport(), start)
@@ -136,23 +136,23 @@ class Hand:
             await until(lambda: seen.count > 0, "the window to see the mouse move")
 
     async def key(self, *keys: str) -> None:
-        """Press keys one after the other, in the words of xdotool: `ctrl+z`, `Return`."""
+        """Press keys one after the other, by their names in xdotool: `ctrl+z`, `Return`."""
         for key in keys:
             await self._send("key", "--clearmodifiers", key, heard=1)
             await self.rest()
 
     async def go_to(self, page: str) -> None:
-        """Press the keys of a page, whichever they are, or its button where it has none."""
+        """Press the keys of a page, or its button if it has no keys."""
         keys = self.window.actions_by_key[f"page.{page}"].shortcut().toString().lower()
         await (self.key(keys) if keys else self.click(self.find(f"rail.{page}", QWidget)))
 
     async def type(self, text: str, *, pause_ms: int = 4) -> None:
-        """Type a text; nobody types without a pause between two keys."""
+        """Type a text, with a pause between two keys as a person makes it."""
         await self._send("type", "--delay", str(pause_ms), text, heard=len(text))
         await self.rest()
 
     async def focus_by(self, key: str, wanted: QWidget, presses: int = 40) -> None:
-        """Press a key until the keyboard is in a widget."""
+        """Press a key until a widget has the focus."""
         for _ in range(presses):
             focus = QApplication.focusWidget()
             if focus is wanted or (focus is not None and wanted.isAncestorOf(focus)):
@@ -161,7 +161,7 @@ class Hand:
         raise AssertionError(f"`{wanted.objectName()}` is not reached by {key}")
 
     async def rest(self) -> None:
-        """Let what was begun come to an end, but for what waits for an answer."""
+        """Wait until all tasks have ended, except those that wait for an answer."""
         await until(lambda: (WAITING | BESIDE).issuperset(self.window.tasks.names), "the window to come to rest")
 
     async def _send(self, *words: str, heard: int = 0) -> None:
@@ -201,5 +201,5 @@ class _Watch(QObject):
 
 
 def screen() -> QImage:
-    """What the display shows now."""
+    """Return a picture of the display."""
     return QGuiApplication.primaryScreen().grabWindow(0).toImage()

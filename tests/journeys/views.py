@@ -1,4 +1,4 @@
-"""What journeys look for in lists, trees, tables, menus and texts. It moves no mouse and presses no key."""
+"""Finds rows, boxes and texts for journeys; it moves no mouse and presses no key."""
 
 import difflib
 import json
@@ -17,7 +17,7 @@ NAME = QPoint(70, 12)
 
 
 def agent_row(hand: Hand, name: str) -> tuple[QListView, QModelIndex]:
-    """The list of agents, and the row of one."""
+    """Return the list of agents, and the row of one agent."""
     view = hand.find("agents.list", QListView)
     rows = [view.model().index(row, 0) for row in range(view.model().rowCount())]
     return view, next(row for row in rows if row.data(AGENT_ID) == name)
@@ -40,7 +40,7 @@ def rows_below(view: QTreeView, parent: QModelIndex) -> list[QModelIndex]:
 
 
 def box_state(view: QTreeView, *names: str) -> Qt.CheckState:
-    """How a box of the tree is ticked."""
+    """Return the state of a box of the tree."""
     return Qt.CheckState(tree_row(view, *names).data(Qt.ItemDataRole.CheckStateRole))
 
 
@@ -51,12 +51,12 @@ def box_place(view: QTreeView, *names: str) -> QPoint:
 
 
 def texts(model: QAbstractItemModel, column: int = 0) -> list[str]:
-    """What a column says, from the top."""
+    """Return the texts of a column, from the top."""
     return [str(model.index(row, column).data()) for row in range(model.rowCount())]
 
 
 def table_row(view: QTableView, text: str, column: int = 0) -> QModelIndex:
-    """The first row that says this in a column."""
+    """Return the first row with this text in a column."""
     return view.model().index(texts(view.model(), column).index(text), column)
 
 
@@ -66,16 +66,16 @@ def waits(session: QTableView) -> bool:
 
 
 def shown_text(hand: Hand) -> str:
-    """What the preview shows."""
+    """Return the text of the preview."""
     return hand.find("preview.code", CodeView).text
 
 
 def shown_schema(hand: Hand) -> dict[str, Any]:
-    """The properties of the schema in the preview."""
+    """Return the properties of the schema in the preview."""
     return json.loads(shown_text(hand))["inputSchema"]["properties"]
 
 
 def changed_lines(before: str, after: str) -> list[str]:
-    """The lines that went (-) and came (+)."""
+    """Return the removed (-) and added (+) lines."""
     lines = difflib.ndiff(before.splitlines(), after.splitlines())
     return [line[0] + line[2:] for line in lines if line[0] in "+-"]

@@ -40,7 +40,7 @@ ECHO_MODULE = """
 """A WASM module that answers with the call that it was given."""
 PET: dict[str, Any] = {"id": 7, "name": "Tom", "photoUrls": []}
 VARIABLES = {"PETS_AUTHORIZATION": "Bearer of-the-pets-and-nobody-else", "PETS_API_KEY": "the-key-of-the-pets"}
-"""What the server of the pets wants."""
+"""The environment with the secret that the server of the pets demands."""
 CALLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "text": ({"op": "count", "text": "one two three"}, "op", "upper"),
     "echo": ({"op": "say", "text": "hello"}, "op", "shout"),
@@ -48,9 +48,9 @@ CALLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "file": ({"op": "read", "path": "a.md"}, "op", "delete"),
     "note_words": ({"path": "a.md"}, "", ""),
 }
-"""A call that agent `able` may make of each tool, the field of its operation, and one that is hidden from it."""
+"""For each tool: a call that agent `able` may make, the field of its operation, and a hidden operation."""
 ANSWERS = {"text": "3", "echo": "hello", "pet": "Tom", "file": "one two", "note_words": "2"}
-"""What stands in the results of these calls."""
+"""A part of the result of each of these calls."""
 POLICY = """\
 gatewright = 1
 

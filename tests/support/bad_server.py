@@ -1,4 +1,4 @@
-"""MCP servers that misbehave, each in a way of its own, in raw lines. Run as a program: ``bad_server.py WAY``."""
+"""MCP servers that misbehave in different ways, in raw lines. Run as a program: ``bad_server.py WAY``."""
 
 import json
 import os
@@ -161,7 +161,7 @@ def _lists_its_token(asked: dict[str, Any]) -> None:
 
 
 def _repeats(asked: dict[str, Any]) -> None:
-    """It repeats its token, in the way that the word behind its name says."""
+    """Repeat the token, in the way that the next word of the command names."""
     words = f"the token {os.environ['TOKEN']} is bad"
     match sys.argv[2]:
         case "error":
@@ -186,7 +186,7 @@ def _repeats(asked: dict[str, Any]) -> None:
 
 
 def _answers_as_text(asked: dict[str, Any]) -> None:
-    """It answers what nobody asked, then what was asked."""
+    """Send an answer without a request, then the answer to the request."""
     answer({**asked, "id": str(asked["id"])}, {"content": [{"type": "text", "text": "forged"}]})
     answer(asked, {"content": [{"type": "text", "text": "true"}]})
 

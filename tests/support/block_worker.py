@@ -37,7 +37,7 @@ def digest(value: JsonValue) -> str:
 
 
 def some_edit(dice: random.Random) -> Edit:
-    """Any edit, some of which will be refused."""
+    """Return a random edit; some are refused."""
     letters = "".join(dice.choices("abc \n", k=dice.randrange(1, 400)))
     return dice.choice(
         [
@@ -76,7 +76,7 @@ def edit_for_ever(path: Path, seed: int, author: str) -> None:
 
 
 def main() -> None:
-    """A child for every seed on standard input."""
+    """Start a child for every seed on standard input."""
     path = Path(sys.argv[1])
     for line in sys.stdin:
         child = os.fork()

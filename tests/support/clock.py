@@ -36,9 +36,9 @@ class LoopClock:
         patch.setattr(loop, "time", self.now)
 
     def now(self) -> float:
-        """What the loop takes for the time."""
+        """The time for the loop."""
         return self._real() + self._passed_s
 
     def pass_by(self, seconds: float) -> None:
-        """Move it ahead."""
+        """Move the time forward."""
         self._passed_s += seconds

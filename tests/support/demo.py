@@ -1,4 +1,4 @@
-"""The demo workspace for tests, made once in a process and copied: making its memory waits for the disk."""
+"""The demo workspace for tests: made once in a process and then copied, since making its memory waits for the disk."""
 
 import atexit
 import shutil
@@ -12,7 +12,7 @@ from gatewright.workspace import create_workspace
 
 
 def copy_demo(folder: Path) -> Path:
-    """A fresh demo in a folder that is not there yet; its policy file."""
+    """Copy the demo into a new folder and return its policy file."""
     shutil.copytree(_made_demo(), folder)
     adopt_memory(folder / STATE_FOLDER, key_folder())
     return folder / "policy.toml"

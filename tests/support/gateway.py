@@ -1,4 +1,4 @@
-"""The gateway as a process of its own, with the official client at its other end."""
+"""The gateway in its own process, with the official client connected to it."""
 
 from __future__ import annotations
 

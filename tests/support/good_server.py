@@ -119,7 +119,7 @@ def call(number: object, asked: Json, stop: Event) -> None:
 
 
 def answer(asked: Json) -> None:
-    """Answer what is no call; what nobody has to answer gets nothing."""
+    """Answer a request that is no call; return nothing for a notification."""
     match asked.get("method"):
         case "initialize":
             result: Json = {

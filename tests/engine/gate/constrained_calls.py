@@ -50,7 +50,7 @@ def gate_for(tool: Tool, shown: frozenset[str], *rules: ToolRule) -> Gate:
 
 
 def passes(gate: Gate, tool: str, arguments: Call) -> bool:
-    """Whether the stages lookup, operation and schema have nothing against the call."""
+    """True if the stages lookup, operation and schema let the call pass."""
     state = gate.state("a", tool, arguments)
     state.arguments = arguments
     for stage in (LOOKUP, OPERATION, SCHEMA):
@@ -62,7 +62,7 @@ def passes(gate: Gate, tool: str, arguments: Call) -> bool:
 
 
 class Maker:
-    """What one seed makes of tools: sets of operations, constraints, calls."""
+    """Makes sets of operations, constraints and calls of tools from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -82,7 +82,7 @@ class Maker:
         return ToolRule(tool.name, ArgumentConstraints({name: self.constraint(properties[name])}), conditions)
 
     def constraint(self, own: object, depth: int = 0) -> Schema:
-        """What a value of the kind that ``own`` describes may have to satisfy, sensible or not."""
+        """Return a constraint, sensible or not, for a value that ``own`` describes."""
         table = as_object(own) or {}
         options, inner, items = table.get("enum"), table.get("properties"), as_object(table.get("items"))
         if depth < 4 and (inner or items) and self.random.random() < 0.7:
@@ -103,7 +103,7 @@ class Maker:
         )
 
     def _inside(self, inner: Schema | None, items: Schema | None, depth: int) -> Schema:
-        """A constraint on a part of the value, said in one of several ways."""
+        """Return a constraint on a part of the value, in one of several spellings."""
         if not inner:
             below = {"items": self.constraint(items, depth + 1)}
             return self.random.choice([below, {"maxItems": 1}, {**below, "minItems": 1}])
@@ -181,7 +181,7 @@ def satisfies(
 
 
 def defaults(tool: Tool, operations: tuple[str, ...], name: str) -> list[object]:
-    """What stands for the field left out, in any of the operations."""
+    """Return the defaults of an omitted field in any of the operations."""
     if tool.has_operations and name == tool.operation_field:
         return [*operations]
     parameters = [one for operation in operations for one in tool.parameters(operation) if one.name == name]

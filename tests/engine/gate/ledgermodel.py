@@ -97,7 +97,7 @@ class Asked:
 
 @dataclass
 class Ledger:
-    """What was asked so far, and the policy in force."""
+    """The questions so far, and the policy in force."""
 
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     version: int = 0
@@ -131,7 +131,7 @@ class Schedule:
         self.gave_for_a_time = False
 
     def run(self, steps: int) -> None:
-        """Do so many things, then all that is left to do, and compare."""
+        """Take random steps, then finish every call, and compare."""
         acts = [self.call] * 6 + [self.answer] * 4 + [self.race, self.change_bill, self.change_policy, self.wait]
         for _ in range(steps):
             self.random.choice(acts)()
@@ -186,7 +186,7 @@ class Schedule:
         self.clock.advance(self.random.choice((30.0, 90.0, 3 * 86_400.0)))
 
     def finish(self, key: str) -> None:
-        """Ask, answer and make the call until it comes to an end, and make it once more."""
+        """Ask, answer and repeat the call until it has an outcome, then make it once more."""
         amount = next((one.amount for one in reversed(self.model.asked.values()) if one.key == key), 1)
         outcome = self._make(key, amount)
         for _ in range(4):
@@ -208,7 +208,7 @@ class Schedule:
     # -- what must be so
 
     def look(self) -> None:
-        """Remember each new question as what it showed."""
+        """Store what each new question showed."""
         waiting = [row for row in self.audit.rows() if row.kind == RowKind.CALL_WAITS]
         listed = {one.request_id: one for one in self.broker.pending()}
         for one in listed.values():
@@ -235,7 +235,7 @@ class Schedule:
         return [str(body.get("answer", "")) for _, body in self._begun() if body["arguments"]["key"] == key][-1]
 
     def compare(self) -> None:
-        """The effects, the rows and the answers, as they lie on the disk."""
+        """Compare the effects, the rows and the answers on the disk."""
         report = self.audit.verify()
         assert report.is_sound, report.problems
         begun = [body for _, body in self._begun()]
@@ -261,7 +261,7 @@ class Schedule:
         return asyncio.run(self.gate.call("clerk", "pay", given, call_id=key, conversation=where, on_ask="suspend"))
 
     def _somewhere(self, what: str, act: Callable[[], object]) -> None:
-        """Here, in another process, or in one that dies in the midst of it."""
+        """Act in this process, in another one, or in one that is killed while it acts."""
         place = self.random.choice(("here", "there", "dies", "dies"))
         death = self.random.choice([*DEATHS]) if place == "dies" else ""
         self.did.append(f"{what} {death or place}")
@@ -315,7 +315,7 @@ def _pay(schedule: Schedule) -> Any:
 
 
 def _die(owner: Any, name: str, after: bool, times: int) -> None:
-    """Have this process killed at a boundary of a function, when it gets there for that time."""
+    """Kill this process when it reaches a boundary of a function for the given time."""
     whole, left = getattr(owner, name), [times]
 
     def die() -> None:

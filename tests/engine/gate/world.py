@@ -113,7 +113,7 @@ class CounterTool(Tool):
 
 
 class GateTool(Tool):
-    """Waits until it is let go; may refuse to be stopped."""
+    """Waits until a test releases it; may refuse to stop."""
 
     name = "wait"
     description = "Waits."
@@ -215,7 +215,7 @@ class World:
         return loaded.policy
 
     def _read(self, text: str) -> Policy:
-        """The sources alone, before the tool that they bring is known."""
+        """Read the sources alone, before the tools that depend on them are known."""
         facts = (*self.registry.facts(), file_tool().facts())
         loaded = parse_policy(text, file="policy.toml", known=KnownTools(facts))
         assert loaded.policy is not None, "\n".join(map(str, loaded.problems))
@@ -223,7 +223,7 @@ class World:
 
 
 class Operator:
-    """An approver that answers as told and remembers what it was asked."""
+    """An approver that gives the answers of a test and remembers the questions."""
 
     def __init__(self, *, approves: bool = True) -> None:
         self.approves = approves
