@@ -24,7 +24,7 @@ def schema(title: str, **types: str) -> Json:
 
 
 def tool(name: str, description: str, output: Json | None = None, **parameters: str) -> Json:
-    """A tool that gives a text, unless `output` says what else; an empty one promises nothing."""
+    """Return a tool with a text as its result, or with the schema `output`; an empty schema promises nothing."""
     output = schema(f"{name}Output", result="string") if output is None else output
     taken = {"name": name, "description": description, "inputSchema": schema(f"{name}Arguments", **parameters)}
     return taken | ({"outputSchema": output} if output else {})
@@ -144,7 +144,7 @@ def answer(asked: Json) -> None:
 
 
 def serve() -> None:
-    """Answer until the input ends, each call in a thread of its own."""
+    """Answer until the input ends, each call in its own thread."""
     threads: list[Thread] = []
     for line in sys.stdin:
         asked = json.loads(line)

@@ -1,4 +1,4 @@
-"""A workspace that loads and in which every name and text that can be anybody's is the same hostile one."""
+"""A valid workspace in which every free name and text is the same hostile text."""
 
 from __future__ import annotations
 

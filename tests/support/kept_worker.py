@@ -1,10 +1,10 @@
-"""Worker processes that outlive their window, for tests, which open hundreds of windows. It checks nothing."""
+"""Worker processes that outlive their window, for tests that open hundreds of windows; it checks nothing."""
 
 from gatewright_gui.session.worker_process import WorkerProcess
 
 
 class KeptWorker(WorkerProcess):
-    """Closing it gives it back."""
+    """A worker process that is returned, not ended, when its window closes it."""
 
     def __init__(self, free: list["KeptWorker"]) -> None:
         super().__init__()
@@ -19,18 +19,18 @@ class KeptWorker(WorkerProcess):
             self.end()
 
     def end(self) -> None:
-        """Really."""
+        """End the process."""
         super().close()
 
 
 class KeptWorkers:
-    """One is enough where one window is closed before the next is opened."""
+    """The kept processes; one is enough if each window is closed before the next opens."""
 
     def __init__(self) -> None:
         self._free: list[KeptWorker] = []
 
     def take(self) -> KeptWorker:
-        """One that nobody has any more, or a new one."""
+        """Return an unused process, or start a new one."""
         while self._free:
             worker = self._free.pop()
             if worker.is_running:

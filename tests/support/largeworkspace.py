@@ -17,7 +17,7 @@ _SEED = 20_261_122
 _LISTED = 0.51
 """The share of the tools that an agent has."""
 LIMITED = 0.1
-"""The share of those of which an agent has some operations only; with more the file is too large to be read."""
+"""The share of these tools with restricted operations; with more of them the file would be too large to load."""
 
 
 def tool_names(count: int = TOOLS) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def agent_names(count: int = AGENTS) -> tuple[str, ...]:
 
 @lru_cache
 def large_tools(count: int = TOOLS) -> tuple[Tool, ...]:
-    """Tools of eight operations; the same ones for all who ask, nobody changes them."""
+    """Return tools with eight operations; all callers share them, and nobody changes them."""
     return tuple(
         type(name, (EightOperations,), {"name": name, "description": f"Looks after the things of {name}."})()
         for name in tool_names(count)
@@ -40,7 +40,7 @@ def large_tools(count: int = TOOLS) -> tuple[Tool, ...]:
 
 
 def large_policy(agents: int = AGENTS, tools: int = TOOLS, limited: float = LIMITED) -> Policy:
-    """Every agent has about half of the tools, each with some of its operations; the same every time."""
+    """Return the same policy every time: every agent has about half of the tools, each with some of its operations."""
     draw = random.Random(_SEED)
     return Policy(
         defaults=Defaults(unlisted_tools=Verdict.DENY),
@@ -49,7 +49,7 @@ def large_policy(agents: int = AGENTS, tools: int = TOOLS, limited: float = LIMI
 
 
 def write_large(folder: Path, agents: int = AGENTS, tools: int = TOOLS, limited: float = LIMITED) -> Path:
-    """The policy as a file in a new folder; its path."""
+    """Write the policy into a new folder and return its path."""
     folder.mkdir(parents=True)
     path = folder / "policy.toml"
     path.write_text(_text(agents, tools, limited), "utf-8")

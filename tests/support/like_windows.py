@@ -39,7 +39,7 @@ LOADED = (
     platformdirs,
     typer,
 )
-"""They ask which system it is when they are loaded, so that has happened."""
+"""These modules look at the system when they are loaded, so they are loaded before it seems to be Windows."""
 MISSING = (
     "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "getuid", "geteuid", "getegid",
     "getgid", "pread", "pwrite", "fchmod", "fwalk", "killpg", "waitid", "register_at_fork", "fork", "setsid", "mkfifo",
@@ -79,14 +79,14 @@ def locking(descriptor: int, how: int, count: int) -> None:
 
 
 def locks_of_windows() -> ModuleType:
-    """What stands for `msvcrt`."""
+    """Return a replacement for `msvcrt`."""
     windows = ModuleType("msvcrt")
     windows.__dict__.update(LK_UNLCK=0, LK_NBLCK=2, locking=locking)
     return windows
 
 
 def become_windows() -> None:
-    """From now on this process is like one on Windows."""
+    """Make this process behave as on Windows from now on."""
     for name in MISSING:
         if hasattr(os, name):
             delattr(os, name)

@@ -64,7 +64,7 @@ def many_calls(numbers: Iterable[int]) -> Iterable[list[AuditEntry]]:
 
 
 def fill_log(state: Path, keys: Path, calls: int, *, begin_s: float = BEGIN_S) -> None:
-    """Write so many calls, a minute apart; very many a hundred at a time."""
+    """Write these calls, a minute apart, in batches if there are many."""
     clock = ManualClock(begin_s)
     log = AuditLog(state, keys, clock=clock)
     batch: list[AuditEntry] = []

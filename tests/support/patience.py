@@ -1,4 +1,4 @@
-"""What waiting in tests, and in `./check`, has instead of a clock: it lasts as long as something moves.
+"""Waiting without a clock, for tests and `./check`: it lasts as long as something moves.
 
     await until(lambda: page.is_ready)
     async with patient(): ...
@@ -30,13 +30,13 @@ STEP_IDLE_S, STEP_BUSY_S = 300.0, 7_200.0
 STUCK_S = 600
 """By the clock, since nothing else goes on: how long a test may let no other thread of its process run."""
 PACE_1_S = 0.3e-6
-"""What a look-up of `pace` takes at pace 1."""
+"""The time for one look-up of `pace` at pace 1."""
 OUT_OF_TIME = 124
 """The status of `timeout` when it ended the command."""
 
 
 class InVainError(AssertionError):
-    """What was waited for did not come."""
+    """The awaited event did not come."""
 
 
 async def until(holds: Callable[[], object], what: str = "something") -> None:
@@ -59,7 +59,7 @@ def pause_until(holds: Callable[[], object], what: str = "something") -> None:
 
 @asynccontextmanager
 async def patient() -> AsyncGenerator[None]:
-    """As `asyncio.timeout`, for as long as something moves. Raises TimeoutError."""
+    """Like `asyncio.timeout`, but without a limit as long as something moves. Raises TimeoutError."""
     patience, loop = Patience(), asyncio.get_running_loop()
     async with asyncio.timeout(None) as limit:
 
@@ -99,7 +99,7 @@ def in_time(took_s: float, limit_s: float) -> bool:
 
 @cache
 def _table() -> tuple[dict[tuple[str, str], frozenset[str]], list[tuple[str, str]]]:
-    """What 200 agents may do with 60 tools, and every question once, in no order."""
+    """Return the rights of 200 agents on 60 tools, and every question about them once, in random order."""
     names = [(f"agent_{agent:03}", f"tool_{tool:02}") for agent in range(200) for tool in range(60)]
     table = {name: frozenset((f"op_{at % 7}", f"op_{at % 5}")) for at, name in enumerate(names)}
     return table, random.Random(1).sample(names, len(names))
@@ -117,11 +117,11 @@ class Guard:
         threading.Thread(target=self._watch, name="guard of tests", daemon=True).start()
 
     def begin(self) -> None:
-        """A test begins."""
+        """Begin to guard a test."""
         self._patience = Patience(TEST_IDLE_S, TEST_BUSY_S)
 
     def end(self) -> None:
-        """It is over, or somebody looks at it."""
+        """Stop guarding: the test has ended, or a debugger stopped it."""
         self._patience = None
         faulthandler.cancel_dump_traceback_later()
 
@@ -139,7 +139,7 @@ class Guard:
 
 
 def main(command: list[str]) -> int:
-    """Run a command as long as something moves in it; its status."""
+    """Run a command as long as something moves in it, and return its status."""
     process = subprocess.Popen(command, process_group=0)
     patience = Patience(STEP_IDLE_S, STEP_BUSY_S, process.pid)
     while True:

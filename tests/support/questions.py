@@ -1,4 +1,4 @@
-"""Questions for the worker process of a window, which has to find them by their names. They check nothing."""
+"""Questions for the worker process of a window, which finds them by their names; they check nothing."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ def wait_for(workspace: Workspace, begun: Path, go_on: Path) -> str:
 
 
 def leave_file(_workspace: Workspace, path: Path) -> str:
-    """Say by a file that it was asked."""
+    """Make a file as a sign that the question arrived."""
     path.touch()
     return path.name
 

@@ -1,4 +1,4 @@
-"""What the layers of a policy say to facts of tools alone, without the tools: no gate, no schema."""
+"""Rights from the layers of a policy and the facts of tools alone, without gate and schemas."""
 
 from collections.abc import Iterable
 

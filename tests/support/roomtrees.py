@@ -1,4 +1,4 @@
-"""Random trees, rules and places, and what of them a process sees by the simple definition."""
+"""Random trees, rules and places, and the view that a process has of them by the simple definition."""
 
 import os
 import random
@@ -88,7 +88,7 @@ def change(dice: random.Random, top: Path) -> None:
 
 
 class Nobody:
-    """A listener to a room of which nothing may be told."""
+    """A listener to a room; it fails the test if it hears anything."""
 
     def hide(self, mounts: object, *, anew: bool) -> None:
         raise AssertionError((mounts, anew))

@@ -34,7 +34,7 @@ OFTEN = 0.8
 
 
 class Terminated(BaseException):
-    """The test is done."""
+    """The test has ended."""
 
 
 def lay(folder: Path) -> None:

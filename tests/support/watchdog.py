@@ -61,7 +61,7 @@ class _Answer:
 
 
 class _Ear(QObject):
-    """Lives in the window's thread and answers."""
+    """An object in the window's thread that answers."""
 
     KIND = QEvent.Type(QEvent.registerEventType())
 
@@ -70,7 +70,7 @@ class _Ear(QObject):
         self._answered = answered
 
     def event(self, event: QEvent) -> bool:
-        """The small event, and whatever else comes to an object."""
+        """Handle the small event, and every other event of an object."""
         if event.type() == self.KIND:
             self._answered()
             return True
@@ -99,7 +99,7 @@ class _Sampler:
         return tuple(f"{Path(file).name}:{line} {name}" for file, line, name in reversed(found))
 
     def close(self) -> None:
-        """No more samples."""
+        """Stop taking samples."""
         self._file.close()
 
 
@@ -132,7 +132,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more; what was found stays."""
+        """Stop watching, and keep the results."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join()
@@ -140,7 +140,7 @@ class Watchdog:
             self._sampler.close()
 
     def begin(self, interaction: str = BETWEEN) -> None:
-        """What follows belongs to this."""
+        """Begin an interaction, to which later blocks belong."""
         with self._lock:
             self._interaction = interaction
 
@@ -152,7 +152,7 @@ class Watchdog:
 
     @property
     def worst(self) -> Mapping[str, Block]:
-        """By interaction the longest block that was noticed."""
+        """Return the longest block of each interaction."""
         with self._lock:
             return dict(self._worst)
 

@@ -24,7 +24,7 @@ class Display:
     height: int
 
     def environ(self) -> dict[str, str]:
-        """The environment of a process that shall draw here and nowhere else."""
+        """The environment of a process that draws on this display only."""
         rest = {key: value for key, value in os.environ.items() if key != "WAYLAND_DISPLAY"}
         return {**rest, "DISPLAY": self.name, "QT_QPA_PLATFORM": "xcb"}
 

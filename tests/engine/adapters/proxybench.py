@@ -56,7 +56,7 @@ class ProxyBench:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that a room sets."""
+        """Return the variables that a room sets."""
         names = {"http_proxy": "http", "https_proxy": "http", "all_proxy": "socks5h"}
         return {name: f"{scheme}://127.0.0.1:{self.port}" for name, scheme in names.items()}
 
@@ -65,7 +65,7 @@ class ProxyBench:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def said(self, content: bytes, *, ends: bool = True) -> bytes:
-        """All that the proxy answers to these bytes."""
+        """Return the proxy's whole answer to these bytes."""
         reader, writer = await self.connect()
         try:
             writer.write(content)
@@ -96,7 +96,7 @@ class ProxyBench:
         return process.returncode or 0, out.decode()
 
     async def run_python(self, script: str, **more: str) -> tuple[int, str]:
-        """The same for a script of Python."""
+        """Run a Python script in the same way."""
         return await self.run(sys.executable, "-I", "-c", script, **more)
 
 

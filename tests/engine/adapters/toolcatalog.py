@@ -32,7 +32,7 @@ RUNS: Mapping[str, Mapping[str, Any]] = {"http": ADD["run"], "subprocess": {"arg
 
 
 def write_manifest(folder: Path, tools: object) -> None:
-    """Write what the catalog of `write_policy` lists."""
+    """Write the manifest of the catalog of `write_policy`."""
     (folder / "tools.json").write_text(json.dumps({"name": "calc", "version": "1", "tools": tools}), "utf-8")
 
 
@@ -52,5 +52,5 @@ def write_policy(folder: Path, kind: str, tools: Sequence[str] = ("sum",), *, ke
 
 
 def opened(folder: Path, *, trust: bool = True) -> Workspace:
-    """Open it, with keys beside it."""
+    """Open the workspace, with a folder of keys beside it."""
     return Workspace.open(folder, keys=folder.parent / "keys", trust=trust)

@@ -34,7 +34,7 @@ class ShellRun:
         return str(self.folder / target)
 
     def started(self, command: str, timeout_s: float = 5.0) -> tuple[list[str], str]:
-        """Which programs a command starts, and what it prints."""
+        """Return the programs that a command starts, and its output."""
         self.log.write_text("")
         limits = "ulimit -t 2 -f 1000 -v 1000000 2>/dev/null; enable -n printf test '['; "
         environment = {"PATH": str(self.programs), "GATEWRIGHT_LOG": str(self.log)}
@@ -59,6 +59,6 @@ class ShellRun:
 
 
 def accepted(command: str, rules: ShellRules, locate: Locate) -> ShellCommand | None:
-    """The command, where it may run."""
+    """Return the command if it may run."""
     found = parse_command(command, rules, locate)
     return found if isinstance(found, ShellCommand) else None

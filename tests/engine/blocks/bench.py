@@ -31,7 +31,7 @@ class Row:
 
     @property
     def factor(self) -> float:
-        """Ours over the library's."""
+        """The ratio of our time to the library's."""
         return self.ours_s / self.library_s
 
 

@@ -59,11 +59,11 @@ class RootBench:
         return path
 
     def text(self, name: str) -> str:
-        """What a file holds."""
+        """Return the text of a file."""
         return (self.folder / name).read_bytes().decode()
 
     def decide(self, tool: str, **arguments: Any) -> Decision:
-        """What the gate says."""
+        """Return the decision of the gate."""
         return self.workspace.decide("a", tool, arguments)
 
     async def call(self, tool: str, **arguments: Any) -> Outcome:
@@ -76,7 +76,7 @@ class RootBench:
         return await self.workspace.call("a", tool, arguments, approver=approve)
 
     async def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The data of a call that has to succeed."""
+        """Return the data of a call that must succeed."""
         outcome = await self.call(tool, **arguments)
         assert outcome.status is Status.ALLOWED, outcome.output
         result = json.loads(outcome.data or b"")
@@ -84,7 +84,7 @@ class RootBench:
         return result["data"]
 
     async def code(self, tool: str, **arguments: Any) -> str:
-        """The code of a call that may not succeed."""
+        """Return the code of a call that must fail."""
         outcome = await self.call(tool, **arguments)
         assert outcome.status in {Status.DENIED, Status.FAILED}, outcome.output
         assert (outcome.output or "").startswith("Tool execution failed:")
@@ -97,7 +97,7 @@ class RootBench:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder, sorted."""
+    """Return the sorted names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 

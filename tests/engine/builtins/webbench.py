@@ -1,4 +1,4 @@
-"""A web of its own for tests: names and public addresses that all lead to one real server on loopback."""
+"""A web for tests: names and public addresses that all lead to one real server on loopback."""
 
 from __future__ import annotations
 
@@ -129,25 +129,25 @@ class WebBench:
         return await self.gate.call("a", tool, arguments)
 
     async def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The data of a call that has to succeed."""
+        """Return the data of a call that must succeed."""
         outcome = await self.call(tool, **arguments)
         assert outcome.status == "allowed", (outcome.output, outcome.detail)
         return json.loads(outcome.data or b"")["data"]
 
     def ends(self) -> list[dict[str, Any]]:
-        """What the log says at the end of each call that was carried out: the code, and where it was led to."""
+        """Return the code in the log for each executed call, and the address to which it was redirected."""
         rows = [json.loads(row.body) for row in AuditLog(self.folder / "state", self.folder / "keys").rows()]
         return [{key: row[key] for key in ("led_to", "code") if key in row} for row in rows if "elapsed_ms" in row]
 
     async def code(self, tool: str, **arguments: Any) -> str:
-        """The code of a call that may not succeed."""
+        """Return the code of a call that must fail."""
         outcome = await self.call(tool, **arguments)
         assert outcome.status in {"denied", "failed"}, outcome.output
         return outcome.code
 
 
 def policy_of(text: str) -> Policy:
-    """The policy that a text says."""
+    """Return the policy that a text describes."""
     known = KnownTools(tuple(tool.facts() for tool in builtin_tools()))
     loaded = parse_policy(text, file="policy.toml", known=known)
     assert loaded.policy is not None, loaded.problems

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECRET = "SECRET-OF-NOBODY"
-"""Stands in every file that may not be read."""
+"""The content of every file that may not be read."""
 HIDDEN = "hidden-name"
 """Stands in the name of every file that may not be listed. What is covered in a writable folder is seen by its name."""
 

@@ -44,7 +44,7 @@ class Desk:
         return self.questions
 
     async def question(self) -> ApprovalRequest:
-        """The first question that is open, or will be."""
+        """Wait for the first open question."""
         return (await self.until(bool))[0]
 
     async def waiting(self, count: int) -> ApprovalRequest:
@@ -92,7 +92,7 @@ def a_request(agent: str = "archivist", digest: str = "d1", **more: Any) -> Appr
 
 
 async def soon(work: Awaitable[T]) -> T:
-    """The result of what must come to an end."""
+    """Return the result of work that must end soon."""
     async with patient():
         return await work
 

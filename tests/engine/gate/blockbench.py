@@ -55,7 +55,7 @@ class BlockBench:
         return await self.workspace.call(agent, tool, arguments, session=self.session, approver=self.answer)
 
     async def done(self, tool: str, op: str = "", *, agent: str = "ann", **given: JsonValue) -> Any:
-        """What a call gave that has to succeed."""
+        """Return the result of a call that must succeed."""
         outcome = await self.call(tool, op, agent=agent, **given)
         assert outcome.status == "allowed", (outcome.code, outcome.output, outcome.decision.reason)
         result = json.loads(outcome.output)
@@ -71,7 +71,7 @@ class BlockBench:
         assert not [problem for problem in self.workspace.reload() if problem.is_error]
 
     async def answer(self, request: ApprovalRequest) -> Approval:
-        """What the operator says to a question."""
+        """Return the operator's answer to a question."""
         self.asked.append(request)
         if self.meanwhile is not None:
             self.meanwhile()

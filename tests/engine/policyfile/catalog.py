@@ -538,7 +538,7 @@ def _edited(draw: st.DrawFn, policy: Policy) -> Policy:
 
 
 def _one_tool(draw: st.DrawFn, policy: Policy) -> Policy:
-    """As a change of the settings of one tool does it: replaced where it stands, added at the end, or gone."""
+    """Change the settings of one tool as an edit does: replace them in their place, append them, or remove them."""
     name = draw(st.sampled_from(list(_tool_settings)))
     if name in policy.tools and draw(_flags):
         return replace(policy, tools={held: row for held, row in policy.tools.items() if held != name})

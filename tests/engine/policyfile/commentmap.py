@@ -1,4 +1,4 @@
-"""To what the comments of a policy file belong, found by where they stand. Each begins with a number: `# c7 ...`."""
+"""Finds the owners of the comments of a policy file by their places. Each begins with a number: `# c7 ...`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Anchor:
 
 
 def comments_of(text: str) -> dict[str, Owner]:
-    """Comment to what it belongs to: what ends before it on its line, else what begins directly below it."""
+    """Return the owner of each comment: what ends before it on its line, else what begins directly below it."""
     anchors = list(_anchors(text))
     found: dict[str, Owner] = {}
     for match in _COMMENT.finditer(text):
@@ -53,7 +53,7 @@ def comments_of(text: str) -> dict[str, Owner]:
 
 
 def parts_of(text: str) -> frozenset[Owner]:
-    """Everything that a comment could belong to."""
+    """Return everything to which a comment could belong."""
     return frozenset(anchor.owner for anchor in _anchors(text))
 
 

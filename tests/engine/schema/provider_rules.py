@@ -1,4 +1,4 @@
-"""What providers are documented to refuse: the schemas in `data`, and what no schema can say."""
+"""The documented refusals of providers: the schemas in `data`, and rules that no schema can express."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def rules(form: str) -> jsonschema_rs.Draft202012Validator:
 
 
 def refusals(form: str, body: Schema) -> list[str]:
-    """Why the provider would answer with an error; empty when it takes the tool."""
+    """Return the reasons why the provider would refuse the tool; empty if it accepts it."""
     found = [f"{error.instance_path}: {error.message[:200]}" for error in rules(form).iter_errors(body)]
     match form:
         case "openai":

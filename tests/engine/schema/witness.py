@@ -50,7 +50,7 @@ def _flat(node: Json, root: Json) -> Json:
 
 
 def merge(first: Any, second: Any) -> Json:
-    """Both at once, as far as a witness needs it; a boolean schema asks for nothing."""
+    """Combine two schemas as far as a witness needs it; a boolean schema asks for nothing."""
     one, other = (cast("Json", schema) if isinstance(schema, dict) else dict[str, Any]() for schema in (first, second))
     result = {**one, **other}
     if "properties" in one or "properties" in other:
