@@ -25,6 +25,7 @@ from tests.bench.row import Row
 from tests.bench.startrow import start
 from tests.bench.tick import tick
 from tests.bench.toollist import tool_list
+from tests.bench.traced import telemetry
 from tests.bench.whole import gate_overhead, whole_decide
 
 ROWS: Mapping[str, Callable[[Effort], Row]] = {
@@ -32,6 +33,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "growth": growth,
     "whole decide": whole_decide,
     "gate overhead": gate_overhead,
+    "telemetry": telemetry,
     "audit": audit,
     "audit list": audit_list,
     "gateway": gateway,

@@ -75,6 +75,7 @@ class _Calls:
         meter_provider: MeterProvider | None,
     ) -> None:
         self._gate, self.broker = gate, broker
+        self._is_global = tracer_provider is None and meter_provider is None
         ours = version("gatewright")
         self._tracer = trace.get_tracer(_SCOPE, ours, tracer_provider)
         meter = metrics.get_meter(_SCOPE, ours, meter_provider)
@@ -92,6 +93,8 @@ class _Calls:
 
     def begin(self, call: CallState) -> Callable[[Outcome | None], None]:
         """Begin the span of a call; what the call leads to is beneath it."""
+        if self._is_global and _is_idle(trace.get_tracer_provider()) and _is_idle(metrics.get_meter_provider()):
+            return _forget
         tool = call.tool_name if self._gate.snapshot().registry.get(*split_name(call.tool_name)) else OTHER
         names: dict[str, str] = {
             "gen_ai.tool.name": tool,
@@ -148,6 +151,15 @@ class _Calls:
                 yield metrics.Observation(len(self.broker.pending()))
             except WorkspaceError:
                 return
+
+
+def _is_idle(provider: object) -> bool:
+    """Tell whether a global provider is the one that stands in until the program sets its own."""
+    return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
+
+
+def _forget(_: Outcome | None) -> None:
+    pass
 
 
 def _code_of(outcome: Outcome) -> str:
