@@ -15,7 +15,6 @@ import typer
 from gatewright.base.errors import NobodyAnswered, near_hint
 from gatewright.base.late import aio
 from gatewright.base.printable import printable
-from gatewright.cli.memory import print_messages
 from gatewright.cli.output import (
     VERDICT_EXIT,
     AgentOption,
@@ -29,6 +28,7 @@ from gatewright.cli.output import (
     print_error,
     print_json,
     print_line,
+    print_messages,
     print_passage,
     print_text,
     read_argument,

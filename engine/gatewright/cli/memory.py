@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,13 +24,12 @@ from gatewright.cli.output import (
     decode,
     print_json,
     print_line,
-    print_passage,
+    print_messages,
     print_text,
     read_content,
     require_agent,
     user_name,
 )
-from gatewright.memory.archive import Received
 from gatewright.memory.blocktable import BlockType
 from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
@@ -321,13 +320,6 @@ def inbox(
         print_json([message.to_json() for message in messages])
     else:
         print_messages(messages)
-
-
-def print_messages(messages: Iterable[Received]) -> None:
-    """Print each message with its sender and time; its further lines begin with a bar, so that none passes for ours."""
-    for message in messages:
-        group = f" to {message.group}" if message.group else ""
-        print_passage(f"{iso_utc(message.sent_at)}  {message.sender}{group}: ", message.content)
 
 
 def adopt(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:

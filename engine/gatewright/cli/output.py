@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import IntEnum
 from itertools import islice
@@ -20,9 +21,11 @@ from typing import Annotated, Literal, TextIO, cast
 import typer
 from typer.exceptions import TyperException
 
+from gatewright.base.amount import iso_utc
 from gatewright.base.errors import GatewrightError, NotSupported, PolicyInvalid, SchemaError, WorkspaceError, near_hint
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
+from gatewright.memory.archive import Received
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import Schema, check_schema
 from gatewright.schema.walk import linear_part, pattern_problems, pointer_text
@@ -302,3 +305,10 @@ def _name_of(problem: DefinitionProblem) -> str:
 
 def _at(problem: DefinitionProblem) -> str:
     return f" at {problem.pointer}" if problem.pointer else ""
+
+
+def print_messages(messages: Iterable[Received]) -> None:
+    """Print each message with its sender and time; its further lines begin with a bar, so that none passes for ours."""
+    for message in messages:
+        group = f" to {message.group}" if message.group else ""
+        print_passage(f"{iso_utc(message.sent_at)}  {message.sender}{group}: ", message.content)

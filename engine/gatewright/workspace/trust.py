@@ -244,7 +244,9 @@ class Token:
         }
 
 
-_TOKENS = TypeAdapter(tuple[Token, ...])
+@cache
+def _tokens() -> TypeAdapter[tuple[Token, ...]]:
+    return TypeAdapter(tuple[Token, ...])
 
 
 class TokenBook:
@@ -308,7 +310,7 @@ class TokenBook:
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            return _TOKENS.validate_json(self._folder.read(_TOKENS_FILE, _MOST_TOKENS_BYTES))
+            return _tokens().validate_json(self._folder.read(_TOKENS_FILE, _MOST_TOKENS_BYTES))
         except FileNotFoundError:
             return ()
         except ValidationError:
