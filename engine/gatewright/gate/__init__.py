@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Decision, DecisionProof, ProofInvalid, StageTrace
     from gatewright.gate.gate import Gate
     from gatewright.gate.history import RateBook
-    from gatewright.gate.inforce import Alarm
-    from gatewright.gate.pipeline import ProvenCall, Verification
+    from gatewright.gate.inforce import Alarm, ProvenCall, Verification
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
     from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
@@ -89,7 +88,7 @@ __all__ = [
 door(
     __name__,
     {
-        "gatewright.gate.inforce": ("Alarm",),
+        "gatewright.gate.inforce": ("Alarm", "ProvenCall", "Verification"),
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
         "gatewright.gate.approvalstore": ("ApprovalStore", "Grant", "StaleQuestion"),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
@@ -110,6 +109,5 @@ door(
         "gatewright.gate.stop": ("Stop", "StopSwitch"),
         "gatewright.record.folder": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
-        "gatewright.gate.pipeline": ("ProvenCall", "Verification"),
     },
 )

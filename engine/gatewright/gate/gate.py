@@ -38,8 +38,9 @@ from gatewright.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from gatewright.compile.view import AgentView
     from gatewright.gate.callrun import CallRun, OnCall, Outcome, StepWatch
+    from gatewright.gate.inforce import ProvenCall, Verification
     from gatewright.gate.ledger import Ledger
-    from gatewright.gate.pipeline import OnStage, Passage, ProvenCall, StepForecast, Verification
+    from gatewright.gate.pipeline import OnStage, Passage, StepForecast
     from gatewright.gate.turn import BrokenCall, OnCallStage, ToolCall
     from gatewright.policy.edit import ChangeSet
 

@@ -1,8 +1,7 @@
-"""The policy in force: its value at one moment, proofs of decisions by it, the log's rows about its changes, the alarm
-after a failed one.
+"""The policy in force: its value at one moment, the call that a proof is of, the log's rows about changes, the alarm.
 
 The first call after a change records it, so that an edit without a call costs nothing, and every decision in the log
-follows the row of its policy.
+follows the row of its policy. The alarm rings after a failed change.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import hmac
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 
 from gatewright.base.amount import iso_utc, new_id
 from gatewright.base.errors import JsonRefused, Problem
@@ -18,9 +18,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.audit import AuditEntry, AuditLog
-from gatewright.gate.call import CallState, Services, read_arguments
+from gatewright.gate.call import CallState, RawArguments, Services, read_arguments
 from gatewright.gate.chain import RowKind
-from gatewright.gate.decision import Decision, DecisionProof, Places
+from gatewright.gate.decision import Decision, Places
 from gatewright.policy.document import Policy
 from gatewright.record.process import fork_safe_lock
 
@@ -56,58 +56,6 @@ class ProofKeys:
             return self._own
         held = self._audit.proof_key(key_id) if self._audit is not None else None
         return held[1] if held else None
-
-
-class Prover:
-    """Makes the proof of a decision on first use; before that it only stores what the decision used."""
-
-    __slots__ = ("_decision_id", "_keys", "_made", "_snapshot", "state")
-
-    def __init__(self, state: CallState, snapshot: Snapshot, keys: ProofKeys) -> None:
-        self.state = state
-        self._snapshot = snapshot
-        self._keys = keys
-        self._decision_id = ""
-        self._made: tuple[Decision, DecisionProof] | None = None
-
-    @property
-    def decision_id(self) -> str:
-        """The id of the decision, assigned on first use."""
-        self._decision_id = self._decision_id or new_id("decision")
-        return self._decision_id
-
-    @property
-    def policy_digest(self) -> str:
-        """The digest of the policy that decided."""
-        return self._snapshot.policy_digest
-
-    def proof(self, decision: Decision) -> DecisionProof:
-        """The proof, the same one each time."""
-        if self._made is not None and self._made[0] is decision:
-            return self._made[1]
-        state = self.state
-        key_id, key = self._keys.current()
-        proof = DecisionProof(
-            self.decision_id,
-            decision.verdict,
-            decision.stage,
-            decision.code,
-            decision.reason.encode("utf-8", "replace").decode(),
-            decision.rule.rule_id if decision.rule else None,
-            state.grant,
-            self.policy_digest,
-            tool_digest(state),
-            call_digest(state, key, tool_digest(state)),
-            sent_digest(state, key),
-            state.facts or state.session.facts(),
-            state.now_s,
-            state.wall_s,
-            dict(state.rates),
-            state.answer,
-            key_id,
-        ).seal(key)
-        self._made = (decision, proof)
-        return proof
 
 
 def tool_digest(state: CallState) -> str | None:
@@ -151,6 +99,49 @@ def _digest(bound: dict[str, JsonValue], key: bytes) -> str:
 def _valid(text: str) -> JsonValue:
     """``text`` as valid UTF-8; different texts stay different."""
     return text if text.isascii() else ["utf-8", text.encode("utf-8", "surrogatepass").hex()]
+
+
+@frozen
+class ProvenCall:
+    """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones."""
+
+    agent_id: str
+    tool: str
+    arguments: RawArguments = field(hash=False)
+    user_id: str | None = None
+
+
+@frozen
+class Verification:
+    """The parts of a proof that hold. ``again``: the gate's present decision with the facts in the proof; None if
+    skipped.
+
+    ``mac``: we made it, and it is unchanged; ``call``: it is for this call; ``policy``: its policy is still in force;
+    ``decision``: the second decision is the same. A proof under an earlier policy neither passes nor counts as forged.
+    """
+
+    mac: bool
+    call: bool = False
+    policy: bool = False
+    decision: bool = False
+    problems: tuple[str, ...] = ()
+    again: Decision | None = None
+
+    @property
+    def holds(self) -> bool:
+        """True if every part of the proof holds."""
+        return self.mac and self.call and self.policy and self.decision
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: holds, mac, call, policy, decision, problems."""
+        return {
+            "holds": self.holds,
+            "mac": self.mac,
+            "call": self.call,
+            "policy": self.policy,
+            "decision": self.decision,
+            "problems": list(self.problems),
+        }
 
 
 _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300

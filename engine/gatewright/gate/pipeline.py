@@ -3,7 +3,7 @@
 ``decide`` runs the stages up to approval, ``call`` runs all of them: one tuple, one order, one code. A proof is
 compared with a call by MAC and digests first, then by the same stages with the facts in the proof; the live session,
 clock, rates and standing approvals do not count, the present files do. A composition's input is known before it is
-called, its results are not: its steps are decided as far as possible. It exceeds 450 lines because these are one story.
+called, its results are not: its steps are decided as far as possible.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
-from functools import lru_cache
+from dataclasses import replace
 
 from gatewright.arguments.url import UrlTarget
-from gatewright.base.errors import ForeignStore, SchemaError, ToolFailure
+from gatewright.base.amount import new_id
+from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio
 from gatewright.compile.operation import EMPTY
 from gatewright.compile.rule_test import Finding
-from gatewright.gate.call import CallState, EffectStage, RawArguments, Stage, StageResult, Within, deny
+from gatewright.compile.snapshot import Snapshot
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Within
 from gatewright.gate.decision import (
     NO_FACTS,
     Decision,
@@ -32,15 +33,15 @@ from gatewright.gate.decision import (
     spell_address,
     to_model,
 )
-from gatewright.gate.inforce import InForce, Prover, call_digest, sent_digest, tool_digest
-from gatewright.gate.scrub import scrub_text
+from gatewright.gate.inforce import InForce, ProofKeys, ProvenCall, Verification, call_digest, sent_digest, tool_digest
+from gatewright.gate.scrub import spotless
 from gatewright.gate.session import Session
 from gatewright.gate.stages.approval import APPROVAL, POLICY
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.execute import EXECUTE
 from gatewright.gate.stages.permission import CAPABILITY, PERMISSION
 from gatewright.gate.stages.read import LOOKUP, OPERATION, PARSE
-from gatewright.gate.stages.result import NORMALISE, OUTPUT, TRUNCATE, log_error, trace_of
+from gatewright.gate.stages.result import NORMALISE, OUTPUT, TRUNCATE, stage_failure
 from gatewright.gate.stages.rules import RULES, SCHEMA
 from gatewright.gate.stop import CODE
 from gatewright.policy.composition import (
@@ -190,7 +191,7 @@ class Passage:
             is_asked = name == _LAST and findings[0].verdict is Verdict.ASK  # our own words, to which an answer refers
             tool = self.state.tool
             if not is_asked and (tool is None or tool.scrub):
-                findings = tuple(_spotless(finding) for finding in findings)
+                findings = tuple(spotless(finding) for finding in findings)
             verdict = strictest(*(finding.verdict for finding in findings))
             deciding = next(finding for finding in findings if finding.verdict is verdict)
             reason, address = deciding.reason, deciding.address
@@ -237,19 +238,6 @@ class Passage:
                 self.state.noted = (*self.state.noted, finding)
 
 
-def _spotless(finding: Finding) -> Finding:
-    """The objection without secrets in its quotations; trace, answers, observers and the log all use it."""
-    reason, model = _scrub(finding.reason), _scrub(finding.model or "")
-    if (reason, model) == (finding.reason, finding.model or ""):
-        return finding
-    return replace(finding, reason=reason, model=model or finding.model)
-
-
-@lru_cache(maxsize=1024)
-def _scrub(text: str) -> str:
-    return scrub_text(text)[0]
-
-
 def run_stage(stage: Stage, state: CallState) -> StageResult:
     """Run a stage; any exception becomes a denial, even a panic of a compiled library, which is no Exception."""
     try:
@@ -257,7 +245,7 @@ def run_stage(stage: Stage, state: CallState) -> StageResult:
     except (KeyboardInterrupt, SystemExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _failure(stage.name, error)
+        return stage_failure(stage.name, error)
 
 
 async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
@@ -266,64 +254,7 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
-        return _failure(stage.name, error)
-
-
-def _failure(name: str, error: BaseException) -> StageResult:
-    if type(error) is ForeignStore:
-        _log.error("the stage %s was refused memory: %s", name, error)
-        return deny(error.code, str(error), Message.FOREIGN)
-    trace: str | None = None
-    try:
-        trace = trace_of(error)
-        words = f"{type(error).__name__}: {error}"[:200]
-    except Exception:  # noqa: BLE001 a stranger's exception may fail to print
-        words = type(error).__name__
-    log_error(_log, error, trace, "the stage %s raised", name)
-    return deny("internal-error", f"the stage {name} failed: {words}", Message.INTERNAL)
-
-
-@frozen
-class ProvenCall:
-    """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones."""
-
-    agent_id: str
-    tool: str
-    arguments: RawArguments = field(hash=False)
-    user_id: str | None = None
-
-
-@frozen
-class Verification:
-    """The parts of a proof that hold. ``again``: the gate's present decision with the facts in the proof; None if
-    skipped.
-
-    ``mac``: we made it, and it is unchanged; ``call``: it is for this call; ``policy``: its policy is still in force;
-    ``decision``: the second decision is the same. A proof under an earlier policy neither passes nor counts as forged.
-    """
-
-    mac: bool
-    call: bool = False
-    policy: bool = False
-    decision: bool = False
-    problems: tuple[str, ...] = ()
-    again: Decision | None = None
-
-    @property
-    def holds(self) -> bool:
-        """True if every part of the proof holds."""
-        return self.mac and self.call and self.policy and self.decision
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Shape: holds, mac, call, policy, decision, problems."""
-        return {
-            "holds": self.holds,
-            "mac": self.mac,
-            "call": self.call,
-            "policy": self.policy,
-            "decision": self.decision,
-            "problems": list(self.problems),
-        }
+        return stage_failure(stage.name, error)
 
 
 _ACTING = frozenset(stage.name for stage in ACTING)
@@ -464,3 +395,55 @@ def _denial(state: CallState, force: InForce, step: CompositionStep) -> Verdict 
     rows = step_operations(plan.right.facts, step)
     proofs = [force.snapshot.operation(state.agent_id, step.tool, row.name) for row in rows]
     return None if any(proof.is_open for proof in proofs) else Verdict.DENY
+
+
+class Prover:
+    """Makes the proof of a decision on first use; before that it only stores what the decision used."""
+
+    __slots__ = ("_decision_id", "_keys", "_made", "_snapshot", "state")
+
+    def __init__(self, state: CallState, snapshot: Snapshot, keys: ProofKeys) -> None:
+        self.state = state
+        self._snapshot = snapshot
+        self._keys = keys
+        self._decision_id = ""
+        self._made: tuple[Decision, DecisionProof] | None = None
+
+    @property
+    def decision_id(self) -> str:
+        """The id of the decision, assigned on first use."""
+        self._decision_id = self._decision_id or new_id("decision")
+        return self._decision_id
+
+    @property
+    def policy_digest(self) -> str:
+        """The digest of the policy that decided."""
+        return self._snapshot.policy_digest
+
+    def proof(self, decision: Decision) -> DecisionProof:
+        """The proof, the same one each time."""
+        if self._made is not None and self._made[0] is decision:
+            return self._made[1]
+        state = self.state
+        key_id, key = self._keys.current()
+        proof = DecisionProof(
+            self.decision_id,
+            decision.verdict,
+            decision.stage,
+            decision.code,
+            decision.reason.encode("utf-8", "replace").decode(),
+            decision.rule.rule_id if decision.rule else None,
+            state.grant,
+            self.policy_digest,
+            tool_digest(state),
+            call_digest(state, key, tool_digest(state)),
+            sent_digest(state, key),
+            state.facts or state.session.facts(),
+            state.now_s,
+            state.wall_s,
+            dict(state.rates),
+            state.answer,
+            key_id,
+        ).seal(key)
+        self._made = (decision, proof)
+        return proof

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import in_own_thread, late_regex, unbroken
+from gatewright.compile.rule_test import Finding
 from gatewright.gate.secret import is_quoted_secret, names_open_key, secret_spans
 
 P = ParamSpec("P")
@@ -305,3 +307,16 @@ class Secrets:
         if isinstance(value, dict):
             return {self.out_of(key): self.out_of_value(item) for key, item in value.items()}
         return MARKER if str(value) in self._values else value
+
+
+def spotless(finding: Finding) -> Finding:
+    """The objection without secrets in its quotations; trace, answers, observers and the log all use it."""
+    reason, model = _scrub_words(finding.reason), _scrub_words(finding.model or "")
+    if (reason, model) == (finding.reason, finding.model or ""):
+        return finding
+    return replace(finding, reason=reason, model=model or finding.model)
+
+
+@lru_cache(maxsize=1024)
+def _scrub_words(text: str) -> str:
+    return scrub_text(text)[0]

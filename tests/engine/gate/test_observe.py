@@ -278,7 +278,7 @@ def test_nothing_is_observed_without_an_end_or_for_longer_than_30_days(now_world
 
 
 def test_a_proof_of_a_passed_call_holds(now_world: MakeWorld) -> None:
-    from gatewright.gate.pipeline import ProvenCall
+    from gatewright.gate.inforce import ProvenCall
 
     world = now_world(agent() + policy_rule("no", "deny", 'tools = ["echo"]'))
     decision = world.decide("echo", {"text": "x"})

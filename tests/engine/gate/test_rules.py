@@ -21,7 +21,7 @@ from gatewright.gate.breach import (
     StartConstraintsNotMet,
     violation_of,
 )
-from gatewright.gate.pipeline import ProvenCall
+from gatewright.gate.inforce import ProvenCall
 from gatewright.gate.session import Reservation
 from gatewright.policy.rule import ExclusiveGroups, ExitLoop, MaxCalls, StartConstraint, ToolRule
 from gatewright.policy.verdict import SafetyTier

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gatewright.gate import DecisionProof, Session, Status
-from gatewright.gate.pipeline import ProvenCall
+from gatewright.gate.inforce import ProvenCall
 from gatewright.policy.verdict import Verdict
 from tests.engine.gate.world import Operator, World
 

@@ -19,14 +19,14 @@ import time
 import traceback
 from typing import cast
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import aio, in_own_thread
 from gatewright.base.printable import plain_text
 from gatewright.compile.plan import ToolPlan
 from gatewright.gate import record
-from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Status
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, Status, deny
 from gatewright.gate.decision import Message, to_model
 from gatewright.gate.scrub import LARGE, apart, binary_text, scrub_text, scrub_value, valid
 from gatewright.policy.document import OutputCheck
@@ -290,3 +290,18 @@ def _truncate(state: CallState) -> StageResult:
 
 
 TRUNCATE = Stage("truncate", _truncate)
+
+
+def stage_failure(name: str, error: BaseException) -> StageResult:
+    """The denial of a call whose stage raised ``error``; the log gets the trace."""
+    if type(error) is ForeignStore:
+        _log.error("the stage %s was refused memory: %s", name, error)
+        return deny(error.code, str(error), Message.FOREIGN)
+    trace: str | None = None
+    try:
+        trace = trace_of(error)
+        words = f"{type(error).__name__}: {error}"[:200]
+    except Exception:  # noqa: BLE001 a stranger's exception may fail to print
+        words = type(error).__name__
+    log_error(_log, error, trace, "the stage %s raised", name)
+    return deny("internal-error", f"the stage {name} failed: {words}", Message.INTERNAL)
