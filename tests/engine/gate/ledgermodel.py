@@ -23,6 +23,7 @@ from random import Random
 from typing import Any
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins import file_tool
 from gatewright.gate import (
     Approval,
     ApprovalStore,
@@ -122,7 +123,10 @@ class Schedule:
         self.gate = Gate(
             self.policies[0],
             self.registry,
-            ports=Ports(SourceManager(lambda: bool, self.blocks, Protection([])), folder=str(folder)),
+            ports=Ports(
+                SourceManager(lambda: self.registry.register(file_tool()), self.blocks, Protection([])),
+                folder=str(folder),
+            ),
             audit=self.audit,
             clock=self.clock,
             broker=self.broker,
@@ -362,10 +366,15 @@ def run(seed: int, beside: Path | None = None, steps: int = 8) -> None:
         shutil.rmtree(folder)
 
 
-if __name__ == "__main__":
-    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+def run_all(first: int, count: int, beside: Path | None = None) -> None:
+    """So many schedules, one after the other."""
     for number in range(first, first + count):
-        run(number)
-        if number % 500 == 499:
-            print(number + 1, "schedules", flush=True)
-    print(count, "schedules, nothing happened twice, was lost or misused")
+        run(number, beside)
+
+
+if __name__ == "__main__":
+    wanted, begin = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    for done in range(0, wanted, 100):
+        run_all(begin + done, min(100, wanted - done))
+        print(min(done + 100, wanted), "schedules", flush=True)
+    print("nothing happened twice, was lost or misused")

@@ -9,15 +9,14 @@ import pytest
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState
 from gatewright.gate.ledger import Claim, Past
-from tests.engine.gate.ledgermodel import DEATHS, run
+from tests.engine.gate.ledgermodel import DEATHS, run_all
 
 SCHEDULES, AT_ONCE = 100, 20
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, AT_ONCE))
 def test_no_effect_twice_no_answer_misused_and_no_question_lost(tmp_path: Path, first: int) -> None:
-    for seed in range(first, first + AT_ONCE):
-        run(seed, tmp_path)
+    run_all(first, AT_ONCE, tmp_path)
 
 
 def test_a_process_dies_at_twelve_points_at_least() -> None:
@@ -29,9 +28,8 @@ def test_the_model_notices_a_log_that_begins_a_call_twice(tmp_path: Path, monkey
         return False
 
     monkeypatch.setattr(Claim, "_counts", never)
-    with pytest.raises(AssertionError, match="made again|happened 2 times|an answer was used twice|comes to no end"):
-        for seed in range(AT_ONCE):
-            run(seed, tmp_path)
+    with pytest.raises(AssertionError, match=r"made again|happened 2 times|an answer was used twice|comes to no end"):
+        run_all(0, AT_ONCE, tmp_path)
 
 
 def test_the_model_notices_an_answer_for_another_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,5 +38,4 @@ def test_the_model_notices_an_answer_for_another_content(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Claim, "bound", nothing)
     with pytest.raises(AssertionError, match="was used for"):
-        for seed in range(2 * AT_ONCE):
-            run(seed, tmp_path)
+        run_all(0, 2 * AT_ONCE, tmp_path)
