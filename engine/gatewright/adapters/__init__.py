@@ -27,4 +27,7 @@ the real program once that may begin; `adapters/confined_cover.py` hides later n
 port whose listening socket goes to a `HostProxy` (`adapters/host_proxy.py`): it reads which host a program asks for,
 judges, resolves and dials it, and stops TLS that asks for another host (`adapters/web_request.py`). `adapters/shell.py`
 runs commands in such rooms, one shell for each, or one for a session.
+
+OpenTelemetry: `adapters/telemetry.py` alone imports it; only those who ask for it load that module, which follows the
+calls of a gate (`Gate.follow`).
 """
