@@ -7,14 +7,16 @@ observed passes only what these stages say: rules, capability, policy, permissio
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from gatewright.base.amount import iso_utc, plural
+from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Catalog, Policy
+from gatewright.policy.edit import AgentChange, CatalogChange, Change, Edit, FieldChange
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.rulematch import present
 from gatewright.policy.times import Span
@@ -143,6 +145,30 @@ def without_objection(rule: PolicyRule) -> PolicyRule:
     if rule.mode is Mode.ENFORCE:
         return rule
     return replace(rule, when=False) if rule.effect is Verdict.DENY else replace(rule, effect=Verdict.ALLOW)
+
+
+def set_observed(policy: Policy, parts: Sequence[Observed], until_s: float | None) -> Edit:
+    """Observe these parts until a moment; None: enforce them. Raises EditRefused for a part that no longer exists."""
+    mode = Mode.ENFORCE if until_s is None else Mode.OBSERVE
+    changes: list[Change] = []
+    rules = list(policy.rules)
+    for one in parts:
+        rows = {rule.name: at for at, rule in enumerate(rules)}
+        agent = policy.agents.get(one.name) if one.kind is ObservedKind.AGENT else None
+        catalog = policy.catalog(one.name) if one.kind is ObservedKind.CATALOG else None
+        if agent is not None:
+            changes.append(AgentChange(agent, replace(agent, mode=mode, observe_until_s=until_s)))
+        elif catalog is not None:
+            changes.append(CatalogChange(catalog, replace(catalog, mode=mode, observe_until_s=until_s)))
+        elif one.kind is ObservedKind.RULE and one.name in rows:
+            at = rows[one.name]
+            rules[at] = replace(rules[at], mode=mode, observe_until_s=until_s)
+        else:
+            raise EditRefused(f"{one.kind} `{one.name}` no longer exists")
+    if tuple(rules) != policy.rules:
+        changes.append(FieldChange("rules", policy.rules, tuple(rules)))
+    what = f"{parts[0].kind} `{parts[0].name}`" if len(parts) == 1 else f"{len(parts)} parts of the policy"
+    return Edit(f"{'enforce' if until_s is None else 'observe'} {what}", tuple(changes))
 
 
 def _parts(policy: Policy) -> Iterator[tuple[ObservedKind, str, Agent | PolicyRule | Catalog]]:

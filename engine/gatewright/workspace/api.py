@@ -137,6 +137,15 @@ if TYPE_CHECKING:
         text_of,
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
+    from gatewright.policy.observe import (
+        MOST_OBSERVE_S,
+        Comparison,
+        NotedCount,
+        Observed,
+        ObservedKind,
+        observed_parts,
+        set_observed,
+    )
     from gatewright.policy.reach import (
         PathCondition,
         PlaceRight,
@@ -325,6 +334,9 @@ door(
         "gatewright.policy.composition": (
             "BadReference", "Composition", "CompositionStep", "MAX_STEPS", "Reference", "step_operations",
             "reference_of", "references_in",
+        ),
+        "gatewright.policy.observe": (
+            "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "observed_parts", "set_observed",
         ),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (

@@ -3,6 +3,7 @@
 Over 450 lines, because every action of the menu is a short method here and each is one line away from its signal.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ from gatewright_gui.window.guard import may_leave, may_save_without
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
+from gatewright_gui.window.observe_bar import ObserveBar
 from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import FIRST, PAGES
 from gatewright_gui.window.shelf import PageShelf
@@ -120,6 +122,7 @@ class MainWindow(QMainWindow):
         self.alarm = MessageBar()
         self.asking = AskingBar()
         self.stop_bar = StopBar()
+        self.observe = ObserveBar(document)
         self.notifier = Notifier(self, lambda: preferences.notifies)
         self.shelf = PageShelf(PAGES, FIRST, context)
         self.steps = FirstSteps(context, self.shelf)
@@ -178,7 +181,8 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(body)
-        self.bars = FootBars(body, self.message, self.unsaved_bar, self.outside, self.asking, self.alarm, self.stop_bar)
+        bars = self.message, self.unsaved_bar, self.outside, self.asking, self.alarm, self.observe, self.stop_bar
+        self.bars = FootBars(body, *bars)
         self.live_frame = LiveFrame(body, self.document.live)
         self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
@@ -203,6 +207,7 @@ class MainWindow(QMainWindow):
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(lambda: self.navigator.go_to_waiting(()))
         self.notifier.clicked.connect(self._answer_message)
+        self.observe.compare_requested.connect(lambda: self.tasks.start(self._compare(), "observe", replace=True))
         self.asking.action_requested.connect(lambda: self.navigator.go_to_waiting(()))
         self.navigator.question_told.connect(self.status.set_question)
         self.status.question_requested.connect(self.navigator.go_to_question)
@@ -592,6 +597,23 @@ class MainWindow(QMainWindow):
         self.status.set_checking()
         self.status.set_saved_at(self.document.saved_at)
         self._tell_trail()
+
+    async def _compare(self) -> None:
+        """Show what enforcing would have done; a row leads to its calls in Audit."""
+        from gatewright_gui.pages.audit.compare_dialog import CompareDialog, compare  # not for the first painting
+
+        found = await asyncio.to_thread(compare, self.document.workspace.audit.path.parent)
+        dialog = CompareDialog(self, found)
+        dialog.calls_requested.connect(self._show_noted)
+        dialog.open()
+
+    def _show_noted(self, key: str, words: str) -> None:
+        from gatewright_gui.pages.audit.page import AuditPage
+
+        self.show_page("audit")
+        page = self.shelf.page("audit")
+        if isinstance(page, AuditPage):
+            page.filters.set_noted(key, words)
 
     def _problems_changed(self, _problems: object = None) -> None:
         errors = sum(problem.is_error for problem in self.document.problems)

@@ -1,6 +1,7 @@
 """The list of agents with its keys, buttons and menu, drawn with what each model sees."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
@@ -328,6 +329,15 @@ class AgentPane(QWidget):
     def _show_problems(self, _problems: object = None) -> None:
         self.model.set_problems(agents_with_problems(self._document.problems, self._document.policy.agents))
 
+    def _observe(self, agent_ids: Sequence[str], *, on: bool) -> None:
+        """Only note for a week what is denied or asked, or enforce it again."""
+        from gatewright.workspace.api import Observed, ObservedKind
+        from gatewright_gui.session.verbs.policy import OBSERVE_S, set_observed
+
+        until_s = float(round(time.time() + OBSERVE_S))
+        parts = [Observed(ObservedKind.AGENT, one, until_s) for one in agent_ids]
+        set_observed(self._document, parts, until_s if on else None)
+
     def _show_room(self, agent_id: str) -> None:
         from gatewright_gui.pages.catalogs.room_pane import RoomDialog  # not for the first painting
         from gatewright_gui.qt.dialog import shown
@@ -401,6 +411,13 @@ class AgentPane(QWidget):
             is_stopped = self._document.stops.of(chosen[0]) is not None
             text, icon = (tr("Let it go on"), "play") if is_stopped else (tr("Stop this agent"), "circle-stop")
             add_action(menu, text, partial(self._stop, chosen[0], is_stopped), name="agents.stop", icon=icon)
+        if chosen:
+            agents = [self._document.policy.agents[one] for one in chosen]
+            is_observed = all(one.observe_until_s is not None for one in agents)
+            words = tr("Enforce") if is_observed else tr("Observe for 7 days, without enforcing")
+            add_action(
+                menu, words, partial(self._observe, chosen, on=not is_observed), name="agents.observe", icon="eye"
+            )
         if chosen:
             several = tr("Preset for {count} agents", count=len(chosen))
             add_heading(menu, tr("Preset") if len(chosen) == 1 else several)

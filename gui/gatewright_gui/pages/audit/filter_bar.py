@@ -48,7 +48,7 @@ class FilterBar(QWidget):
         tie_icon(self.span_button, "x", "muted")
         self.span_button.clicked.connect(lambda: self.set_span(None))
         self.span_button.hide()
-        self._within = ""
+        self._within = self._noted = ""
         self.within_button = named(QPushButton(), "audit.within", tip=tr("Show the other calls again"))
         tie_icon(self.within_button, "x", "muted")
         self.within_button.clicked.connect(lambda: self.set_within("", ""))
@@ -77,7 +77,7 @@ class FilterBar(QWidget):
             str(combo.currentData()) for combo in (self.agent, self.tool, self.verdict, self.client)
         )
         words = tuple(self.search.text().split())
-        return AuditFilter(agent, tool, verdict, client, words, *(self._span or self.period), self._within)
+        return AuditFilter(agent, tool, verdict, client, words, *(self._span or self.period), self._within, self._noted)
 
     def set_choices(self, choices: AuditChoices) -> None:
         """Offer what the log names; what is chosen stays."""
@@ -102,12 +102,23 @@ class FilterBar(QWidget):
             self.blockSignals(True)
             self.clear()
             self.blockSignals(False)
-        self._within = call_id
+        self._within, self._noted = call_id, ""
         self.within_button.setVisible(bool(call_id))
         if call_id:
             words = tr("{call} and its steps", call=label_text(called, 40, keep=""))
             self.within_button.setText(button_text(words))
             self.within_button.setAccessibleName(tr("Only {calls}; show the other calls again", calls=words))
+        self._tell()
+
+    def set_noted(self, key: str, words: str) -> None:
+        """Show only the calls that observe mode let through for one cause (`NotedCount.key`)."""
+        self.blockSignals(True)
+        self.clear()
+        self.blockSignals(False)
+        self._noted = key
+        self.within_button.show()
+        self.within_button.setText(button_text(label_text(words, 40, keep="")))
+        self.within_button.setAccessibleName(tr("Only {calls}; show the other calls again", calls=words))
         self._tell()
 
     def show_only(
@@ -117,7 +128,7 @@ class FilterBar(QWidget):
         self.blockSignals(True)
         self.search.clear()
         self.set_span(None)
-        self._within = ""
+        self._within = self._noted = ""
         self.within_button.hide()
         for combo, value in (
             (self.agent, agent),

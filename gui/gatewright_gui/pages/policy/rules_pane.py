@@ -1,10 +1,12 @@
 """The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it."""
 
+import time
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, PolicyRule, Verdict
+from gatewright.workspace.api import GatewrightError, Observed, ObservedKind, PolicyRule, Verdict
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
@@ -49,7 +51,8 @@ class RulesPane(QWidget):
         self.up_button = named(IconButton("arrow-up", tr("Up (Alt+Up)")), "policy.up")
         self.down_button = named(IconButton("arrow-down", tr("Down (Alt+Down)")), "policy.down")
         self.remove_button = named(IconButton("trash", tr("Remove (Del)")), "policy.remove")
-        for control in (self.add_button, self.up_button, self.down_button, self.remove_button):
+        self.observe_button = named(QPushButton(tr("Observe")), "policy.observe")
+        for control in (self.add_button, self.observe_button, self.up_button, self.down_button, self.remove_button):
             self.header.add_control(control)
         self.model = RuleListModel()
         self.view = RuleList(self.model)
@@ -88,6 +91,7 @@ class RulesPane(QWidget):
         self.up_button.clicked.connect(lambda: self.view.move_by(-1))
         self.down_button.clicked.connect(lambda: self.view.move_by(1))
         self.remove_button.clicked.connect(self._remove)
+        self.observe_button.clicked.connect(self._observe)
         self.view.selectionModel().selectionChanged.connect(self._chosen)
         self.view.move_requested.connect(self._move)
         self.view.remove_requested.connect(self._remove)
@@ -158,6 +162,10 @@ class RulesPane(QWidget):
         self.up_button.setEnabled(bool(chosen) and chosen[0] > 0)
         self.down_button.setEnabled(bool(chosen) and chosen[-1] < count - 1)
         self.remove_button.setEnabled(bool(chosen))
+        held = self._chosen_parts
+        self.observe_button.setEnabled(bool(held))
+        self.observe_button.setText(tr("Enforce") if self._is_observed else tr("Observe"))
+        self.observe_button.setToolTip(tr("Only note for 7 days what the rule denies or asks, or enforce it again"))
         self.add_button.setEnabled(self._document.is_open)
 
     def _chosen(self, *_selection: object) -> None:
@@ -223,6 +231,21 @@ class RulesPane(QWidget):
         if rows and verbs.remove_rules(self._document, self._chosen_rules):
             self.view.choose(min(rows[0], self.model.count() - 1))
             self._chosen()
+
+    @property
+    def _chosen_parts(self) -> list[PolicyRule]:
+        """The chosen rules that can be observed: one that allows has nothing to observe."""
+        return [rule for rule in self._chosen_rules if rule.effect is not Verdict.ALLOW]
+
+    @property
+    def _is_observed(self) -> bool:
+        return bool(self._chosen_parts) and all(rule.observe_until_s is not None for rule in self._chosen_parts)
+
+    def _observe(self) -> None:
+        """Only note for a week what the chosen rules deny or ask, or enforce them again."""
+        until_s = float(round(time.time() + verbs.OBSERVE_S))
+        parts = [Observed(ObservedKind.RULE, rule.name, until_s) for rule in self._chosen_parts]
+        verbs.set_observed(self._document, parts, None if self._is_observed else until_s)
 
     @property
     def _chosen_rules(self) -> list[PolicyRule]:

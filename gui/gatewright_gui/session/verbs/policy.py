@@ -3,12 +3,15 @@
 A rule is named by the row that was seen: it is found by its identity, and where it is gone the edit is refused.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from gatewright.workspace.api import Edit, EditRefused, Field, Policy, PolicyRule, place_in, policyedit
+from gatewright.workspace.api import Edit, EditRefused, Field, Observed, Policy, PolicyRule, place_in, policyedit
+from gatewright.workspace.api import set_observed as observe_edit
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
+OBSERVE_S = 7 * 86_400.0
+"""The time for which the app observes something."""
 Fault = tuple[tuple[str | int, ...], str]
 """Where in the policy something is wrong, e.g. `("policy", "rules", 0, "name")`, and what."""
 
@@ -76,3 +79,9 @@ def _faults(document: Document, make: Callable[[Policy], Edit], *, whole: bool =
         return found
     refused = document.refusal(lambda policy, _tools: make(policy))
     return (((), refused),) if refused else ()
+
+
+def set_observed(document: Document, parts: Sequence[Observed], until_s: float | None) -> bool:
+    """Observe agents, rules or catalogs until a moment; None: enforce them, in one edit."""
+    chosen = tuple(parts)
+    return bool(chosen) and document.push(lambda policy, _tools: observe_edit(policy, chosen, until_s))
