@@ -1,6 +1,8 @@
 """Everything that the app may import from the engine, values included, by floor; programs use `gatewright` itself.
 
 A name loads its module at its first use (`base/late.py`), so importing this is free.
+
+It exceeds 450 lines because it names all that the app may use of the engine.
 """
 
 # the imports are the names of the door
