@@ -28,7 +28,6 @@ from gatewright.gate.call import CallState, Status, Within
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision, Message, StageTrace, to_model
 from gatewright.gate.pipeline import OnStage, Passage
-from gatewright.gate.sessiondata import call_words
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.gate.stages.result import read_error
@@ -304,7 +303,7 @@ class CallRun:
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)
         if state.status is Status.ALLOWED:
-            called = call_words(state.tool_name, state.chosen.name)
+            called = f"{state.tool_name}.{state.chosen.name}" if state.chosen.name else state.tool_name
             state.services.earlier.keep(state.session, called, state.normal, state.wall_s)
         return self._outcome(state, decision, state.status, state.output or "")
 
