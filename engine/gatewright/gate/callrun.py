@@ -193,7 +193,7 @@ class CallRun:
         passage = self._last = self._passage(self._first, self._on_stage)
         decision = passage.decide()
         state = passage.state
-        if decision.effect is Verdict.ASK:
+        if passage.effect is Verdict.ASK:
             return await self._ask(state, decision)
         return await self._settle(passage, decision, partial(record.invocation, state))
 
@@ -281,7 +281,7 @@ class CallRun:
     async def _settle(self, passage: Passage, decision: Decision, first: record.EntryMaker) -> Outcome:
         """Execute an allowed call and record its end; record and refuse any other."""
         state = passage.state
-        if decision.effect is Verdict.ALLOW:
+        if passage.effect is Verdict.ALLOW:
             state.pending = partial(record.opening_rows, state, decision, first)
             state.step = partial(self._step, state)
             state.held_s = self._watched.hold_s if self._watched is not None else None
@@ -298,7 +298,7 @@ class CallRun:
                 await state.services.stops.settle()
             await self._try_record(state, _then(opening, end))
             return self._outcome(state, decision, Status.DENIED)
-        if decision.effect is not Verdict.ALLOW:  # a stage after execution refused (it raised)
+        if passage.effect is not Verdict.ALLOW:  # a stage after execution refused (it raised)
             text = decision.model_message or to_model(EMPTY)
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)

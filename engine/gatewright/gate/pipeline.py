@@ -100,6 +100,8 @@ class Passage:
         self._ask: tuple[str, Finding] | None = None
         self._noted: tuple[str, Finding] | None = None
         self._prover: Prover | None = None
+        self.effect = _ALLOW
+        """The last decision's."""
 
     def decide(self) -> Decision:
         """Run the deciding stages until one denies; without an observer, a stage without objections is only counted."""
@@ -148,17 +150,17 @@ class Passage:
         if self._noted is not None and self._deny is None:
             decided, passed = self._pass(decided)
         prover = self._prover
-        if prover is None or (
-            decided is not None and passed is None
-        ):  # an allowed call that runs has one decision with one id
+        if prover is None or (decided is not None and passed is None):  # a call that runs has one decision with one id
             prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
             operation = state.operation.name if state.operation else ""
             text = f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
+            self.effect = _ALLOW
             return Decision(
                 _ALLOW, _LAST, "allowed", text, trace=trace, arguments=state.arguments, facts=NO_FACTS, prover=prover
             )
         stage, finding = decided
+        self.effect = passed or finding.verdict
         address, model = finding.address, None
         if finding.verdict is Verdict.DENY and passed is None:
             model = to_model(finding.model or EMPTY)

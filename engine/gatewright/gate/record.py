@@ -205,7 +205,7 @@ def decision_row(state: CallState, decision: Decision) -> AuditEntry:
         "decision": prover.decision_id if prover else "",
         "policy": prover.policy_digest if prover else "",
     }
-    if not decision.enforced:
+    if decision.passed is not None:
         body["enforced"] = False
         body["stages"] = {row.stage: row.verdict.value for row in decision.trace}
     if state.grant is not None:

@@ -62,9 +62,9 @@ def _apply_rows(state: CallState, operation: OperationPlan) -> StageResult:
         except SchemaError as error:
             return StageResult((_broken_condition(rule, error),))
     observation = state.plan.observation
-    noted = [rule for rule in matching if observation is not None and rule.address in observation.rules]
-    if not noted:
+    if observation is None:
         return _judge_rows(state, matching)
+    noted = [rule for rule in matching if rule.address in observation.rules]
     acting = [replace(rule, rule=without_objection(rule.rule)) for rule in matching]
     found = _judge_rows(state, [rule for rule in acting if rule.rule.when is not False])
     places = {rule.address for rule in noted}
