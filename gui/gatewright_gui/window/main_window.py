@@ -179,10 +179,10 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(middle, 1)
+        column.addWidget(self.observe)  # for days, so it covers nothing
         column.addWidget(self.status)
         self.setCentralWidget(body)
-        bars = self.message, self.unsaved_bar, self.outside, self.asking, self.alarm, self.observe, self.stop_bar
-        self.bars = FootBars(body, *bars)
+        self.bars = FootBars(body, self.message, self.unsaved_bar, self.outside, self.asking, self.alarm, self.stop_bar)
         self.live_frame = LiveFrame(body, self.document.live)
         self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
