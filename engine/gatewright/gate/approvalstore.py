@@ -289,19 +289,24 @@ class ApprovalStore:
             change.put(_row(request, owner, body))
         return True
 
-    def suspend(self, request: ApprovalRequest, void: str = "", why: str = "") -> bool:
+    def suspend(self, request: ApprovalRequest, void: str = "", why: str = "") -> ApprovalRequest | None:
         """Publish the question of a suspended call; ``void``: the id of the question that it replaces, with the reason.
 
-        False, and then nothing has changed, if too many calls of its agent and user wait. Raises as ``post`` does.
+        Returns the question that stands: of callers of one moment the first one's. None, and then nothing has changed,
+        if too many calls of its agent and user wait. Raises as ``post`` does.
         """
         body = _bytes_of(request)
         with self._rows.changing() as change:
             self._purge(change)
+            alike = [row for row in self._alive(change.rows) if row.kind == _REQUEST and row.digest == request.digest]
+            for one in map(_request, alike):
+                if one.is_suspended and one.request_id != void:
+                    return one
+            if not self._has_room(change, request, MOST_SUSPENDED + bool(void)):
+                return None
             self._void(change, void, why)
-            if not self._has_room(change, request, MOST_SUSPENDED):
-                return False
             change.put(_row(request, "", body))
-        return True
+        return request
 
     def suspended(self, call_id: str) -> tuple[tuple[ApprovalRequest, Approval | None], ...]:
         """The questions of suspended calls by their id in the log, with their answers. Raises WorkspaceError."""

@@ -306,13 +306,16 @@ class ClaimedRun(CallRun):
         replaced = self._question.request_id if self._question is not None else ""
         post = aio.ensure_future(aio.to_thread(store.suspend, request, replaced, self._why))
         try:
-            if not await unbroken(post):
+            stands = await unbroken(post)
+            if stands is None:
                 reason = "too many calls of the agent wait for an answer already"
                 return await self._refuse("approval-rate", reason, Message.TOO_MANY_ASKS)
         except QuestionTooLarge as error:
             return await self._refuse("approval-too-large", str(error), Message.NOT_ASKABLE)
         except WorkspaceError as error:
             return await self._refuse("approval-unavailable", str(error), Message.NOT_ASKABLE)
+        if stands is not request:
+            return self._waiting(state, decision, stands)
 
         def rows(log: AuditLog) -> tuple[record.AuditEntry, ...]:
             asked = record.approval_request(state, request), record.wait(state, request, replaced, self._why)

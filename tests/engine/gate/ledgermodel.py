@@ -170,7 +170,7 @@ class Schedule:
 
     def race(self) -> None:
         """Two processes make one call at the same moment."""
-        key = self.random.choice(KEYS)
+        key = self.random.choice((*KEYS, NAMELESS))
         self.did.append(f"race {key}")
         children = [self._fork(lambda: self._make(key, 1), "") for _ in range(2)]
         for child in children:

@@ -369,6 +369,18 @@ async def test_callers_of_one_moment_make_one_call(opened: Opened, bank: Bank) -
     assert (report.problems, report.unended) == ((), ())
 
 
+@pytest.mark.parametrize("conversation", ["chat", ""])
+async def test_callers_of_one_moment_ask_one_question(opened: Opened, bank: Bank, conversation: str) -> None:
+    workspaces = [opened() for _ in range(4)]
+    asked = await asyncio.gather(*(pay(one, conversation=conversation) for one in workspaces))
+    assert len({one.question.request_id for one in asked if one.question is not None}) == 1
+    assert [one.waiting for one in workspaces[0].broker.pending()] == [1]
+    answer(workspaces[0])
+    for one in workspaces:
+        await pay(one, conversation=conversation)
+    assert bank.payments == ["5"]
+
+
 async def test_a_cancelled_call_is_not_made_again(opened: Opened, bank: Bank) -> None:
     workspace, began = opened(), asyncio.Event()
 
