@@ -351,10 +351,16 @@ class MemoryWeights:
 
 @frozen
 class Questions:
-    """``[workspace] questions``: the times after which a question of a suspended call expires, and is due again."""
+    """``[workspace] questions``: the times after which a question of a suspended call expires, and is due again.
+
+    ``answer_by``: the addresses (``mailto:ADDRESS``, ``slack:VARIABLE``) that may answer by a link. ``link_base``: the
+    URL where links begin.
+    """
 
     wait_s: float = 7 * 86_400.0
     remind_s: float = 86_400.0
+    answer_by: tuple[str, ...] = ()
+    link_base: str | None = None
 
 
 class ShellBackend(StrEnum):

@@ -1,4 +1,7 @@
-"""Reads ``[workspace]``: roots, shell, web, memory, questions, and the endpoints where messages may go."""
+"""Reads ``[workspace]``: roots, shell, web, memory, questions, and the endpoints where messages may go.
+
+It exceeds 450 lines because it holds each of these tables with its checks.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,11 @@ _HANDLE = late_regex(
     r"(?=.{3,253}\Z)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 )
 _BAD_HANDLE = "the handle of an account is written `name.example.com`, without `@`"
+_ANSWERER = late_regex(
+    r"mailto:[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+    r"|slack:[A-Za-z_][A-Za-z0-9_]{0,127}"
+)
+_BAD_ANSWERER = "it is `mailto:ADDRESS`, or `slack:` with the environment variable that has the URL of a webhook"
 _SECRET = "an environment variable, never the secret itself"
 _VALUE = "the environment variable with the value"
 
@@ -171,15 +179,15 @@ def _check_each(row: Row, key: str, found: Mapping[str, Any], pattern: re.Patter
             row.report.error(row.at(key, index), "bad-value", message)
 
 
-def _check_address(row: Row, found: Mapping[str, Any]) -> None:
-    """Report a ``url`` that is no address, or would send the secret unencrypted to another machine."""
-    if (url := found.get("url")) is None:
+def _check_address(row: Row, found: Mapping[str, Any], key: str = "url", why: str = "the secret is sent there") -> None:
+    """Report a value that is no address, or would send a secret unencrypted to another machine."""
+    if (url := found.get(key)) is None:
         return
     target = parse_url(url, allow_private=True)
     if isinstance(target, UrlRefused) or {"?", "#"} & set(url):
-        row.fault("url", "bad-value", "`url` is the address of a server: `https://host/path`")
+        row.fault(key, "bad-value", f"`{key}` is the address of a server: `https://host/path`")
     elif target.scheme != "https" and not _is_this_machine(target.host):
-        row.fault("url", "bad-value", "`url` begins with `https://`, since the secret is sent there")
+        row.fault(key, "bad-value", f"`{key}` begins with `https://`, since {why}")
 
 
 def _is_this_machine(host: str) -> bool:
@@ -256,6 +264,10 @@ class MemoryTable(Table, of=MemoryWeights):
     text: float = Field(0.3, ge=0, le=1, description="The weight of its words; both add up to 1")
 
 
+MOST_ANSWERERS = 20
+"""The most addresses that may answer by links."""
+
+
 class QuestionsTable(Table, of=Questions):
     """``[workspace] questions``."""
 
@@ -265,6 +277,12 @@ class QuestionsTable(Table, of=Questions):
     remind_s: Seconds = Field(
         Questions().remind_s, alias="remind", description="After how long a question that still waits is called due"
     )
+    answer_by: tuple[str, ...] = Field(
+        (),
+        max_length=MOST_ANSWERERS,
+        description="Who may answer by a link: `mailto:ADDRESS`, or `slack:VARIABLE` with the URL of a webhook",
+    )
+    link_base: Name | None = Field(None, description="The URL where the links begin: `https://host/path`")
 
 
 class WorkspaceTable(Table):
@@ -275,7 +293,7 @@ class WorkspaceTable(Table):
     shell: ShellSettings = Field(ShellSettings(), description="The programs that shell commands may start")
     endpoints: Endpoints = Field(Endpoints(), description="The places where messages may go")
     memory: MemoryWeights = Field(MemoryWeights(), description="The ranking of notes")
-    questions: Questions = Field(Questions(), description="How long questions of suspended calls wait")
+    questions: Questions = Field(Questions(), description="How long questions of suspended calls wait, and who answers")
     closed: tuple[Name, ...] = Field(
         (), description="Files and folders that no tool touches: relative to this file, `/...` or `~/...`"
     )
@@ -317,12 +335,17 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
 
 
 def _questions(row: Row) -> Questions:
-    """The times; a question waits for some time, and for a year at most."""
+    """Times, addresses and links; a question waits for some time, and for a year at most."""
     found = read_keys(row, QuestionsTable, "`questions` of `[workspace]`")
     for field, key in (("wait_s", "wait"), ("remind_s", "remind")):
         if not 0 < found.get(field, 1) <= MOST_WAIT_S:
             row.fault(key, "bad-value", f"`{key}` is more than no time, and at most a year")
             del found[field]
+    if found.get("answer_by"):
+        _check_each(row, "answer_by", found, _ANSWERER, _BAD_ANSWERER)
+    if len(found.get("answer_by", ())) > MOST_ANSWERERS:
+        row.fault("answer_by", "bad-value", f"`answer_by` names at most {MOST_ANSWERERS}")
+    _check_address(row, found, "link_base", "whoever reads a link can answer")
     return Questions(**found)
 
 

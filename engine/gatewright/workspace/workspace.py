@@ -50,7 +50,7 @@ from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.block_store import adopt_memory, foreign_stores
 from gatewright.memory.notes import NoteBook
-from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Written
+from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Questions, Written
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import new_identity
 from gatewright.policy.rulematch import all_with_settings
@@ -81,6 +81,7 @@ from gatewright.workspace.program import (
 from gatewright.workspace.trust import TrustRecords, server_digest
 
 if TYPE_CHECKING:
+    from gatewright.adapters.answer_page import AnswerPages
     from gatewright.adapters.confine import Confiner
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
@@ -1201,6 +1202,21 @@ class Workspace:
         if request is None:
             raise WorkspaceError(f"no suspended call has the question `{question_id}`")
         return request
+
+    def answer_pages(self) -> AnswerPages:
+        """Return the ASGI application whose pages answer questions, for those that the policy names in ``answer_by``.
+
+        Mount it where ``link_base`` leads.
+        """
+        from gatewright.adapters.answer_page import AnswerPages
+        from gatewright.compile.agent import AgentDigests, policy_digest
+
+        def present() -> tuple[Questions, str]:
+            policy = self.policy
+            return policy.questions, policy_digest(policy, digests)
+
+        digests = AgentDigests()
+        return AnswerPages(self.broker, present, self._folders.keys, self._clock)
 
     def sandbox(
         self,

@@ -111,6 +111,7 @@ times = { hours = "08:00-18:00", days = ["mon"], zone = "UTC" }
 message = "m"
 [workspace]
 roots = { shared = "a", tmp = "b", vault = "c" }
+questions = { wait = "2h", remind = "1h", answer_by = ["mailto:a@b.org", "slack:A"], link_base = "https://a.org/b" }
 shell = { backend = "host", allow = ["ls"], deny = ["rm"], allow_substitution = false, confine = "policy" }
 [workspace.web]
 allow_private = true

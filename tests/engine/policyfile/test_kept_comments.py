@@ -21,6 +21,7 @@ from gatewright.policy.document import (
     MemoryWeights,
     PermissionRule,
     Policy,
+    Questions,
     Roots,
     ShellBackend,
     ShellSettings,
@@ -351,6 +352,9 @@ def _field(draw: st.DrawFn, policy: Policy) -> Done:
         "shell": draw(st.sampled_from([ShellSettings(), ShellSettings(ShellBackend.HOST, ("ls", "git"), ("rm",))])),
         "endpoints": draw(st.sampled_from([Endpoints(user=True), Endpoints(discord=DiscordEndpoint("D_TOKEN"))])),
         "memory": draw(st.sampled_from([MemoryWeights(), MemoryWeights(0.5, 0.5)])),
+        "questions": draw(
+            st.sampled_from([Questions(), Questions(9.0, answer_by=("slack:A",), link_base="https://a.b")])
+        ),
     }
     field = draw(st.sampled_from(list(values)))
     return Done(policyedit.set_field(policy, field, values[field]))

@@ -8,6 +8,7 @@ from gatewright.base.errors import NotSupported, Severity
 from gatewright.policy.document import (
     MemoryWeights,
     Policy,
+    Questions,
     Roots,
     SearchEngine,
     SearchProvider,
@@ -295,6 +296,68 @@ def test_weights_of_memory_are_read_patched_and_rendered(written: str, weights: 
 def test_weights_of_memory_that_are_none_are_an_error_at_their_place(written: str, code: str) -> None:
     (problem,) = load(f"{HEAD}[workspace]\nmemory = {{ {written} }}\n").problems
     assert (problem.code, problem.severity) == (code, Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    "base", ["https://gate.example.org/answers", "http://127.0.0.1:8080", "http://localhost/a", "http://[::1]:80/"]
+)
+def test_who_answers_by_links_is_read_patched_and_rendered(base: str) -> None:
+    who = ("mailto:ann@example.org", "slack:OPS_WEBHOOK")
+    text = f'{HEAD}[workspace]\nquestions = {{ wait = "2h", answer_by = {[*who]}, link_base = "{base}" }} # who\n'
+    before = policy_of(text)
+    assert before.questions == Questions(7_200.0, answer_by=who, link_base=base)
+    for questions in (Questions(), Questions(answer_by=who[:1], link_base=base), before.questions):
+        for written in (text, f"{HEAD}[agents.a]\ntools = []\n"):
+            after = replace(policy_of(written), questions=questions)
+            assert policy_of(patch_text(written, policy_of(written), after)) == after
+            assert policy_of(render_policy(after)) == after
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ann@example.org",
+        "mailto:",
+        "mailto:ann",
+        "mailto:ann@",
+        "mailto:@example.org",
+        "mailto:ann@example.org?cc=eve@example.org",
+        "mailto:ann@example.org,eve@example.org",
+        "mailto:ann@example.org\\nBcc: eve@example.org",
+        "mailto:Ann <ann@example.org>",
+        "MAILTO:ann@example.org",
+        "slack:",
+        "slack:#ops",
+        "slack:https://hooks.slack.com/services/T/B/x",
+        "sms:5",
+        "",
+    ],
+)
+def test_an_address_that_nobody_can_be_reached_by_is_an_error_at_its_place(address: str) -> None:
+    text = f'{HEAD}[workspace]\nquestions = {{ answer_by = ["mailto:a@b.org", "{address}"] }}\n'
+    (problem,) = load(text).problems
+    assert (problem.code, problem.severity) == ("bad-value", Severity.ERROR)
+    assert problem.place is not None
+    assert (problem.place.line, problem.place.column) == (3, 46)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'answer_by = ["mailto:a@b.org", "mailto:a@b.org"]',
+        f"answer_by = {[f'mailto:a{number}@b.org' for number in range(21)]}",
+        'link_base = "http://gate.example.org"',
+        'link_base = "http://10.0.0.1/answers"',
+        'link_base = "ftp://gate.example.org"',
+        'link_base = "https://gate.example.org/?a=1"',
+        'link_base = "https://gate.example.org/#a"',
+        'link_base = "https://ann:secret@gate.example.org/"',
+        'link_base = "gate.example.org"',
+    ],
+)
+def test_links_that_lead_nowhere_or_can_be_read_on_the_way_are_an_error(written: str) -> None:
+    (problem,) = load(f"{HEAD}[workspace]\nquestions = {{ {written} }}\n").problems
+    assert (problem.code, problem.severity) == ("bad-value", Severity.ERROR)
 
 
 def test_pattern_s_agent_sends_to_its_user_and_its_shape_says_nothing_else_of_it() -> None:

@@ -1,0 +1,282 @@
+"""Answers from elsewhere: the links that let a person answer a question by chat or e-mail, and the pages behind them.
+
+A link names a question, an address of the policy and a time, under a seal whose key lies in the key folder. The seal
+also binds the whole question and the policy: once either has changed, the link answers nothing. Opening a page changes
+nothing, since programs for chat and e-mail open links by themselves; only its form answers. Whoever has a link can
+answer, in the name of the address that it was made for, and only once: an answered question is open no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import html
+import json
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gatewright.base.amount import Clock, SystemClock, format_duration, iso_utc
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue, Seal, digest
+from gatewright.base.printable import printable
+from gatewright.gate.approval import Approval, ApprovalRequest
+from gatewright.gate.broker import PermissionBroker
+from gatewright.policy.document import Questions
+from gatewright.record.folder import SHARED_KEY, PrivateFolder, find_key, have_key
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+LONGEST_S = 366 * 86_400.0
+"""The longest life of a link; one to a question with an end lives as long as the question."""
+MOST_BODY = 1024
+"""The most bytes of a form."""
+BODY_S = 30.0
+"""The longest time for a form to arrive, in s."""
+_PURPOSE = b"answer link\0"
+_ANSWERS = {b"answer=allow": True, b"answer=deny": False}
+_STYLE = (
+    "body{font:16px/1.4 sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111;background:#fff}"
+    "dt{font-weight:bold;margin-top:.8em}dd{margin:0}pre,dd{white-space:pre-wrap;overflow-wrap:anywhere}"
+    "pre{background:#eee;padding:.6em;margin:0}button{font:inherit;padding:.6em 1.2em;margin:1em 1em 0 0}"
+)
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class _Link:
+    """The content of a link: question, address, end in seconds since 1970, and the digest that binds it."""
+
+    question: str
+    who: str
+    until: float
+    bound: str
+
+
+@frozen
+class _Page:
+    """An answer to a browser: ``body`` is HTML."""
+
+    status: int
+    body: str
+
+
+class AnswerPages:
+    """An ASGI application with a page for each link, to be mounted where ``link_base`` of the policy leads.
+
+    ``policy`` returns the present settings of questions and the digest of the present policy; ``keys``: the key folder.
+    """
+
+    def __init__(
+        self,
+        broker: PermissionBroker,
+        policy: Callable[[], tuple[Questions, str]],
+        keys: Path,
+        clock: Clock | None = None,
+    ) -> None:
+        self._broker, self._policy = broker, policy
+        self._keys, self._clock = PrivateFolder(keys), clock or SystemClock()
+
+    def link(self, question: ApprovalRequest, who: str) -> str:
+        """The URL by which the address may answer the question.
+
+        Raises WorkspaceError without a ``link_base``, for an address that the policy does not name, and without a key.
+        """
+        settings, policy = self._policy()
+        if settings.link_base is None or who not in settings.answer_by:
+            raise WorkspaceError("`questions` of `[workspace]` has no `link_base`, or no such address in `answer_by`")
+        until = question.expires_wall_s or question.asked_wall_s + LONGEST_S
+        try:
+            key = have_key(self._keys, SHARED_KEY)
+        except OSError as error:
+            raise WorkspaceError(f"no link can be sealed: {error.strerror}") from error
+        body = json.dumps([question.request_id, who, until, _bound(question, policy)]).encode()
+        text = base64.urlsafe_b64encode(body).decode().rstrip("=")
+        return f"{settings.link_base.rstrip('/')}/{text}.{_seal(key).digest(text.encode())}"
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request. It never raises because of one."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+        if scope["type"] != "http":
+            return
+        try:
+            page = await self._answer(scope, receive)
+        except Exception:  # noqa: BLE001 a stranger's request, and stores that may fail: neither raises here
+            _log.exception("a page for an answer failed")
+            page = _message(503, "This cannot be done now.", "Nothing was answered. Try again later.")
+        body = page.body.encode("utf-8", "replace")
+        allowed = {"Allow": "GET, HEAD, POST"} if page.status == 405 else {}
+        headers = {**_HEADERS, **allowed, "Content-Length": str(len(body))}
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        with suppress(OSError):  # the browser has gone
+            await send({"type": "http.response.start", "status": page.status, "headers": pairs})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def _answer(self, scope: Message, receive: Receive) -> _Page:
+        if scope["method"] not in {"GET", "HEAD", "POST"}:
+            return _message(405, "This page cannot be used like that.")
+        approved: bool | None = None
+        if scope["method"] == "POST":
+            try:
+                body = await asyncio.wait_for(_read_body(receive), BODY_S)
+            except TimeoutError:
+                return _message(408, "The answer did not arrive in time.", "Nothing was answered.")
+            if body is None or len(body) > MOST_BODY:
+                return _message(413, "This is too long for an answer.", "Nothing was answered.")
+            if (approved := _ANSWERS.get(body)) is None:
+                return _message(400, "This is no answer.", "Nothing was answered.")
+        token = str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).removeprefix("/")
+        return await asyncio.to_thread(self._open, token, approved)
+
+    def _open(self, token: str, approved: bool | None) -> _Page:
+        """The page of a link; ``approved``: the answer that its form gives, if any."""
+        link, now_s = self._read(token), self._clock.wall_s()
+        if link is None:
+            return _message(404, "This link is not valid.", "It is incomplete, or was not made here.")
+        if now_s >= link.until:
+            return _message(410, "The time of this question is over.")
+        settings, policy = self._policy()
+        if link.who not in settings.answer_by:
+            return _message(403, "This address may not answer questions any more.")
+        question = next((one for one in self._broker.pending() if one.request_id == link.question), None)
+        if question is None:
+            return self._closed(link.question)
+        if _bound(question, policy) != link.bound or (question.is_suspended and question.policy_digest != policy):
+            return _message(409, "The policy or the question has changed since this link was sent.")
+        if approved is None:
+            return _question(question, link.who, now_s)
+        if self._broker.answer(link.question, Approval(approved, link.who)) is None:
+            return self._closed(link.question)
+        return _message(200, "The call is allowed, once." if approved else "The call is denied.", _ONCE)
+
+    def _closed(self, request_id: str) -> _Page:
+        """The page of a question that is not open."""
+        stale = next((one.why for one in self._broker.stale() if one.request.request_id == request_id), "")
+        if stale:
+            return _message(410, "This question is closed.", f"Why: {stale}.")
+        if request_id in self._broker.grants.answers():
+            return _message(410, "This question has been answered.", _ONCE)
+        return _message(410, "This question is closed.", "It was answered, or its call waits no more.")
+
+    def _read(self, token: str) -> _Link | None:
+        """The content of a link; None unless it was made here, character by character."""
+        text, _, mac = token.partition(".")
+        key = find_key(self._keys, SHARED_KEY)
+        if key is None or not token.isascii():
+            return None
+        if not hmac.compare_digest(_seal(key).digest(text.encode()), mac):
+            return None
+        question, who, until, bound = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        return _Link(question, who, until, bound)
+
+
+_ONCE = "A link answers once; you may close this page."
+
+
+def _seal(key: bytes) -> Seal:
+    return Seal(hmac.digest(key, _PURPOSE, "sha256"))
+
+
+def _bound(question: ApprovalRequest, policy: str) -> str:
+    """The digest of all that a link is bound to; the number of identical calls may change."""
+    return digest([replace(question, waiting=1).to_json(), policy])
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Follow the life of a server that runs this application alone."""
+    while True:
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request, or the beginning of a long one; None if the client has gone."""
+    body = b""
+    while len(body) <= MOST_BODY:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    return body
+
+
+def _shown(text: str) -> str:
+    """A text as HTML in which nothing is invisible and nothing is markup."""
+    return html.escape(printable(text.replace("\r\n", "\n"), keep="\n\t"))
+
+
+def _html(status: int, title: str, content: str) -> _Page:
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_shown(title)}</title>'
+    body = f"<h1>{_shown(title)}</h1>{content}"
+    return _Page(status, f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head>{body}</html>')
+
+
+def _message(status: int, title: str, text: str = "") -> _Page:
+    return _html(status, title, f"<p>{_shown(text)}</p>" if text else "")
+
+
+def _question(question: ApprovalRequest, who: str, now_s: float) -> _Page:
+    """The whole question, with the form that answers it."""
+    rows = {
+        "Agent": question.agent_id,
+        "For user": question.user_id or "",
+        "Tool": f"{question.tool} {question.operation}".strip(),
+        "Kind": question.safety_tier,
+        "Why it asks": "\n".join(question.reasons),
+        "Scope": question.scope or "",
+        "Arguments": _json(dict(question.arguments)),
+        "Change": question.diff or "",
+        "Objects behind ids": "\n".join(
+            f"{one.argument} {one.value} stands for {_json(one.record)}, by {one.called}" for one in question.records
+        ),
+        "Conversation": question.conversation,
+        "Call": question.call_key or question.call_id,
+        "Session": question.session_id,
+        "Program": question.client,
+        "Asked": f"{format_duration(float(max(0, round(now_s - question.asked_wall_s))))} ago",
+        "Waits until": iso_utc(question.expires_wall_s) if question.expires_wall_s is not None else "",
+        "Identical calls that wait": str(question.waiting) if question.waiting > 1 else "",
+        "You answer as": who,
+    }
+    exact = {"Arguments", "Change"}
+    fields = "".join(
+        f"<dt>{name}</dt><dd>{f'<pre>{_shown(text)}</pre>' if name in exact else _shown(text)}</dd>"
+        for name, text in rows.items()
+        if text
+    )
+    buttons = "".join(
+        f'<button name="answer" value="{value}">{label}</button>'
+        for value, label in (("allow", "Approve once"), ("deny", "Deny"))
+    )
+    title = f"May {question.agent_id} do this?"
+    return _html(200, title, f'<dl>{fields}</dl><form method="post">{buttons}</form>')
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
