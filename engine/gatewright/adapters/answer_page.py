@@ -4,6 +4,7 @@ A link names a question, an address of the policy and a time, under a seal whose
 also binds the whole question and the policy: once either has changed, the link answers nothing. Opening a page changes
 nothing, since programs for chat and e-mail open links by themselves; only its form answers. Whoever has a link can
 answer, in the name of the address that it was made for, and only once: an answered question is open no more.
+`QuestionSender` sends links to webhooks of Slack and by SMTP; a failure to send stops no call.
 """
 
 from __future__ import annotations
@@ -15,14 +16,23 @@ import hmac
 import html
 import json
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+import os
+import queue
+import smtplib
+import ssl
+import threading
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+from gatewright.adapters.web_request import CheckedNetwork, request
+from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.amount import Clock, SystemClock, format_duration, iso_utc
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, Seal, digest
 from gatewright.base.printable import printable
@@ -69,7 +79,7 @@ class _Link:
     question: str
     who: str
     until: float
-    bound: str
+    content: str
 
 
 @frozen
@@ -96,6 +106,12 @@ class AnswerPages:
         self._broker, self._policy = broker, policy
         self._keys, self._clock = PrivateFolder(keys), clock or SystemClock()
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those that may answer now; none where the policy has no place for links."""
+        settings, _ = self._policy()
+        return settings.answer_by if settings.link_base is not None else ()
+
     def link(self, question: ApprovalRequest, who: str) -> str:
         """The URL by which the address may answer the question.
 
@@ -109,7 +125,7 @@ class AnswerPages:
             key = have_key(self._keys, SHARED_KEY)
         except OSError as error:
             raise WorkspaceError(f"no link can be sealed: {error.strerror}") from error
-        body = json.dumps([question.request_id, who, until, _bound(question, policy)]).encode()
+        body = json.dumps([question.request_id, who, until, _content(question, policy)]).encode()
         text = base64.urlsafe_b64encode(body).decode().rstrip("=")
         return f"{settings.link_base.rstrip('/')}/{text}.{_seal(key).digest(text.encode())}"
 
@@ -162,16 +178,16 @@ class AnswerPages:
             return _message(403, "This address may not answer questions any more.")
         question = next((one for one in self._broker.pending() if one.request_id == link.question), None)
         if question is None:
-            return self._closed(link.question)
-        if _bound(question, policy) != link.bound or (question.is_suspended and question.policy_digest != policy):
+            return self._why_closed(link.question)
+        if _content(question, policy) != link.content or (question.is_suspended and question.policy_digest != policy):
             return _message(409, "The policy or the question has changed since this link was sent.")
         if approved is None:
             return _question(question, link.who, now_s)
         if self._broker.answer(link.question, Approval(approved, link.who)) is None:
-            return self._closed(link.question)
+            return self._why_closed(link.question)
         return _message(200, "The call is allowed, once." if approved else "The call is denied.", _ONCE)
 
-    def _closed(self, request_id: str) -> _Page:
+    def _why_closed(self, request_id: str) -> _Page:
         """The page of a question that is not open."""
         stale = next((one.why for one in self._broker.stale() if one.request.request_id == request_id), "")
         if stale:
@@ -188,8 +204,8 @@ class AnswerPages:
             return None
         if not hmac.compare_digest(_seal(key).digest(text.encode()), mac):
             return None
-        question, who, until, bound = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        return _Link(question, who, until, bound)
+        question, who, until, content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        return _Link(question, who, until, content)
 
 
 _ONCE = "A link answers once; you may close this page."
@@ -199,7 +215,7 @@ def _seal(key: bytes) -> Seal:
     return Seal(hmac.digest(key, _PURPOSE, "sha256"))
 
 
-def _bound(question: ApprovalRequest, policy: str) -> str:
+def _content(question: ApprovalRequest, policy: str) -> str:
     """The digest of all that a link is bound to; the number of identical calls may change."""
     return digest([replace(question, waiting=1).to_json(), policy])
 
@@ -226,19 +242,19 @@ async def _read_body(receive: Receive) -> bytes | None:
     return body
 
 
-def _shown(text: str) -> str:
+def _as_html(text: str) -> str:
     """A text as HTML in which nothing is invisible and nothing is markup."""
     return html.escape(printable(text.replace("\r\n", "\n"), keep="\n\t"))
 
 
 def _html(status: int, title: str, content: str) -> _Page:
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_shown(title)}</title>'
-    body = f"<h1>{_shown(title)}</h1>{content}"
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_as_html(title)}</title>'
+    body = f"<h1>{_as_html(title)}</h1>{content}"
     return _Page(status, f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head>{body}</html>')
 
 
 def _message(status: int, title: str, text: str = "") -> _Page:
-    return _html(status, title, f"<p>{_shown(text)}</p>" if text else "")
+    return _html(status, title, f"<p>{_as_html(text)}</p>" if text else "")
 
 
 def _question(question: ApprovalRequest, who: str, now_s: float) -> _Page:
@@ -266,7 +282,7 @@ def _question(question: ApprovalRequest, who: str, now_s: float) -> _Page:
     }
     exact = {"Arguments", "Change"}
     fields = "".join(
-        f"<dt>{name}</dt><dd>{f'<pre>{_shown(text)}</pre>' if name in exact else _shown(text)}</dd>"
+        f"<dt>{name}</dt><dd>{f'<pre>{_as_html(text)}</pre>' if name in exact else _as_html(text)}</dd>"
         for name, text in rows.items()
         if text
     )
@@ -280,3 +296,108 @@ def _question(question: ApprovalRequest, who: str, now_s: float) -> _Page:
 
 def _json(value: JsonValue) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+MAIL_VARIABLE, FROM_VARIABLE = "GATEWRIGHT_MAIL", "GATEWRIGHT_MAIL_FROM"
+TICK_S = 1.0
+"""The pause between looks for questions that have become due."""
+_MAIL_S = 20.0
+_MOST_NAME = 100
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class QuestionSender:
+    """Sends each address a link to each new question, and once more when the question is due, in a thread.
+
+    It counts as an operator, so calls wait for answers until ``close``. ``variables``: the environment with the URLs of
+    webhooks and of the mail server.
+    """
+
+    def __init__(
+        self,
+        broker: PermissionBroker,
+        pages: AnswerPages,
+        clock: Clock | None = None,
+        variables: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._pages, self._clock, self._variables = pages, clock or SystemClock(), variables
+        self._news: queue.SimpleQueue[tuple[ApprovalRequest, ...]] = queue.SimpleQueue()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="question sender", daemon=True)
+        self._thread.start()
+        self._leave = broker.subscribe(self._news.put)
+
+    def close(self) -> None:
+        """Stop after the message that is on its way."""
+        self._leave()
+        self._closed.set()
+        self._news.put(())
+        self._thread.join()
+
+    def _work(self) -> None:
+        pending: tuple[ApprovalRequest, ...] = ()
+        sent: dict[str, bool] = {}
+        while not self._closed.is_set():
+            with suppress(queue.Empty):
+                pending = self._news.get(timeout=TICK_S)
+            now_s = self._clock.wall_s()
+            due = {one.request_id: one.is_due(now_s) for one in pending}
+            for question in pending:
+                if sent.get(question.request_id) != due[question.request_id]:
+                    self._send_all(question, is_due=due[question.request_id])
+            sent = due
+
+    def _send_all(self, question: ApprovalRequest, *, is_due: bool) -> None:
+        what = printable(f"{question.tool} {question.operation}".strip())[:_MOST_NAME]
+        words = f"{printable(question.agent_id)[:_MOST_NAME]} asks for {what}"
+        for who in self._pages.addresses:
+            if self._closed.is_set():
+                return
+            try:
+                self._send(who, f"Still waits: {words}" if is_due else words, self._pages.link(question, who))
+            except Exception as error:  # noqa: BLE001 another's server; its words may quote what nobody may read
+                why = str(error) if isinstance(error, WorkspaceError | ToolFailure) else type(error).__name__
+                _log.warning("the question %s was not sent to %s: %s", question.request_id, who, why)
+
+    def _send(self, who: str, words: str, link: str) -> None:
+        kind, _, place = who.partition(":")
+        if kind == "slack":
+            text = f"{html.escape(words, quote=False)}\n<{link}|Look at it and answer>"
+            asyncio.run(self._post(place, json.dumps({"text": text, "unfurl_links": False}).encode()))
+            return
+        message = EmailMessage()
+        message["To"], message["Subject"], message["From"] = place, words, self._variable(FROM_VARIABLE)
+        message.set_content(f"{words}\n\nLook at it and answer:\n{link}\n\nWhoever has this link can answer, once.\n")
+        self._mail(message)
+
+    async def _post(self, variable: str, body: bytes) -> None:
+        """Post to the webhook whose URL the variable holds."""
+        target = parse_url(self._variable(variable), allow_private=True)
+        if not isinstance(target, UrlTarget) or (target.scheme != "https" and target.host not in _LOCAL):
+            raise ToolFailure(f"the variable `{variable}` holds no URL that begins with `https://`")
+        headers = [("Content-Type", "application/json")]
+        answer = await request("POST", target, headers, CheckedNetwork(allow_private=True), body=body)
+        if not 200 <= answer.status < 300:
+            raise ToolFailure(f"the webhook answered {answer.status}")
+
+    def _mail(self, message: EmailMessage) -> None:
+        """Hand a message to the mail server: over TLS, unless it is on this machine."""
+        server = urlsplit(self._variable(MAIL_VARIABLE))
+        host, safe = server.hostname or "", ssl.create_default_context()
+        if server.scheme not in {"smtp", "smtps"} or not host:
+            raise ToolFailure(f"the variable `{MAIL_VARIABLE}` is no `smtps://NAME:PASSWORD@HOST` or `smtp://HOST`")
+        if server.scheme == "smtps":
+            connection = smtplib.SMTP_SSL(host, server.port or 465, timeout=_MAIL_S, context=safe)
+        else:
+            connection = smtplib.SMTP(host, server.port or 587, timeout=_MAIL_S)
+        with connection:
+            if server.scheme == "smtp" and host not in _LOCAL:
+                connection.starttls(context=safe)
+            if server.username:
+                connection.login(unquote(server.username), unquote(server.password or ""))
+            connection.send_message(message)
+
+    def _variable(self, name: str) -> str:
+        if value := self._variables.get(name, "").strip():
+            return value
+        raise ToolFailure(f"the environment variable `{name}` is not set")

@@ -1218,6 +1218,19 @@ class Workspace:
         digests = AgentDigests()
         return AnswerPages(self.broker, present, self._folders.keys, self._clock)
 
+    def send_questions(self) -> Callable[[], None]:
+        """Send links to each question to those that the policy names in ``answer_by``; the returned function stops it.
+
+        Meanwhile calls wait for an answer, as with an operator at the window. Raises WorkspaceError if the policy names
+        nobody, or no ``link_base``.
+        """
+        from gatewright.adapters.answer_page import QuestionSender
+
+        pages = self.answer_pages()
+        if not pages.addresses:
+            raise WorkspaceError("`questions` of `[workspace]` names nobody in `answer_by`, or has no `link_base`")
+        return QuestionSender(self.broker, pages, self._clock).close
+
     def sandbox(
         self,
         *,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import queue
+import re
 import socket
+import socketserver
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import fields, replace
+from email import message_from_bytes, policy
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +37,8 @@ from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.tool import Tool
 from tests.support.clock import ManualClock
+from tests.support.loopback import Handler
+from tests.support.loopback import served as web_served
 
 ANN, OPS = "mailto:ann@example.org", "slack:OPS_WEBHOOK"
 BASE = "https://gate.example.org/answers"
@@ -443,3 +452,160 @@ async def test_a_real_server_serves_the_pages_alone_or_mounted(desk: Desk, mount
         ):
             assert (await asyncio.to_thread(fetch, url, body)) == status
     assert urlsplit(BASE).path == "/answers"
+
+
+WAIT_S = 20.0
+
+
+class Slack:
+    """An imitation of Slack's incoming webhooks that keeps what it gets."""
+
+    def __init__(self, status: int = 200) -> None:
+        self.got: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
+        self.status = status
+
+    @contextmanager
+    def served(self) -> Generator[str]:
+        slack = self
+
+        class Webhook(Handler):
+            def take(self, body: bytes) -> None:
+                slack.got.put((self.path, json.loads(body)))
+                self.answer(slack.status, b"ok")
+
+        with web_served(Webhook) as address:
+            yield f"{address}/services/T0/B0/s3cret"
+
+
+class Post:
+    """An imitation of a mail server that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.got: queue.SimpleQueue[tuple[list[str], EmailMessage]] = queue.SimpleQueue()
+
+    @contextmanager
+    def served(self) -> Generator[str]:
+        post = self
+
+        class Server(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                said: list[str] = []
+                self.wfile.write(b"220 here\r\n")
+                while line := self.rfile.readline():
+                    said.append(line.decode().strip())
+                    word = said[-1].split(":")[0].split(" ")[0].upper()
+                    if word == "DATA":
+                        self.wfile.write(b"354 go\r\n")
+                        text = b"".join(iter(self.rfile.readline, b".\r\n"))
+                        found = message_from_bytes(text.replace(b"\r\n..", b"\r\n."), policy=policy.default)
+                        post.got.put((said, found))
+                    self.wfile.write(b"221 bye\r\n" if word == "QUIT" else b"250 ok\r\n")
+
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Server) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+            thread.start()
+            yield f"smtp://127.0.0.1:{server.server_address[1]}"
+            server.shutdown()
+            thread.join()
+
+
+async def test_a_question_goes_to_chat_and_to_e_mail_and_is_answered_from_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slack, post = Slack(), Post()
+    with slack.served() as webhook, post.served() as mail:
+        monkeypatch.setenv("OPS_WEBHOOK", webhook)
+        monkeypatch.setenv("GATEWRIGHT_MAIL", mail)
+        monkeypatch.setenv("GATEWRIGHT_MAIL_FROM", "gate@example.org")
+        stop = desk.workspace.send_questions()
+        calls = [asyncio.ensure_future(desk.workspace.call("clerk", "pay", {"to": "eve"})) for _ in range(2)]
+        path, said = await asyncio.to_thread(slack.got.get, timeout=WAIT_S)
+        assert (path, said["text"].splitlines()[0]) == ("/services/T0/B0/s3cret", "clerk asks for pay")
+        spoken, letter = await asyncio.to_thread(post.got.get, timeout=WAIT_S)
+        assert {"mail FROM:<gate@example.org>", "rcpt TO:<ann@example.org>"} <= {
+            one.split(" size=")[0] for one in spoken
+        }
+        assert (letter["Subject"], letter["To"]) == ("clerk asks for pay", "ann@example.org")
+        links = [*re.findall(r"<(\S+?)\|", said["text"]), *re.findall(r"https://\S+", letter.get_content())]
+        first, second = map(path_of, links)
+        pages = desk.workspace.answer_pages()
+        assert OPS in (await visit(pages, first)).text
+        assert ANN in (await visit(pages, second)).text
+        assert (await visit(pages, second, DENY)).status == 200
+        assert [(await one).status for one in calls] == [Status.DENIED] * 2
+        assert (await visit(pages, first, ALLOW)).status == 410
+        stop()
+        assert slack.got.empty()
+        assert post.got.empty()
+    assert desk.payments == []
+
+
+async def test_who_is_to_answer_is_reminded_once_of_a_question_that_is_due(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slack = Slack()
+    desk.write(POLICY.replace(f'"{ANN}", ', ""))
+    with slack.served() as webhook:
+        monkeypatch.setenv("OPS_WEBHOOK", webhook)
+        stop = (opened := desk.open()).send_questions()
+        await desk.call("<!channel> & eve")
+        _, said = await asyncio.to_thread(slack.got.get, timeout=WAIT_S)
+        assert said["text"].startswith("clerk asks for pay\n")
+        assert "channel" not in said["text"]
+        desk.clock.advance(86_400)
+        _, said = await asyncio.to_thread(slack.got.get, timeout=WAIT_S)
+        assert said["text"].startswith("Still waits: clerk asks for pay\n")
+        await desk.call(call_id="c2")
+        _, said = await asyncio.to_thread(slack.got.get, timeout=WAIT_S)
+        assert said["text"].startswith("clerk asks for pay\n")
+        stop()
+        assert len(opened.broker.pending()) == 2
+        assert slack.got.empty()
+
+
+@pytest.fixture
+def logged() -> Iterator[queue.SimpleQueue[str]]:
+    """What the sender logs."""
+    found: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    class Put(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.put(record.getMessage())
+
+    handler, logger = Put(), logging.getLogger("gatewright.adapters.answer_page")
+    logger.addHandler(handler)
+    yield found
+    logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize("webhook", ["", "http://hooks.example.org/s3cret", "s3cret", "refuses"])
+@pytest.mark.parametrize("mail", ["", "smtp://127.0.0.1:1", "smtps://ann:s3cret@127.0.0.1:1", "smtp://a:s3cret@h:x"])
+async def test_what_cannot_be_sent_is_logged_without_its_secrets_and_stops_no_call(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    logged: queue.SimpleQueue[str],
+    webhook: str,
+    mail: str,
+) -> None:
+    slack = Slack(500)
+    with slack.served() as refusing:
+        monkeypatch.setenv("OPS_WEBHOOK", refusing if webhook == "refuses" else webhook)
+        monkeypatch.setenv("GATEWRIGHT_MAIL", mail)
+        monkeypatch.setenv("GATEWRIGHT_MAIL_FROM", "gate@example.org")
+        stop = desk.workspace.send_questions()
+        call = asyncio.ensure_future(desk.workspace.call("clerk", "pay", {"to": "eve"}))
+        told = [await asyncio.to_thread(logged.get, timeout=WAIT_S) for _ in range(2)]
+        (question,) = desk.workspace.broker.pending()
+        assert desk.workspace.broker.answer(question.request_id, Approval(True, "dana"))
+        assert (await call).status is Status.ALLOWED
+        stop()
+    for words, who in zip(told, (ANN, OPS), strict=True):
+        assert words.startswith(f"the question {question.request_id} was not sent to {who}: ")
+    assert "s3cret" not in caplog.text
+
+
+def test_without_addresses_nothing_is_sent_and_the_program_hears_it(desk: Desk) -> None:
+    desk.write(POLICY.replace(f'questions = {{ answer_by = ["{ANN}", "{OPS}"], ', "questions = { "))
+    with pytest.raises(WorkspaceError, match="answer_by"):
+        desk.open().send_questions()
