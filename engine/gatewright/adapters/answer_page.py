@@ -173,9 +173,9 @@ class AnswerPages:
             return _message(404, "This link is not valid.", "It is incomplete, or was not made here.")
         if now_s >= link.until:
             return _message(410, "The time of this question is over.")
-        settings, policy = self._policy()
-        if link.who not in settings.answer_by:
+        if link.who not in self.addresses:
             return _message(403, "This address may not answer questions any more.")
+        _, policy = self._policy()
         question = next((one for one in self._broker.pending() if one.request_id == link.question), None)
         if question is None:
             return self._why_closed(link.question)

@@ -211,6 +211,7 @@ async def test_a_call_that_waits_in_its_process_is_answered_by_a_link(desk: Desk
     ("changed", "status"),
     [
         (POLICY.replace(f'"{ANN}", ', ""), 403),
+        (POLICY.replace(f', link_base = "{BASE}"', ""), 403),
         (POLICY.replace("[workspace]", "[workspace]\nclosed = ['secret']"), 409),
         (POLICY.replace('questions = { answer_by = ["' + ANN, 'questions = { wait = "1d", answer_by = ["' + ANN), 409),
     ],
