@@ -176,7 +176,7 @@ class AnswerPages:
         if link.who not in self.addresses:
             return _message(403, "This address may not answer questions any more.")
         _, policy = self._policy()
-        question = next((one for one in self._broker.pending() if one.request_id == link.question), None)
+        question = self._broker.grants.find_open(link.question)
         if question is None:
             return self._why_closed(link.question)
         if _content(question, policy) != link.content or (question.is_suspended and question.policy_digest != policy):

@@ -321,6 +321,11 @@ class ApprovalStore:
         request = None if row is None else _request(row)
         return request if request is not None and request.is_suspended else None
 
+    def find_open(self, request_id: str) -> ApprovalRequest | None:
+        """The open question of that id, also where ``pending`` shows an identical one. Raises WorkspaceError."""
+        row = _one(self._open_questions(self._rows.rows()), _REQUEST, request_id)
+        return None if row is None else _request(row)
+
     def stale(self) -> tuple[StaleQuestion, ...]:
         """The suspended questions that came to nothing in the last days, oldest first."""
         try:
