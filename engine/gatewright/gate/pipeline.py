@@ -100,8 +100,7 @@ class Passage:
         self._ask: tuple[str, Finding] | None = None
         self._noted: tuple[str, Finding] | None = None
         self._prover: Prover | None = None
-        self.effect = _ALLOW
-        """The last decision's."""
+        self.effect = _ALLOW  # of the last decision
 
     def decide(self) -> Decision:
         """Run the deciding stages until one denies; without an observer, a stage without objections is only counted."""

@@ -140,7 +140,6 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.observe import (
-        MOST_OBSERVE_S,
         Comparison,
         NotedCount,
         Observed,
@@ -338,7 +337,7 @@ door(
             "reference_of", "references_in",
         ),
         "gatewright.policy.observe": (
-            "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "observed_parts", "set_observed",
+            "Comparison", "NotedCount", "Observed", "ObservedKind", "observed_parts", "set_observed",
         ),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (

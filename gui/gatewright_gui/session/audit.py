@@ -20,6 +20,7 @@ from gatewright.workspace.api import (
     AuditReport,
     AuditRow,
     CallCount,
+    Comparison,
     GatewrightError,
     LoggedCall,
     Workspace,
@@ -287,3 +288,14 @@ async def write_out(trail: AuditTrail, wanted: AuditFilter, path: Path, progress
     finally:
         fresh.unlink(missing_ok=True)
     return count
+
+
+def compare(state: Path) -> Comparison:
+    """Compare all calls of the log in a state folder. It takes time: call it in a thread."""
+    index = AuditIndex(state)
+    try:
+        while index.read_older():
+            pass
+        return index.compare(AuditFilter())
+    finally:
+        index.close()

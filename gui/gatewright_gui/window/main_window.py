@@ -600,7 +600,8 @@ class MainWindow(QMainWindow):
 
     async def _compare(self) -> None:
         """Show what enforcing would have done; a row leads to its calls in Audit."""
-        from gatewright_gui.pages.audit.compare_dialog import CompareDialog, compare  # not for the first painting
+        from gatewright_gui.pages.audit.compare_dialog import CompareDialog  # not for the first painting
+        from gatewright_gui.session.audit import compare
 
         found = await asyncio.to_thread(compare, self.document.workspace.audit.path.parent)
         dialog = CompareDialog(self, found)

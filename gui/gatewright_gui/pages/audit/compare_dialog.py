@@ -1,11 +1,9 @@
 """Compares the calls that observe mode let through with what enforcing would have made of them, by stage and rule."""
 
-from pathlib import Path
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 
-from gatewright.workspace.api import AuditFilter, AuditIndex, Comparison, NotedCount
+from gatewright.workspace.api import Comparison, NotedCount
 from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named, stretch
@@ -50,14 +48,3 @@ def cause_words(row: NotedCount) -> str:
     """The verdict of enforcing, with its stage and rule."""
     verdict = tr("denied") if row.verdict == "deny" else tr("asked first")
     return f"{verdict}, {row.stage}" + (f": {label_text(row.rule, 80, keep='')}" if row.rule else "")
-
-
-def compare(state: Path) -> Comparison:
-    """Compare all calls of the log in a state folder. It takes time: call it in a thread."""
-    index = AuditIndex(state)
-    try:
-        while index.read_older():
-            pass
-        return index.compare(AuditFilter())
-    finally:
-        index.close()
