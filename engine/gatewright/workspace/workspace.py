@@ -8,6 +8,7 @@ everything below through this one class: most methods hand on to the part that d
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -521,22 +522,35 @@ class Workspace:
     ) -> int:
         """Run a program to its end on this process's streams, in a room of the agent, and return its exit code.
 
-        ``tell`` receives its limits, and at the end the changes in private copies, written back or not. Raises
-        ToolFailure if the limits cannot be enforced, WorkspaceError.
+        A stop of the agent kills the program. ``tell`` receives its limits, the stop, and at the end the changes in
+        private copies, written back or not. Raises ToolFailure if the limits cannot be enforced and for a stopped
+        agent, WorkspaceError.
         """
         import asyncio
 
         from gatewright.adapters.server_process import Command
         from gatewright.adapters.shell import run_in_room
         from gatewright.base.late import unbroken
+        from gatewright.gate.stop import CODE, LOOK_S
         from gatewright.sources.writeback import GivenBack
 
+        if (stop := self.stops.find(agent_id)) is not None:
+            raise ToolFailure("its agent is stopped", code=CODE, detail=str(stop))
         confinement, given_back = self._confinements.of_program(agent_id, words, start, places), list[GivenBack]()
         write_back = self._copy_returns.of_program(confinement, given_back.append)
         room = await self.confiner.room(confinement, write_back=write_back)
         try:
             tell("; ".join(room.words))
-            return await run_in_room(room, Command(words[0], tuple(words[1:]), cwd=room.start))
+            program = asyncio.ensure_future(run_in_room(room, Command(words[0], tuple(words[1:]), cwd=room.start)))
+            try:
+                while not (await asyncio.wait({program}, timeout=LOOK_S))[0]:
+                    if (stop := self.stops.find(agent_id)) is not None:
+                        tell(f"{stop}; the program was killed")
+                        return 128 + signal.SIGKILL
+                return program.result()
+            finally:
+                program.cancel()
+                await asyncio.wait({program})
         finally:
             await unbroken(asyncio.ensure_future(room.close()))
             for line in (line for one in given_back for line in one.words()):

@@ -104,6 +104,28 @@ def test_what_a_program_changed_in_a_copy_is_written_back_and_told(folder: Path)
 
 
 @needs_rooms
+def test_stop_of_its_agent_kills_a_program_and_lets_no_other_begin(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(folder.parent / "keys"))
+    script = "echo begun > out/begun; sleep 4322.5"
+    with subprocess.Popen(
+        words("--", "sh", "-c", script), cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as program:
+        pause_until((folder / "out" / "begun").exists)
+        assert main(["stop", str(folder), "--agent", "b", "--because", "another"]) == 2
+        assert main(["stop", str(folder), "--because", "it deletes too much"]) == 0
+        _, err = program.communicate()
+    assert program.returncode == 128 + signal.SIGKILL
+    assert "it deletes too much; the program was killed" in err
+    assert main(["run", str(folder), "--agent", "a", "--", "touch", "out/b"]) == 4
+    assert "it deletes too much" in capsys.readouterr().err
+    assert not (folder / "out" / "b").exists()
+    assert main(["go", str(folder)]) == 0
+    assert ran(folder, "--", "touch", "out/b")[0] == 0
+
+
+@needs_rooms
 def test_a_program_ended_by_a_signal_keeps_what_it_changed(folder: Path) -> None:
     environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
     script = "echo new > notes/n.txt; echo begun > out/begun; sleep 4322.5"
