@@ -204,6 +204,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rulematch import all_with_settings, settings_of
     from gatewright.policy.shadow import Shadow, find_shadows
     from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
+    from gatewright.policy.times import Times
     from gatewright.policy.verdict import (
         TIER_DEFAULTS,
         Action,
@@ -339,6 +340,7 @@ door(
         "gatewright.policy.observe": (
             "Comparison", "NotedCount", "Observed", "ObservedKind", "observed_parts", "set_observed",
         ),
+        "gatewright.policy.times": ("Times",),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",

@@ -1,6 +1,8 @@
 """The page Policy in the real window: rules made, tried on recorded calls, changed, moved, removed."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScroll
 
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
+from gatewright.workspace.api import PolicyRule, Times, Verdict
 from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.policy import PolicyPage
+from gatewright_gui.pages.policy.rule_list import WHEN, RuleListModel
 from gatewright_gui.pages.policy.tried_table import CALL
 from gatewright_gui.session.settings_table import SECTIONS, Setting
 from gatewright_gui.window.main_window import MainWindow
@@ -272,3 +276,23 @@ CHOSEN = [setting for section in SECTIONS for setting in section.settings if "en
 def test_a_setting_offers_each_value_that_its_key_of_the_file_takes(setting: Setting) -> None:
     assert setting.kind == "choice"
     assert {str(value) for _, value in setting.choices} == set(map(str, setting.key.form.shape()["enum"]))  # pyright: ignore[reportArgumentType]
+
+
+def test_rule_with_times_counts_down_to_its_next_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
+    morning = datetime(2026, 11, 27, 9, 50, tzinfo=UTC).timestamp()
+    model = RuleListModel()
+    model.set_rows(
+        (
+            PolicyRule("office", Verdict.DENY, times=Times("UTC", "08:00-18:00")),
+            PolicyRule("late", Verdict.ASK, when={"required": ["path"]}, times=Times("UTC", "10:30-12:00", ("fri",))),
+            PolicyRule("ever", Verdict.DENY, times=Times("UTC")),
+            PolicyRule("plain", Verdict.DENY),
+        )
+    )
+    monkeypatch.setattr(time, "time", lambda: morning)
+    when = [model.index(row, WHEN).data() for row in range(4)]
+    assert when[0] == "08:00-18:00 (UTC): in force for 8 h 10 min more"
+    assert when[1].startswith("10:30-12:00 on fri (UTC): in force in 40 min; ")
+    assert when[2:] == ["all day (UTC): in force", "always"]
+    monkeypatch.setattr(time, "time", lambda: morning + 3600)
+    assert model.index(1, WHEN).data().startswith("10:30-12:00 on fri (UTC): in force for 1 h 10 min more; ")

@@ -1,10 +1,13 @@
-"""The policy rules in their order: a table whose rows are dragged."""
+"""The policy rules in their order: a table whose rows are dragged; one with times counts down to its next boundary."""
+
+import time
+from functools import lru_cache
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import PolicyRule, Verdict
+from gatewright.workspace.api import PolicyRule, Times, Verdict, duration_words
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import ROW, Index, OrderedModel
@@ -33,6 +36,30 @@ def what_words(rule: PolicyRule) -> str:
     return f"{tools}: {operations}"
 
 
+SOON_S = 3600
+"""A rule that changes within this time is amber."""
+
+
+@lru_cache(maxsize=1024)
+def _change_after(times: Times, minute: int) -> tuple[bool, float | None]:
+    """Tell whether a rule with these times holds at a minute, and the seconds until that changes."""
+    now_s = minute * 60.0
+    change_s = times.next_change(now_s)
+    return times.holds(now_s), None if change_s is None else change_s - now_s
+
+
+def times_words(rule: PolicyRule) -> str:
+    """The times of a rule, whether it is in force, and for how long; empty for one that always is."""
+    if rule.times is None:
+        return ""
+    is_on, left_s = _change_after(rule.times, int(time.time() // 60))
+    if left_s is None:
+        return f"{rule.times}: {tr('in force') if is_on else tr('never in force')}"
+    left = duration_words(left_s)
+    said = tr("in force for {time} more", time=left) if is_on else tr("in force in {time}", time=left)
+    return f"{rule.times}: {said}"
+
+
 class RuleListModel(OrderedModel[PolicyRule]):
     """One row for each rule; a row stays itself while it is edited and moved."""
 
@@ -54,7 +81,8 @@ class RuleListModel(OrderedModel[PolicyRule]):
             case 3:
                 return what_words(row)
             case 4:
-                return when_words(row.when)
+                when = when_words(row.when) if row.times is None or row.when is not None else ""
+                return "; ".join(filter(None, (times_words(row), when)))
             case _:
                 return row.message or ""
 
@@ -73,6 +101,11 @@ class RuleListDelegate(Delegate):
         if index.column() == EFFECT:
             put_icon(option, VERDICT_ICONS[rule.effect.value], rule.effect.value)
             tint(option, "muted" if rule.effect is Verdict.ALLOW else rule.effect.value)
+        elif index.column() == WHEN and rule.times is not None:
+            is_on, left_s = _change_after(rule.times, int(time.time() // 60))
+            is_soon = left_s is not None and left_s <= SOON_S
+            if is_soon or not is_on:
+                tint(option, "ask" if is_soon else "muted")
         elif index.column() == MESSAGE or (index.column(), None) in ((AGENTS, rule.agents), (TOOLS, rule.tools)):
             tint(option, "muted")
 

@@ -31,7 +31,7 @@ NO_RULES = (
     mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
 TRIED_HEADING = mark("Tried on recorded calls")
-_CHECK_MS, _TRY_MS = 80, 250
+_CHECK_MS, _TRY_MS, _COUNT_MS = 80, 250, 20_000
 _ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
 _TRY, _ARGUMENTS = "policy.try", "policy.arguments"
 
@@ -67,6 +67,7 @@ class RulesPane(QWidget):
         self.empty = named(EmptyState(icon, tr(title), tr(text), action=tr("Add a policy rule")), "policy.empty")
         self._check_soon = QTimer(self, singleShot=True, interval=_CHECK_MS)
         self._try_soon = QTimer(self, singleShot=True, interval=_TRY_MS)
+        self._count_down = QTimer(self, interval=_COUNT_MS)
         self._lay_out()
         self._connect()
         self._reopen()
@@ -103,6 +104,7 @@ class RulesPane(QWidget):
         self.form.revert_requested.connect(self._revert)
         self._check_soon.timeout.connect(self._check)
         self._try_soon.timeout.connect(self._try)
+        self._count_down.timeout.connect(self.model.tell_changed)
 
     # what is shown
 
@@ -150,6 +152,10 @@ class RulesPane(QWidget):
         return self._below.currentIndex() == 1 and self.form.is_changed
 
     def _show(self) -> None:
+        if not any(rule.times is not None for rule in self._document.policy.rules):
+            self._count_down.stop()
+        elif not self._count_down.isActive():
+            self._count_down.start()
         count, is_new = self.model.count(), self._below.currentIndex() == 1 and self.form.before is None
         self._stack.setCurrentIndex(0 if count or is_new else 1)
         note = tr(
