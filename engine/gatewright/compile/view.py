@@ -197,6 +197,19 @@ class _Row:
         return self.shape is shape and self.told is told and is_redacted_so
 
 
+def _hidden_again(rights: Mapping[str, ToolRight], enforced: Mapping[str, ToolRight]) -> Iterator[str]:
+    for name, right in rights.items():
+        if right.is_hidden or name not in enforced:
+            continue
+        if enforced[name].is_hidden:
+            yield name
+        else:
+            hidden = {row.operation for row in enforced[name].operations if row.is_hidden}
+            yield from (
+                f"{name}.{row.operation}" for row in right.operations if row.operation in hidden and not row.is_hidden
+            )
+
+
 class AgentView:
     """One agent under one snapshot; it does not follow a new policy. Ask the gate for a new one.
 
@@ -227,6 +240,12 @@ class AgentView:
     def rights_lacking(self) -> int:
         """The number of tools whose rights are still to be computed; at 0 ``rights`` is ready."""
         return self._snapshot.rights_lacking
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """The tools, and operations as in ``file.delete``, that the model sees only until they are enforced again."""
+        enforced = self._snapshot.enforced
+        return () if enforced is None else tuple(_hidden_again(self.rights, enforced.rights))
 
     def rights_in_pieces(self) -> Iterator[None]:
         """Compute ``rights`` in pieces of some milliseconds, with room for other work between them."""

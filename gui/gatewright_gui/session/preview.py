@@ -156,6 +156,8 @@ class Counts:
     all_tools: int
     shown_operations: int
     all_operations: int
+    observed: tuple[str, ...] = ()
+    """What the model sees of it only until it is enforced again: tools, and operations as in ``file.delete``."""
 
 
 @frozen
@@ -229,7 +231,7 @@ def provider_formats() -> tuple[str, ...]:
 def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str) -> Preview:
     """The texts for one agent; limited to one tool when `tool` is given."""
     view, unsent = workspace.view(agent_id), ""
-    rights = view.rights
+    rights, observed = view.rights, view.observed
     if tool is not None and tool in rights and rights[tool].is_hidden:
         view, unsent = _if_sent(workspace, agent_id, rights[tool])
     names = [listing.name for listing in view.listings()]
@@ -249,7 +251,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
         tool,
         schema,
         view.instructions if tool is None else _rules_of(view.usage_rules, tool),
-        _counts(rights),
+        _counts(rights, observed),
         provider,
         tuple(replace(lint, line=_line(lint, sent_names, shown, one=tool is not None)) for lint in lints),
         unsent,
@@ -410,13 +412,14 @@ def _parts(line: str) -> list[str]:
     return [first, *(indent + part for part in rest)]
 
 
-def _counts(rights: Mapping[str, ToolRight]) -> Counts:
+def _counts(rights: Mapping[str, ToolRight], observed: tuple[str, ...]) -> Counts:
     tools = [right for right in rights.values() if not right.is_hidden]
     return Counts(
         len(tools),
         len(rights),
         sum(not op.is_hidden for right in tools for op in right.operations),
         sum(len(right.operations) for right in rights.values()),
+        observed,
     )
 
 

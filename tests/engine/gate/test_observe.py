@@ -170,6 +170,17 @@ async def test_observing_never_passes_what_it_may_not(
     assert (await world.call(tool, given)).status is Status.DENIED
 
 
+def test_view_tells_what_enforcing_would_hide(now_world: MakeWorld) -> None:
+    deny = policy_rule("no", "deny", 'tools = ["echo"]')
+    up = policy_rule("no up", "deny", 'tools = ["counter"]\noperations = ["up"]')
+    policies = agent(mode="") + deny + up, agent(mode="") + deny + f"\n{OBSERVE}" + up, agent() + deny + up
+    views = [now_world(policy).gate.view("archivist") for policy in policies]
+    shown = [{f"{name}.{one}" for name, right in view.rights.items() for one in right.shown} for view in views]
+
+    assert [sorted(view.observed) for view in views] == [[], ["echo"], ["counter.up", "echo", "file.patch"]]
+    assert [one - shown[0] for one in shown[1:]] == [{"echo."}, {"echo.", "counter.up", "file.patch"}]
+
+
 async def test_a_denied_call_that_passes_counts_for_no_rule(now_world: MakeWorld) -> None:
     limits = rules(
         'tool_name = "counter"\nrule_type = { MaxCalls = 2 }',

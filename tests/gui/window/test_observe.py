@@ -13,7 +13,7 @@ from gatewright_gui.pages.policy.rule_list import RuleList
 from gatewright_gui.session.verbs.policy import OBSERVE_S, set_observed
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
-from tests.gui.session.opened import demo, opened_window, settled
+from tests.gui.session.opened import agents_page, demo, opened_window, settled
 from tests.support.patience import until
 
 RULE = '\n[[policy.rules]]\nname = "no lists"\neffect = "deny"\ntools = ["file"]\noperations = ["list"]\n'
@@ -45,6 +45,19 @@ async def test_what_is_observed_is_told_on_every_page_until_it_is_enforced(tmp_p
         assert window.observe.isVisible()
         window.document.undo_stack.setIndex(0)
         assert window.document.policy == before
+
+
+async def test_the_preview_tells_what_enforcing_would_hide(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    async with opened_window(policy, tmp_path) as window:
+        page = agents_page(window)
+        window.selection.choose_agent("researcher")
+        await settled(window)
+        assert page.preview.counts.text.startswith("The model sees ")
+        observe(window, ObservedKind.RULE, "only writers load")
+        await settled(window)
+        assert page.preview.counts.text.startswith("Enforcing would hide file.load. The model sees ")
+        window.document.undo_stack.setIndex(0)
 
 
 async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.session.preview import Base, Counts
 
 PARTS = (
@@ -55,10 +56,14 @@ def sentence(note: str) -> str:
 
 def counts_text(counts: Counts) -> str:
     """How much of the catalog the model sees."""
-    return tr(
+    seen = tr(
         "The model sees {tools:,} of {all_tools:,} tools, {operations:,} of {all_operations:,} operations",
         tools=counts.shown_tools,
         all_tools=counts.all_tools,
         operations=counts.shown_operations,
         all_operations=counts.all_operations,
     )
+    if not counts.observed:
+        return seen
+    names = label_text(", ".join(counts.observed), 400)
+    return tr("Enforcing would hide {names}. {seen}", names=names, seen=seen)
