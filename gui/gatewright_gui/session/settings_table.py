@@ -251,6 +251,13 @@ SECTIONS = (
         _web("allow_private", mark("Allow private addresses"), mark("this machine and local networks")),
         _web("search", mark("Search engines, in order"), mark("duckduckgo"), "search"),
     )),
+    Section("questions", mark("Questions"), mark("How long suspended calls wait, and who may answer by a link."), (
+        Setting(("questions", "wait_s"), mark("Wait at most"), mark("7 d")),
+        Setting(("questions", "remind_s"), mark("Remind after"), mark("1 d")),
+        Setting(("questions", "answer_by"), mark("Who answers by a link"),
+                mark("nobody; such as mailto:ann@example.org, slack:OPS_WEBHOOK"), "words"),
+        Setting(("questions", "link_base"), mark("Links begin with"), mark("no links; such as https://gate.example.org/a")),
+    )),
     Section("messages", mark("Messages"), mark("Where send_message may send to."), (
         Setting(("endpoints", "user"), mark("To the user"), mark("the program that runs the agents shows them"),
                 "flag"),

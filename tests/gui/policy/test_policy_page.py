@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
 
+from gatewright.policy.document import Questions
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
 from gatewright.workspace.api import PolicyRule, Times, Verdict
@@ -229,6 +230,11 @@ async def test_settings_are_written_field_by_field_and_what_is_wrong_stays_with_
     assert enter("shell.allow", "ls, rm -rf").startswith("rm -rf is neither the name of a program")
     assert enter("defaults.max_output_bytes", "many") == "many is no whole number"
     assert enter("defaults.timeout_s", "2 min") == ""
+    assert "mailto:ADDRESS" in enter("questions.answer_by", "ann@example.org")
+    assert enter("questions.answer_by", "mailto:ann@example.org") == ""
+    assert "https://" in enter("questions.link_base", "http://gate.example.org/a")
+    assert enter("questions.wait_s", "3 d") == ""
+    assert document.policy.questions == Questions(3 * 86_400.0, answer_by=("mailto:ann@example.org",))
     discord = page.findChild(QCheckBox, "settings.discord.on")
     assert discord is not None
     discord.click()
