@@ -86,7 +86,7 @@ class Document(QObject):
         self.live = LiveMode(self)
         self.closed.connect(self.live.leave)
         self.stops = Stops(lambda: self.workspace if self.is_open else None, self)
-        self.stops.failed.connect(partial(self.say, "error"))
+        self.stops.said.connect(self.said)
         self.opened.connect(self.stops.look)
         self.closed.connect(self.stops.look)
         self._tools_moved.connect(self._follow_tools)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gatewright.workspace.api import Stop, Workspace, WorkspaceError
 from gatewright_gui.qt.language import tr
+from gatewright_gui.session.message import Message
 
 WHO = "the operator in the app"
 TICK_MS = 1000
@@ -22,8 +23,8 @@ class Stops(QObject):
 
     changed = Signal(object)
     """tuple[Stop, ...], oldest first."""
-    failed = Signal(str)
-    """Why agents were not stopped, or are stopped still."""
+    said = Signal(object)
+    """Message: why agents were not stopped, or are stopped still."""
 
     def __init__(self, workspace: Callable[[], Workspace | None], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -59,7 +60,7 @@ class Stops(QObject):
             try:
                 await asyncio.to_thread(workspace.stops.pull, WHO, "", agent_id)
             except WorkspaceError as error:
-                self.failed.emit(tr("not stopped: {reason}", reason=error))
+                self.said.emit(Message("error", tr("not stopped: {reason}", reason=error)))
             self.look()
 
     async def go(self, agent_id: str = "") -> None:
@@ -68,7 +69,7 @@ class Stops(QObject):
             try:
                 await asyncio.to_thread(workspace.stops.lift, WHO, agent_id)
             except WorkspaceError as error:
-                self.failed.emit(tr("still stopped: {reason}", reason=error))
+                self.said.emit(Message("error", tr("still stopped: {reason}", reason=error)))
             self.look()
 
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from weakref import ref
 
 import pytest
@@ -13,6 +14,8 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.app.collector import DOSE, Collector
+from gatewright_gui.session.document import Document
+from tests.gui.session.opened import demo, opened_window
 
 MAY_DIE = DOSE // 10
 """Objects put aside before a test that may end during it: threads of earlier tests do."""
@@ -156,3 +159,13 @@ def test_unused_window_looks_through_everything_only_once(
 
     assert not swept
     assert len(kept) == DOSE * 2
+
+
+async def test_window_that_is_shut_is_let_go_with_its_document(tmp_path: Path) -> None:
+    async def opened_and_shut() -> "ref[Document]":
+        async with opened_window(demo(tmp_path), tmp_path) as window:
+            return ref(window.document)
+
+    document = await opened_and_shut()
+    gc.collect()
+    assert document() is None
