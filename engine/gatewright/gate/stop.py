@@ -112,7 +112,7 @@ class StopSwitch:
         self.is_loose = False
         """At the last look a stop was not sealed, or not in the log."""
         self.running: dict[aio.Future[None], Callable[[], object]] = {}
-        """What looks for a stop of each call whose tool runs, by the future that wakes it."""
+        """The watches for a stop of each call whose tool runs, by the future that wakes it."""
         self.watched: set[aio.AbstractEventLoop] = set()
         """The loops in which somebody looks while calls run."""
         self._clock = clock or SystemClock()

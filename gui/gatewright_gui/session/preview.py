@@ -157,7 +157,7 @@ class Counts:
     shown_operations: int
     all_operations: int
     observed: tuple[str, ...] = ()
-    """What the model sees of it only until it is enforced again: tools, and operations as in ``file.delete``."""
+    """The part that the model sees only until it is enforced again: tools, and operations as in ``file.delete``."""
 
 
 @frozen

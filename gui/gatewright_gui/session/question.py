@@ -124,7 +124,7 @@ class PendingApproval:
         return tr("denied in {time} if nobody answers", time=span(left_s)) if left_s >= 1 else tr("its time is over")
 
     def is_due(self, now_s: float) -> bool:
-        """Whether it has waited for long."""
+        """Tell whether it has waited for long."""
         return self.due_wall_s is not None and now_s >= self.due_wall_s
 
 

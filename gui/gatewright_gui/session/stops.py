@@ -31,7 +31,7 @@ class Stops(QObject):
         self._workspace = workspace
         self._sealed: tuple[Stop, ...] = ()
         self.standing: tuple[Stop, ...] = ()
-        """What stands now."""
+        """The present stops."""
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self.look)
 
