@@ -25,7 +25,7 @@ class StopBar(MessageBar):
         self.action_requested.connect(lambda: self.go_requested.emit(self._agent_id))
 
     def set_stops(self, stops: "tuple[Stop, ...]") -> None:
-        """The present stops."""
+        """Show these stops; hide without any."""
         if not stops:
             self.hide()
             return
