@@ -1,26 +1,33 @@
 """A model of named calls, and random schedules that compare it with the gate: in two processes, one of which dies.
 
-The schedule lives in one process, and what it does elsewhere in children of it. A child that is to die does so at one
-of `DEATHS`: a boundary of a function by its name. As a program: `python -m tests.engine.gate.ledgermodel COUNT [SEED]`.
+The schedule lives in one process, and has a peer: another process with a gate of its own over the same files, which
+does what it is told and may be killed meanwhile at one of `DEATHS`, a boundary of a function by its name. As a program:
+`python -m tests.engine.gate.ledgermodel COUNT [SEED [PROGRESS]]`. The file PROGRESS holds the next seed; started again,
+it goes on from there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
+from multiprocessing import Pipe
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import file_tool
@@ -30,7 +37,6 @@ from gatewright.gate import (
     AuditLog,
     AuditRow,
     Gate,
-    Outcome,
     PermissionBroker,
     Remember,
     RowKind,
@@ -52,6 +58,8 @@ from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.registry import ToolRegistry, tool
 from tests.support.clock import ManualClock
 
+_WHO = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+_POLICIES: dict[str, Policy] = {}
 KEYS = "a", "b"
 NAMELESS = "n"
 """The call that is made in no conversation: each answer makes it once, and a replay asks anew."""
@@ -67,14 +75,14 @@ capabilities = [{{ FsRead = {{ prefixes = ["{folder}"] }} }}]
 paths = {{ bill = "read" }}
 """
 
-DEATHS: dict[str, tuple[object, str, bool]] = {
+Death = tuple[object, str, bool]
+ASKING: dict[str, Death] = {
     "before the question is stored": (ApprovalStore, "suspend", False),
     "the question is stored and not listed, or a row committed and not anchored": (AnchorFile, "write", False),
     "the question is stored, and no row": (ApprovalStore, "suspend", True),
     "the call waits, and nobody was told": (ledgers.ClaimedRun, "_waiting", False),
-    "before the row of the answer": (PermissionBroker, "_record_answer", False),
-    "the row of the answer is written, and the answer not stored": (PermissionBroker, "_record_answer", True),
-    "the answer is stored": (ApprovalStore, "answer", True),
+}
+MAKING: dict[str, Death] = {
     "before a row": (AuditLog, "append", False),
     "after a row": (AuditLog, "append", True),
     "the call is recorded, and has no effect": (execute, "_execute", False),
@@ -84,6 +92,203 @@ DEATHS: dict[str, tuple[object, str, bool]] = {
     "the end is recorded, and the question stands": (ApprovalStore, "withdraw", False),
     "the question is removed, and nobody was told": (ApprovalStore, "withdraw", True),
 }
+ANSWERING: dict[str, Death] = {
+    "before the row of the answer": (PermissionBroker, "_record_answer", False),
+    "the row of the answer is written, and the answer not stored": (PermissionBroker, "_record_answer", True),
+    "the answer is stored": (ApprovalStore, "answer", True),
+    "the answer is stored and not listed, or its row not anchored": (AnchorFile, "write", False),
+    "the answer is to be recorded": (AuditLog, "append", False),
+    "the answer is recorded": (AuditLog, "append", True),
+}
+CALLING = ASKING | MAKING
+DEATHS = CALLING | ANSWERING
+
+
+class Told(NamedTuple):
+    """What the program hears of a call."""
+
+    status: Status
+    code: str
+    output: str
+    question: str
+    replayed: bool
+
+
+class Side:
+    """The gate of one process over the files of a schedule."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bill, self.effects = folder / "bill", folder / "effects"
+        self.clock, self.version = ManualClock(), 0
+        self.blocks = BlockStore(folder / "state" / "blocks.sqlite", clock=self.clock)
+        self.registry = ToolRegistry()
+        self.registry.register(_pay(self))
+        self.audit = AuditLog(folder / "state", folder / "keys", clock=self.clock)
+        self.store = ApprovalStore(folder / "state", folder / "keys", clock=self.clock)
+        self.broker = PermissionBroker(self.store, self.clock, audit=self.audit)
+        self.policies = [_policy(version, folder, self.registry) for version in (0, 1)]
+        self.gate = Gate(
+            self.policies[0],
+            self.registry,
+            ports=Ports(
+                SourceManager(lambda: self.registry.register(file_tool()), self.blocks, Protection([])),
+                folder=str(folder),
+            ),
+            audit=self.audit,
+            clock=self.clock,
+            broker=self.broker,
+        )
+        self.rows: list[tuple[AuditRow, dict[str, Any]]] = []
+
+    def set(self, version: int, moment_s: float) -> None:
+        """Put a policy in force, and set the clock."""
+        self.clock.advance(moment_s - self.clock.wall_s())
+        if version != self.version:
+            self.version = version
+            self.gate.reload(self.policies[version])
+
+    def make(self, key: str, amount: int) -> Told:
+        """Make a call."""
+        given: dict[str, JsonValue] = {"key": key, "amount": amount, "bill": str(self.bill)}
+        where = "" if key == NAMELESS else "chat"
+        made = asyncio.run(self.gate.call("clerk", "pay", given, call_id=key, conversation=where, on_ask="suspend"))
+        asked = made.question.request_id if made.question is not None else ""
+        return Told(made.status, made.code, made.output, asked, made.replayed)
+
+    def answer(self, asked: str, approval: Approval) -> None:
+        """Answer a question."""
+        self.broker.answer(asked, approval)
+
+    def read(self) -> list[tuple[AuditRow, dict[str, Any]]]:
+        """The rows so far, with their bodies; each is read once."""
+        after = self.rows[-1][0].seq if self.rows else None
+        self.rows += [(row, json.loads(row.body)) for row in self.audit.rows(after=after)]
+        return self.rows
+
+    def begun(self) -> list[tuple[AuditRow, dict[str, Any]]]:
+        """The rows with which a call began."""
+        return [(row, body) for row, body in self.read() if row.kind == RowKind.TOOL_INVOKED and "forms" in body]
+
+    def spent_by(self, key: str) -> str:
+        """The answer that the last call of that key has spent, while its effect happens."""
+        return [str(body.get("answer", "")) for _, body in self.begun() if body["arguments"]["key"] == key][-1]
+
+    def close(self) -> None:
+        """Close its files."""
+        self.gate.close()
+        self.broker.close()
+        self.blocks.close()
+
+
+class Order(NamedTuple):
+    """What the peer is to do, in which schedule, under which policy and when; and where it dies meanwhile."""
+
+    seed: int
+    folder: Path
+    version: int
+    moment_s: float
+    act: str
+    given: tuple[Any, ...]
+    death: str = ""
+    times: int = 1
+
+
+class Peer:
+    """The other process, which is there until an order kills it; then the next order begins another one."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+
+    def begin(self, order: Order) -> None:
+        """Give an order without waiting for its end."""
+        if not self._pid:
+            self._ours, theirs = Pipe()
+            self._pid = os.fork()
+            if not self._pid:
+                self._ours.close()
+                _serve(theirs)
+            theirs.close()
+        self._ours.send(order)
+
+    def end(self) -> None:
+        """Wait for the end of the order, or of the process that it killed."""
+        try:
+            failure = self._ours.recv()
+        except EOFError:
+            pid, self._pid = self._pid, 0
+            self._ours.close()
+            status = os.waitpid(pid, 0)[1]
+            assert status == signal.SIGKILL, f"a process ended with {status}"
+            return
+        assert not failure, failure
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pid:
+            self._ours.close()
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+def _serve(orders: Any) -> None:
+    """Follow orders until there are no more."""
+    gc.freeze()  # or else the collector copies each page of the heap
+    side, seed = None, -1
+    try:
+        while True:
+            order: Order = orders.recv()
+            failure = ""
+            try:
+                if side is None or seed != order.seed:
+                    if side is not None:
+                        side.close()
+                    side, seed = Side(order.folder), order.seed
+                side.set(order.version, order.moment_s)
+                with _death(order):
+                    getattr(side, order.act)(*order.given)
+            except Exception:  # noqa: BLE001 the schedule is told whatever it was
+                failure = traceback.format_exc()
+            orders.send(failure)
+    except EOFError:
+        os._exit(0)
+    finally:
+        os._exit(70)
+
+
+@contextmanager
+def _death(order: Order) -> Generator[None]:
+    """Kill this process when it reaches a boundary of a function for the given time."""
+    if not order.death:
+        yield
+        return
+    owner, name, after = DEATHS[order.death]
+    whole, left = getattr(owner, name), [order.times]
+
+    def die(at: bool) -> None:
+        left[0] -= at is after
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @wraps(whole)
+    async def later(*given: Any, **named: Any) -> Any:
+        die(False)
+        done = await whole(*given, **named)
+        die(True)
+        return done
+
+    @wraps(whole)
+    def now(*given: Any, **named: Any) -> Any:
+        die(False)
+        done = whole(*given, **named)
+        die(True)
+        return done
+
+    setattr(owner, name, later if inspect.iscoroutinefunction(whole) else now)
+    try:
+        yield
+    finally:
+        setattr(owner, name, whole)
 
 
 @dataclass
@@ -96,47 +301,22 @@ class Asked:
     version: int
 
 
-@dataclass
-class Ledger:
-    """The questions so far, and the policy in force."""
-
-    asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
-    version: int = 0
-
-
 class Schedule:
     """One random schedule in a folder of its own."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.random, self.folder, self.model = Random(seed), folder, Ledger()
-        self.bill, self.effects = folder / "bill", folder / "effects"
-        self.bill.write_text("0", "utf-8")
-        self.effects.touch()
-        self.clock = ManualClock()
-        self.blocks = BlockStore(folder / "state" / "blocks.sqlite", clock=self.clock)
-        self.registry = ToolRegistry()
-        self.registry.register(_pay(self))
-        self.policies = [self._policy(version) for version in (0, 1)]
-        self.audit = AuditLog(folder / "state", folder / "keys", clock=self.clock)
-        self.store = ApprovalStore(folder / "state", folder / "keys", clock=self.clock)
-        self.broker = PermissionBroker(self.store, self.clock, audit=self.audit)
-        self.gate = Gate(
-            self.policies[0],
-            self.registry,
-            ports=Ports(
-                SourceManager(lambda: self.registry.register(file_tool()), self.blocks, Protection([])),
-                folder=str(folder),
-            ),
-            audit=self.audit,
-            clock=self.clock,
-            broker=self.broker,
-        )
+    def __init__(self, folder: Path, seed: int, peer: Peer) -> None:
+        self.random, self.seed, self.folder, self.peer = Random(seed), seed, folder, peer
+        self.asked: dict[str, Asked] = {}
+        (folder / "bill").write_text("0", "utf-8")
+        (folder / "effects").touch()
+        self.here = Side(folder)
         self.did: list[str] = []
+        self.answered: set[str] = set()
         self.gave_for_a_time = False
 
     def run(self, steps: int) -> None:
         """Take random steps, then finish every call, and compare."""
-        acts = [self.call] * 6 + [self.answer] * 4 + [self.race, self.change_bill, self.change_policy, self.wait]
+        acts = [self.call] * 6 + [self.answer] * 4 + [self.race, self.change_policy, self.wait] + [self.change_bill] * 2
         for _ in range(steps):
             self.random.choice(acts)()
             self.look()
@@ -144,19 +324,19 @@ class Schedule:
             self.finish(key)
         self.compare()
 
-    def close(self) -> None:
-        self.gate.close()
-        self.broker.close()
-        self.blocks.close()
-
     # -- what happens
 
     def call(self) -> None:
+        """Make a call: often one that was answered, which then happens, or that happens no more."""
         key, amount = self.random.choice((*KEYS, NAMELESS)), self.random.choice((1, 1, 1, 2))
-        self._somewhere(f"call {key} {amount}", lambda: self._make(key, amount))
+        deaths, answered = CALLING, [one for name, one in self.asked.items() if name in self.answered]
+        if answered and self.random.random() < 0.6:
+            one = self.random.choice(answered[-2:])
+            key, amount, deaths = one.key, one.amount, MAKING
+        self._somewhere(f"call {key} {amount}", "make", (key, amount), deaths)
 
     def answer(self) -> None:
-        pending = self.broker.pending()
+        pending = sorted(self.here.broker.pending(), key=lambda one: (one.call_key, str(one.arguments["amount"])))
         if not pending:
             return
         asked = self.random.choice(pending)
@@ -164,93 +344,88 @@ class Schedule:
             Approval(False, "dana"),
             Approval(True, "dana", Remember.DURATION, 60.0),
         ]
-        approval, asked_id = self.random.choice(kinds), asked.request_id
+        approval = self.random.choice(kinds)
+        self.answered.add(asked.request_id)
         self.gave_for_a_time |= approval.lasts
-        self._somewhere(f"answer {asked.call_key} {approval.approved}", lambda: self.broker.answer(asked_id, approval))
+        what = f"answer {asked.call_key} {approval.approved}"
+        self._somewhere(what, "answer", (asked.request_id, approval), ANSWERING)
 
     def race(self) -> None:
         """Two processes make one call at the same moment."""
         key = self.random.choice((*KEYS, NAMELESS))
-        self.did.append(f"race {key}")
-        children = [self._fork(lambda: self._make(key, 1), "") for _ in range(2)]
-        for child in children:
-            self._end(child)
+        death = self.random.choice(["", "", *CALLING])
+        self.did.append(f"race {key} {death}")
+        self.peer.begin(self._order("make", (key, 1), death))
+        self.here.make(key, 1)
+        self.peer.end()
 
     def change_bill(self) -> None:
         self.did.append("bill")
-        self.bill.write_text(str(self.random.randrange(3)), "utf-8")
+        self.here.bill.write_text(str(self.random.randrange(3)), "utf-8")
 
     def change_policy(self) -> None:
         self.did.append("policy")
-        self.model.version = 1 - self.model.version
-        self.gate.reload(self.policies[self.model.version])
+        self.here.set(1 - self.here.version, self.here.clock.wall_s())
 
     def wait(self) -> None:
         self.did.append("wait")
-        self.clock.advance(self.random.choice((30.0, 90.0, 3 * 86_400.0)))
+        self.here.clock.advance(self.random.choice((30.0, 90.0, 3 * 86_400.0)))
 
     def finish(self, key: str) -> None:
-        """Ask, answer and repeat the call until it has an outcome, then make it once more."""
-        amount = next((one.amount for one in reversed(self.model.asked.values()) if one.key == key), 1)
-        outcome = self._make(key, amount)
-        for _ in range(4):
+        """Ask, answer and repeat the call until it has an outcome, then make it once more; a process may die of it."""
+        amount = next((one.amount for one in reversed(self.asked.values()) if one.key == key), 1)
+        told = self.here.make(key, amount)
+        for attempt in range(5):
             self.look()
-            if outcome.code == "call-id-reused":
+            if told.code == "call-id-reused":
                 amount = 3 - amount
-            if outcome.question is not None:
-                self.broker.answer(outcome.question.request_id, Approval(True, "dana"))
-            if outcome.status in {Status.ALLOWED, Status.UNKNOWN} or outcome.code == "approval-refused":
+            if told.question:
+                self.here.answer(told.question, Approval(True, "dana"))
+            if told.status in {Status.ALLOWED, Status.UNKNOWN} or told.code == "approval-refused":
                 break
-            outcome = self._make(key, amount)
+            if attempt == 0:
+                self._somewhere(f"finish {key} {amount}", "make", (key, amount), MAKING)
+            told = self.here.make(key, amount)
         else:
-            raise AssertionError(f"`{key}` comes to no end: {outcome.status} {outcome.code}")
-        if key != NAMELESS and outcome.code != "approval-refused":
-            again = self._make(key, amount)
+            raise AssertionError(f"`{key}` comes to no end: {told.status} {told.code}")
+        if key != NAMELESS and told.code != "approval-refused":
+            again = self.here.make(key, amount)
             assert again.replayed or again.status is Status.UNKNOWN, f"`{key}`, made again, came to {again.code}"
-            assert not again.replayed or again.output == outcome.output
+            assert not again.replayed or again.output == told.output
 
     # -- what must be so
 
     def look(self) -> None:
         """Store what each new question showed."""
-        waiting = [row for row in self.audit.rows() if row.kind == RowKind.CALL_WAITS]
-        listed = {one.request_id: one for one in self.broker.pending()}
+        here = self.here
+        listed = {one.request_id: one for one in here.broker.pending()}
         for one in listed.values():
-            seen = Asked(
-                one.call_key, int(str(one.arguments["amount"])), self.bill.read_text("utf-8"), self.model.version
-            )
-            self.model.asked.setdefault(one.request_id, seen)
-        held = {row.row_id for row in self.store._rows.rows()} | {one.request.request_id for one in self.broker.stale()}  # pyright: ignore[reportPrivateUsage]
-        for row in waiting:
-            said = json.loads(row.body)
-            if said["question"] not in held and self.clock.wall_s() < said["until"] + STALE_S:
-                assert self._began_after(row), f"the question {said['question']} is lost"
-
-    def _began_after(self, asked: AuditRow) -> bool:
-        return any(row.seq > asked.seq and row.call_id == asked.call_id for row, _ in self._begun())
-
-    def _begun(self) -> list[tuple[AuditRow, dict[str, Any]]]:
-        """The rows with which a call began, with their bodies."""
-        rows = [(row, json.loads(row.body)) for row in self.audit.rows() if row.kind == RowKind.TOOL_INVOKED]
-        return [(row, body) for row, body in rows if "forms" in body]
-
-    def spent_by(self, key: str) -> str:
-        """The answer that the last call of that key has spent, while its effect happens."""
-        return [str(body.get("answer", "")) for _, body in self._begun() if body["arguments"]["key"] == key][-1]
+            amount = int(str(one.arguments["amount"]))
+            seen = Asked(one.call_key, amount, here.bill.read_text("utf-8"), here.version)
+            self.asked.setdefault(one.request_id, seen)
+        held = {row.row_id for row in here.store._rows.rows()}  # pyright: ignore[reportPrivateUsage]
+        held |= {one.request.request_id for one in here.broker.stale()}
+        for row, said in here.read():
+            is_gone = row.kind == RowKind.CALL_WAITS and said["question"] not in held
+            if is_gone and here.clock.wall_s() < said["until"] + STALE_S:
+                began = any(one.seq > row.seq and one.call_id == row.call_id for one, _ in here.begun())
+                assert began, f"the question {said['question']} is lost"
 
     def compare(self) -> None:
         """Compare the effects, the rows and the answers on the disk."""
-        report = self.audit.verify()
+        here = self.here
+        report = here.audit.verify()
         assert report.is_sound, report.problems
-        begun = [body for _, body in self._begun()]
-        effects = [json.loads(line) for line in self.effects.read_text("utf-8").splitlines()]
+        here.rows.clear()
+        begun = [body for _, body in here.begun()]
+        effects = [json.loads(line) for line in here.effects.read_text("utf-8").splitlines()]
         for key, times in Counter(one["key"] for one in effects).items():
             assert times == 1 or key == NAMELESS, f"`{key}` happened {times} times"
             assert times <= sum(body["arguments"]["key"] == key for body in begun), f"`{key}` happened without a row"
         spent = [body["answer"] for body in begun if "answer" in body]
         assert len(set(spent)) == len(spent), "an answer was used twice"
         for effect in effects:
-            asked = self.model.asked.get(effect["answer"])
+            asked = self.asked.get(effect["answer"])
             assert asked is not None or not effect["answer"], "an answer to nothing was used"
             known = None if asked is None else (asked.key, asked.amount, asked.bill, asked.version)
             did = effect["key"], effect["amount"], effect["bill"], effect["version"]
@@ -259,47 +434,32 @@ class Schedule:
 
     # -- where it happens
 
-    def _make(self, key: str, amount: int) -> Outcome:
-        given: dict[str, JsonValue] = {"key": key, "amount": amount, "bill": str(self.bill)}
-        where = "" if key == NAMELESS else "chat"
-        return asyncio.run(self.gate.call("clerk", "pay", given, call_id=key, conversation=where, on_ask="suspend"))
+    def _order(self, act: str, given: tuple[Any, ...], death: str) -> Order:
+        here, times = self.here, self.random.choice((1, 1, 1, 2))
+        return Order(self.seed, self.folder, here.version, here.clock.wall_s(), act, given, death, times)
 
-    def _somewhere(self, what: str, act: Callable[[], object]) -> None:
-        """Act in this process, in another one, or in one that is killed while it acts."""
+    def _somewhere(self, what: str, act: str, given: tuple[Any, ...], deaths: dict[str, Death]) -> None:
+        """Act in this process, in the other one, or in the other one which is killed while it acts."""
         place = self.random.choice(("here", "there", "dies", "dies"))
-        death = self.random.choice([*DEATHS]) if place == "dies" else ""
+        death = self.random.choice([*deaths]) if place == "dies" else ""
         self.did.append(f"{what} {death or place}")
         if place == "here":
-            act()
+            getattr(self.here, act)(*given)
         else:
-            self._end(self._fork(act, death))
+            self.peer.begin(self._order(act, given, death))
+            self.peer.end()
 
-    def _fork(self, act: Callable[[], object], death: str) -> int:
-        times = self.random.choice((1, 1, 2, 3))
-        child = os.fork()
-        if child == 0:
-            status = 70
-            try:
-                if death:
-                    _die(*DEATHS[death], times)
-                act()
-                status = 0
-            finally:
-                os._exit(status)
-        return child
 
-    def _end(self, child: int) -> None:
-        status = os.waitpid(child, 0)[1]
-        assert status in {0, signal.SIGKILL}, f"a process ended with {status}"
-
-    def _policy(self, version: int) -> Policy:
-        text = POLICY.format(version=version, folder=self.folder)
-        loaded = parse_policy(text, file="policy.toml", known=KnownTools(self.registry.facts()))
+def _policy(version: int, folder: Path, registry: ToolRegistry) -> Policy:
+    text = POLICY.format(version=version, folder=folder)
+    if text not in _POLICIES:
+        loaded = parse_policy(text, file="policy.toml", known=KnownTools(registry.facts()))
         assert loaded.policy is not None, loaded.problems
-        return loaded.policy
+        _POLICIES[text] = loaded.policy
+    return _POLICIES[text]
 
 
-def _pay(schedule: Schedule) -> Any:
+def _pay(side: Side) -> Any:
     @tool(safety_tier=SafetyTier.SIDE_EFFECTING, result_type=ResultType.STRING, normalization=Normalization.JSON)
     async def pay(key: str, amount: int, bill: str) -> str:
         """Pay a bill.
@@ -310,71 +470,62 @@ def _pay(schedule: Schedule) -> Any:
             bill: The file with the bill.
         """
         said = {"key": key, "amount": amount, "bill": Path(bill).read_text("utf-8")}
-        said |= {"version": schedule.model.version, "answer": schedule.spent_by(key)}
-        with schedule.effects.open("a", encoding="utf-8") as file:
+        said |= {"version": side.version, "answer": side.spent_by(key)}
+        with side.effects.open("a", encoding="utf-8") as file:
             file.write(json.dumps(said) + "\n")
-        return f"paid {schedule.effects.stat().st_size}"
+        return f"paid {side.effects.stat().st_size}"
 
     return pay
 
 
-def _die(owner: Any, name: str, after: bool, times: int) -> None:
-    """Kill this process when it reaches a boundary of a function for the given time."""
-    whole, left = getattr(owner, name), [times]
-
-    def die() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    if inspect.iscoroutinefunction(whole):
-
-        @wraps(whole)
-        async def later(*given: Any, **named: Any) -> Any:
-            if not after:
-                die()
-            done = await whole(*given, **named)
-            if after:
-                die()
-            return done
-
-        setattr(owner, name, later)
-        return
-
-    @wraps(whole)
-    def patched(*given: Any, **named: Any) -> Any:
-        if not after:
-            die()
-        done = whole(*given, **named)
-        if after:
-            die()
-        return done
-
-    setattr(owner, name, patched)
-
-
-def run(seed: int, beside: Path | None = None, steps: int = 8) -> None:
-    """One schedule. AssertionError says what was not so, and what was done."""
-    folder = Path(tempfile.mkdtemp(prefix="ledger-", dir=beside))
-    schedule = Schedule(folder, seed)
+def run(seed: int, folder: Path, peer: Peer, steps: int = 8) -> str:
+    """One schedule in a new folder of that name; the text says what was not so, and what was done."""
+    folder.mkdir()
+    schedule = Schedule(folder, seed, peer)
     try:
         schedule.run(steps)
     except AssertionError as error:
-        raise AssertionError(f"seed {seed}: {error}; it did: {'; '.join(schedule.did)}") from None
+        peer.close()
+        return f"seed {seed}: {error}; it did: {'; '.join(schedule.did)}"
     finally:
-        schedule.close()
+        schedule.here.close()
         shutil.rmtree(folder)
+    return ""
+
+
+def run_each(first: int, count: int, beside: Path | None = None) -> Generator[str]:
+    """So many schedules, one after the other; all in one place, so that each policy is read once."""
+    peer = Peer()
+    try:
+        with tempfile.TemporaryDirectory(prefix="ledger-", dir=beside) as place:
+            for seed in range(first, first + count):
+                yield run(seed, Path(place, "w"), peer)
+    finally:
+        peer.close()
 
 
 def run_all(first: int, count: int, beside: Path | None = None) -> None:
-    """So many schedules, one after the other."""
-    for number in range(first, first + count):
-        run(number, beside)
+    """So many schedules, of which none may fail."""
+    for failure in run_each(first, count, beside):
+        assert not failure, failure
+
+
+def main(count: int, first: int, progress: Path) -> int:
+    """Run so many schedules; ``progress`` holds the next seed, from which another run goes on."""
+    begin = int(progress.read_text("utf-8")) if progress.exists() else first
+    failed: list[str] = []
+    for number, failure in enumerate(run_each(begin, first + count - begin), begin - first + 1):
+        failed += filter(None, [failure])
+        print(end=f"{failure}\n" if failure else "", flush=True)
+        if number % 100 == 0 or number == count:
+            progress.write_text(str(first + number), "utf-8")
+            used = sum(resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime for who in _WHO)
+            each_s = used / (first + number - begin)
+            print(f"{number} of {count}, {len(failed)} failed, {each_s:.3f} s of a processor each", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    wanted, begin = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    for done in range(0, wanted, 100):
-        run_all(begin + done, min(100, wanted - done))
-        print(min(done + 100, wanted), "schedules", flush=True)
-    print("nothing happened twice, was lost or misused")
+    given = sys.argv[1:]
+    first_seed = int(given[1]) if len(given) > 1 else 0
+    sys.exit(main(int(given[0]), first_seed, Path(given[2] if len(given) > 2 else f"ledger-{first_seed}.next")))
