@@ -21,6 +21,7 @@ import queue
 import smtplib
 import ssl
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
@@ -111,6 +112,12 @@ class AnswerPages:
         """Those that may answer now; none where the policy has no place for links."""
         settings, _ = self._policy()
         return settings.answer_by if settings.link_base is not None else ()
+
+    @property
+    def root(self) -> str | None:
+        """The path of ``link_base``, without a slash at its end; None where the policy has no place for links."""
+        settings, _ = self._policy()
+        return None if settings.link_base is None else unquote(urlsplit(settings.link_base).path).rstrip("/")
 
     def link(self, question: ApprovalRequest, who: str) -> str:
         """The URL by which the address may answer the question.
@@ -303,24 +310,29 @@ TICK_S = 1.0
 """The pause between looks for questions that have become due."""
 _MAIL_S = 20.0
 _MOST_NAME = 100
+_CLAIM = 32
+_CLAIM_S = 3600.0
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class QuestionSender:
     """Sends each address a link to each new question, and once more when the question is due, in a thread.
 
-    It counts as an operator, so calls wait for answers until ``close``. ``variables``: the environment with the URLs of
-    webhooks and of the mail server.
+    It counts as an operator, so calls wait for answers until ``close``. ``claims``: the folder in which the processes
+    that send share the work: a file for each message, made before it is sent, and removed if that fails. ``variables``:
+    the environment with the URLs of webhooks and of the mail server.
     """
 
     def __init__(
         self,
         broker: PermissionBroker,
         pages: AnswerPages,
+        claims: PrivateFolder,
         clock: Clock | None = None,
         variables: Mapping[str, str] = os.environ,
     ) -> None:
         self._pages, self._clock, self._variables = pages, clock or SystemClock(), variables
+        self._claims = claims
         self._news: queue.SimpleQueue[tuple[ApprovalRequest, ...]] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="question sender", daemon=True)
@@ -336,28 +348,50 @@ class QuestionSender:
 
     def _work(self) -> None:
         pending: tuple[ApprovalRequest, ...] = ()
-        sent: dict[str, bool] = {}
+        done: set[str] = set()
         while not self._closed.is_set():
             with suppress(queue.Empty):
                 pending = self._news.get(timeout=TICK_S)
-            now_s = self._clock.wall_s()
-            due = {one.request_id: one.is_due(now_s) for one in pending}
+                self._forget(pending)
+            now_s, addresses, known = self._clock.wall_s(), self._pages.addresses if pending else (), set[str]()
             for question in pending:
-                if sent.get(question.request_id) != due[question.request_id]:
-                    self._send_all(question, is_due=due[question.request_id])
-            sent = due
+                is_due = question.is_due(now_s)
+                for who in addresses:
+                    claim = f"{question.request_id}.{digest([who, is_due])[:_CLAIM]}"
+                    known.add(claim)
+                    if claim not in done and not self._closed.is_set() and self._offer(question, who, claim, is_due):
+                        done.add(claim)
+            done &= known
 
-    def _send_all(self, question: ApprovalRequest, *, is_due: bool) -> None:
+    def _offer(self, question: ApprovalRequest, who: str, claim: str, is_due: bool) -> bool:
+        """Send a question to one address, unless another process has done so or is about to; then return False."""
         what = printable(f"{question.tool} {question.operation}".strip())[:_MOST_NAME]
         words = f"{printable(question.agent_id)[:_MOST_NAME]} asks for {what}"
-        for who in self._pages.addresses:
-            if self._closed.is_set():
-                return
-            try:
-                self._send(who, f"Still waits: {words}" if is_due else words, self._pages.link(question, who))
-            except Exception as error:  # noqa: BLE001 another's server; its words may quote what nobody may read
-                why = str(error) if isinstance(error, WorkspaceError | ToolFailure) else type(error).__name__
-                _log.warning("the question %s was not sent to %s: %s", question.request_id, who, why)
+        try:
+            self._claims.make()
+            os.close(self._claims.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            _log.warning("the question %s was not sent to %s: %s", question.request_id, who, error.strerror)
+            return True
+        try:
+            self._send(who, f"Still waits: {words}" if is_due else words, self._pages.link(question, who))
+        except Exception as error:  # noqa: BLE001 another's server; its words may quote what nobody may read
+            why = str(error) if isinstance(error, WorkspaceError | ToolFailure) else type(error).__name__
+            _log.warning("the question %s was not sent to %s: %s", question.request_id, who, why)
+            with suppress(OSError):
+                self._claims.delete(claim)
+        return True
+
+    def _forget(self, pending: tuple[ApprovalRequest, ...]) -> None:
+        """Remove the claims of questions that are closed; young ones stay, since another process may know more."""
+        with suppress(OSError):
+            for name in self._claims.names():
+                facts = self._claims.look(name)
+                is_old = facts is not None and time.time() - facts.st_mtime > _CLAIM_S
+                if is_old and all(one.request_id != name.partition(".")[0] for one in pending):
+                    self._claims.delete(name)
 
     def _send(self, who: str, words: str, link: str) -> None:
         kind, _, place = who.partition(":")

@@ -24,6 +24,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import JSONRPCMessage
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from gatewright.adapters.answer_page import AnswerPages
 from gatewright.adapters.mcp_server import AgentServer
 from gatewright.base.errors import WorkspaceError
 
@@ -175,15 +176,21 @@ class HttpGateway:
     """The application: checks address and token, and passes the request to the token's door.
 
     ``find_door`` returns the door of a token, None for an unknown one; it may raise WorkspaceError if the gateway
-    cannot serve the token.
+    cannot serve the token. ``pages`` answer below the path of the policy's links, without a token: a link is its own.
     """
 
-    def __init__(self, find_door: Callable[[str], Awaitable[TokenDoor | None]]) -> None:
-        self._find_door = find_door
+    def __init__(
+        self, find_door: Callable[[str], Awaitable[TokenDoor | None]], pages: AnswerPages | None = None
+    ) -> None:
+        self._find_door, self._pages = find_door, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         if scope["type"] != "http":
+            return
+        root = None if self._pages is None else self._pages.root
+        if self._pages is not None and root is not None and _is_below(scope["path"], root):
+            await self._pages({**scope, "root_path": root}, receive, send)
             return
         places = [(name, value) for name, value in scope["headers"] if name in {b"host", b"origin"}]
         if len(dict(places)) < len(places) or not all(_PLACE.fullmatch(value) for _, value in places):
@@ -202,6 +209,10 @@ class HttpGateway:
             await _answer(send, 404, f"the only path here is {PATH}")
         else:
             await door.handle(scope, receive, send)
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path != PATH and path.startswith(f"{root}/")
 
 
 def security_of(names: Iterable[str]) -> TransportSecuritySettings:

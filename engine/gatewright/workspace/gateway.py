@@ -155,11 +155,12 @@ class Gateway:
         """
         listening = listen(host, port)
         doors = _Doors(self, tokens, (*LOOPBACK, host, *names))
+        app = HttpGateway(doors.find, self._workspace.answer_pages())
         self._tell(f"serving {address_of(listening)}")
         process = self._process("http", address_of(listening))
         with _stop_signals() as stopped:
             ended = asyncio.get_running_loop().create_future()
-            serving = asyncio.ensure_future(serve_http(HttpGateway(doors.find), listening, ended))
+            serving = asyncio.ensure_future(serve_http(app, listening, ended))
             await _until(stopped, asyncio.shield(serving), self._watch(process, doors.agents))
             await doors.close()
             ended.set_result(None)
@@ -208,8 +209,11 @@ class Gateway:
         return ServingProcess(new_id("serving"), policy, os.getpid(), transport, address, (), time.time())
 
     async def _watch(self, process: ServingProcess, agents: Callable[[], tuple[str, ...]]) -> None:
-        """Apply changes on disk, notify the clients whose tools changed, and publish which clients are connected."""
+        """Apply changes on disk, notify the clients whose tools changed, send questions to those whom the policy names,
+        and publish which clients are connected.
+        """
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
+        stop_sending = None
         known = None if self._workspace.is_changed_outside() else _signature(self._workspace)
         seen = known
         try:
@@ -219,6 +223,7 @@ class Gateway:
                     await self._reload()
                     known = now
                 seen = now
+                stop_sending = await self._send_questions(stop_sending)
                 served = agents()
                 for agent in tuple(self._agents):
                     await agent.refresh()
@@ -233,6 +238,21 @@ class Gateway:
                 await asyncio.sleep(WATCH_S)
         finally:
             leave()
+            if stop_sending is not None:
+                await unbroken(asyncio.ensure_future(asyncio.to_thread(stop_sending)))
+
+    async def _send_questions(self, stop: Callable[[], None] | None) -> Callable[[], None] | None:
+        """Begin or end to send links, as the present policy wants; ``stop`` ends what has begun."""
+        questions = self._workspace.policy.questions
+        has_somebody = bool(questions.answer_by and questions.link_base)
+        if stop is not None and not has_somebody:
+            await unbroken(asyncio.ensure_future(asyncio.to_thread(stop)))
+            self._tell("sends no questions any more")
+            return None
+        if stop is None and has_somebody:
+            stop = self._workspace.send_questions()
+            self._tell(f"sends questions to {', '.join(questions.answer_by)}, with links to {questions.link_base}")
+        return stop
 
     async def _reload(self) -> None:
         """Read the policy again; after errors the last good one stays, and an alarm reports that."""

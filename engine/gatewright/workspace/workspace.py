@@ -1226,24 +1226,30 @@ class Workspace:
         from gatewright.compile.agent import AgentDigests, policy_digest
 
         def present() -> tuple[Questions, str]:
-            policy = self.policy
-            return policy.questions, policy_digest(policy, digests)
+            nonlocal known
+            policy, told = self.policy, known
+            if told is None or told[0] is not policy:
+                known = told = policy, policy_digest(policy, digests)
+            return policy.questions, told[1]
 
         digests = AgentDigests()
+        known: tuple[Policy, str] | None = None
         return AnswerPages(self.broker, present, self._folders.keys, self._clock)
 
     def send_questions(self) -> Callable[[], None]:
         """Send links to each question to those that the policy names in ``answer_by``; the returned function stops it.
 
-        Meanwhile calls wait for an answer, as with an operator at the window. Raises WorkspaceError if the policy names
-        nobody, or no ``link_base``.
+        Meanwhile calls wait for an answer, as with an operator at the window. Of several processes that send, one sends
+        each message. Raises WorkspaceError if the policy names nobody, or no ``link_base``.
         """
         from gatewright.adapters.answer_page import QuestionSender
+        from gatewright.record.folder import PrivateFolder
 
         pages = self.answer_pages()
         if not pages.addresses:
             raise WorkspaceError("`questions` of `[workspace]` names nobody in `answer_by`, or has no `link_base`")
-        return QuestionSender(self.broker, pages, self._clock).close
+        claims = PrivateFolder(self._folders.state).folder("sent")
+        return QuestionSender(self.broker, pages, claims, self._clock).close
 
     def sandbox(
         self,
