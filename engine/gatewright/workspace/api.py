@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         RowKind,
         Session,
         StageTrace,
+        StaleQuestion,
         Stop,
     )
     from gatewright.gate.approval import IdRecord
@@ -415,7 +416,7 @@ door(
         "gatewright.gate": (
             "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",
             "AuditRow", "CallCount", "Decision", "Difference", "Grant", "LoggedCall", "Outcome", "Remember", "RowKind",
-            "Session", "StageTrace", "Stop",
+            "Session", "StageTrace", "StaleQuestion", "Stop",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("spell_address",),

@@ -13,6 +13,7 @@ from gatewright.workspace.api import (
     IdRecord,
     JsonValue,
     Remember,
+    StaleQuestion,
     frozen,
     spell_address,
 )
@@ -241,6 +242,35 @@ def standing_of(grant: Grant) -> Standing:
     times = grant.granted_wall_s, grant.expires_wall_s
     whose = visible(grant.agent_id), visible(grant.session_id)
     return Standing(grant.grant_id, grant.approved, what, who, *times, where, words, *whose)
+
+
+@frozen
+class Stale:
+    """The question of a suspended call that no answer fits any more. `why`: the reason, as can be shown."""
+
+    request_id: str
+    called: str
+    agent_id: str
+    conversation: str
+    arguments: str
+    asked_wall_s: float
+    why: str
+
+
+_WHY_STALE = (
+    *(mark("the policy has changed"), mark("what the call would do has changed"), mark("the answer was taken back")),
+    *(mark("nobody answered in time"), mark("it was answered, and its program did not make the call again in time")),
+)
+"""The reasons of the engine that the app can say in its language; others name what has changed."""
+
+
+def stale_of(question: StaleQuestion) -> Stale:
+    """A stale question to show."""
+    request = question.request
+    called = visible(f"{request.tool}.{request.operation}" if request.operation else request.tool)
+    why = tr(question.why) if question.why in _WHY_STALE else visible(question.why)
+    whose = visible(request.agent_id), visible(request.conversation)
+    return Stale(request.request_id, called, *whose, argument_text(request.arguments), request.asked_wall_s, why)
 
 
 def span(seconds: float) -> str:

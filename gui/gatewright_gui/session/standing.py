@@ -1,4 +1,4 @@
-"""The answers of the open workspace that still stand, and what became of the calls that asked today."""
+"""The answers of the open workspace that still stand, the questions gone stale, and what became of today's calls."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.answered import Answered, Answers, answers_since
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.question import PendingApproval, Standing, standing_of
+from gatewright_gui.session.question import PendingApproval, Stale, Standing, stale_of, standing_of
 from gatewright_gui.session.waiting import WHO
 
 _TRIES, _PAUSE_S = 8, 0.25
@@ -30,12 +30,14 @@ class StandingAnswers(QObject):
         super().__init__(parent)
         self._document, self._deriver, self._tasks = document, deriver, tasks
         self.standing: tuple[Standing, ...] = ()
+        self.stale: tuple[Stale, ...] = ()
+        """The latest first."""
         self.today = Answers()
         self.is_known = False
         document.closed.connect(self._forget)
 
     def look(self) -> None:
-        """Look what stands, and what was answered today."""
+        """Look what stands, what went stale, and what was answered today."""
         if self._document.is_open and "approvals.look" not in self._tasks.names:
             self._tasks.start(self._look(), "approvals.look")
 
@@ -52,6 +54,11 @@ class StandingAnswers(QObject):
             self._document.say("info", tr("{answers} revoked: such calls ask again", answers=answers))
         await self._look()
 
+    async def why_stale(self, question: PendingApproval) -> str:
+        """The reason why a suspended question came to nothing; empty where it did not."""
+        stale = await asyncio.to_thread(self._document.workspace.broker.stale)
+        return next((stale_of(one).why for one in stale if one.request.request_id == question.request_id), "")
+
     async def fate_of(self, question: PendingApproval) -> Answered | None:
         """What became of a call that waits no more; None where its process ended without a word."""
         for _ in range(_TRIES):
@@ -63,15 +70,17 @@ class StandingAnswers(QObject):
         return None
 
     def _forget(self) -> None:
-        self.standing, self.today, self.is_known = (), Answers(), False
+        self.standing, self.stale, self.today, self.is_known = (), (), Answers(), False
         self.changed.emit()
 
     async def _look(self) -> None:
         workspace = self._document.workspace
         grants = await asyncio.to_thread(workspace.broker.standing)
+        stale = await asyncio.to_thread(workspace.broker.stale)
         today = await self._answers(time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)))
         if self._document.is_open and workspace is self._document.workspace:
             self.standing, self.today = tuple(standing_of(grant) for grant in reversed(grants)), today
+            self.stale = tuple(stale_of(question) for question in reversed(stale))
             self.is_known = True
             self.changed.emit()
 

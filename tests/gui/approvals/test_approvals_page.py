@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember, Status
+from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember, Status, ledger
+from gatewright.gate.approvalstore import EXPIRED, UNTAKEN
 from gatewright.workspace import Workspace, permission_broker
 from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.session.question import question_of
+from gatewright_gui.qt.language import current_catalog
+from gatewright_gui.session.question import question_of, stale_of
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gate.asking import a_request
 from tests.gui.session.opened import opened_window, settled, until
@@ -481,3 +484,70 @@ async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_w
     assert page.question.question.request_id == "ask-999"
     assert page.view.currentIndex().row() == 998
     assert window.rail.button("approvals").count == 999
+
+
+async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale_with_its_age_and_why(
+    deployed: Deployed,
+) -> None:
+    window, page = deployed.window, deployed.page
+    window.show_page("approvals")
+    QTest.mouseClick(page.part.button("stale"), Qt.MouseButton.LeftButton)
+    await until(page.stale.empty.isVisible)
+    policy = deployed.workspace.policy_path
+    (report,) = deployed.workspace.folder.rglob("drafts/report.md")
+
+    def edit_file() -> None:
+        report.write_text(report.read_text("utf-8") + "More.\n", "utf-8")
+
+    def edit_policy() -> None:
+        text = policy.read_text("utf-8")
+        policy.write_text(text.replace('"file.delete" = "ask"', '"file.delete" = "ask", "file.append" = "ask"'), "utf-8")
+        deployed.workspace.reload()
+
+    for number, (overtake, why) in enumerate(
+        (
+            (edit_file, "the call would now do something else than dana approved"),
+            (edit_policy, "the policy has changed"),
+        ),
+        1,
+    ):
+        named: dict[str, Any] = {"call_id": f"toolu_{number}", "conversation": f"chat-{number}", "on_ask": "suspend"}
+        await deployed.rest(DELETE)
+        asked = await deployed.workspace.call("operator", "file", DELETE, **named)
+        assert asked.question is not None
+        deployed.workspace.broker.answer(asked.question.request_id, Approval(True, "dana"))
+        overtake()
+        await deployed.rest(DELETE)
+        again = await deployed.workspace.call("operator", "file", DELETE, **named)
+        assert again.status is Status.WAITING
+        model = page.stale.model
+        await until(lambda count=number, model=model: model.rowCount() == count)
+        cells = [model.index(0, column).data() for column in range(5)]
+        assert (*cells[:3], cells[4]) == ("file.delete", "operator", f"chat-{number}", why)
+        assert cells[3].endswith(" ago")
+        assert "drafts/report.md" in model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    QTest.keyClicks(page.stale.search, "policy")
+    assert page.stale.model.rowCount() == 1
+    assert not page.stale.revoke_button.isVisible()
+
+
+async def test_every_reason_of_a_stale_question_is_said_in_the_language_of_the_app_and_hides_nothing(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said_by_ledger = [vars(ledger)[name] for name in ("_POLICY", "_CONTENT", "_GONE")]
+    reasons = [*said_by_ledger, EXPIRED, UNTAKEN, "dana\u202e did {not} see"]
+    store = deployed.workspace.broker.grants
+    for number, why in enumerate(reasons):
+        asked = a_request(tool=f"t{number}", agent="operator", call_key=f"c{number}", conversation="chat")
+        first = store.suspend(asked)
+        assert first is not None
+        store.suspend(replace(asked, request_id=f"later{number}"), void=first.request_id, why=why)
+    for language in ("", "de"):
+        monkeypatch.setenv("GATEWRIGHT_LANGUAGE", language)
+        current_catalog.cache_clear()
+        said = [stale_of(one).why for one in store.stale()]
+        assert len(said) == len(reasons)
+        assert "\u202e" not in "".join(said)
+        assert (set(said) & set(reasons) == set()) == bool(language)
+    monkeypatch.delenv("GATEWRIGHT_LANGUAGE")
+    current_catalog.cache_clear()

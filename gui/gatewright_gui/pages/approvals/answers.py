@@ -1,4 +1,4 @@
-"""What was answered: the answers that still stand, to be taken back, and those of today, to be read."""
+"""Tables of answers: those that still stand, to be taken back, the questions gone stale, and today's, to be read."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.answered import Answered
-from gatewright_gui.session.question import Standing, span
+from gatewright_gui.session.question import Stale, Standing, span
 
 R = TypeVar("R")
 NOTHING_STANDS = mark("An answer for a while or for a session is listed here until it is over, and can be taken back.")
@@ -85,6 +85,25 @@ class StandingModel(_Rows[Standing]):
         is_session = row.session_id and row.where == tr("in this session")
         session = tr("session {session}", session=row.session_id) if is_session else ""
         return ", ".join(filter(None, (row.words, *self.cells(row)[1:5], session)))
+
+
+class StaleModel(_Rows[Stale]):
+    """One row for each question of a suspended call that no answer fits any more."""
+
+    headers = (mark("What"), mark("Agent"), mark("Conversation"), mark("Asked"), mark("Why it came to nothing"))
+
+    def cells(self, row: Stale) -> tuple[str, ...]:
+        """What, for whom, in which conversation, since when, why."""
+        asked = tr("{time} ago", time=span(self._wall() - row.asked_wall_s))
+        return row.called, row.agent_id, row.conversation, asked, row.why
+
+    def whole(self, row: Stale) -> str:
+        """With the arguments."""
+        return "\n".join((super().whole(row), row.arguments))
+
+    def spoken(self, row: Stale, _column: int) -> str:
+        """The row without its arguments, which may be long."""
+        return super().whole(row)
 
 
 class AnsweredModel(_Rows[Answered]):

@@ -7,7 +7,7 @@ from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
-from gatewright_gui.pages.approvals.answers import NOTHING_STANDS, AnsweredModel, AnswersPane, StandingModel
+from gatewright_gui.pages.approvals.answers import NOTHING_STANDS, AnsweredModel, AnswersPane, StaleModel, StandingModel
 from gatewright_gui.pages.approvals.inbox import InboxDelegate, InboxModel
 from gatewright_gui.pages.console.approval import KEY, ApprovalBar
 from gatewright_gui.pages.page import Page, PageContext
@@ -29,7 +29,11 @@ NOTHING_WAITS = mark(
 )
 NO_CALL_ASKED = mark("A call that asks first is listed here once it is answered, with its outcome.")
 _ENDED = mark("The process that waited for the answer has ended; the call was not made.")
-_STALE = mark("The call has changed or was made without an answer; `gatewright approvals list` says which.")
+NOTHING_STALE = mark(
+    "A question of a suspended call comes to nothing if the policy or the call changes before its program makes the "
+    "call again, or if its time is over. It is listed here for seven days."
+)
+_ANSWERED = mark("It was answered elsewhere; its program takes the answer when it makes the call again.")
 _MOST_NAMED = 8
 TICK_MS = 1000
 
@@ -55,6 +59,8 @@ class ApprovalsPage(Page):
         self.part = named(Segmented(tr("What is shown")), "approvals.part")
         self.part.add_segment("waiting", tr("Waiting"), tooltip=tr("The calls that wait for an answer"))
         self.part.add_segment("standing", tr("Standing"), tooltip=tr("The answers that still stand"))
+        tip = tr("Questions of suspended calls that came to nothing, and why")
+        self.part.add_segment("stale", tr("Stale"), tooltip=tip)
         self.part.add_segment("today", tr("Today"), tooltip=tr("The calls that asked today, and what became of them"))
         tip = tr(
             "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
@@ -66,6 +72,10 @@ class ApprovalsPage(Page):
         nothing = EmptyState("key-round", tr("No standing answers"), tr(NOTHING_STANDS))
         self.standing = AnswersPane(
             StandingModel(), "approvals.standing", tr("Answers that stand"), nothing, stretched=0, revoke=True
+        )
+        nothing = EmptyState("history", tr("No stale questions"), tr(NOTHING_STALE))
+        self.stale = AnswersPane(
+            StaleModel(), "approvals.stale", tr("Questions gone stale"), nothing, stretched=4, revoke=False
         )
         nothing = EmptyState("history", "", "")
         self.today = AnswersPane(
@@ -80,13 +90,13 @@ class ApprovalsPage(Page):
 
     def main_view(self) -> QWidget:
         """The list that is shown: no key there answers anything by itself."""
-        return {"standing": self.standing.view, "today": self.today.view}.get(self.part.current or "", self.view)
+        table = self._tables.get(self.part.current or "")
+        return self.view if table is None else table.view
 
     def focus_search(self) -> None:
         """Ctrl+F: filter what was answered."""
-        if self.part.current in {"standing", "today"}:
-            shown = self.standing if self.part.current == "standing" else self.today
-            shown.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        if (table := self._tables.get(self.part.current or "")) is not None:
+            table.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def page_shown(self) -> None:
         """Bring up to date what was put off while the page was hidden."""
@@ -100,7 +110,8 @@ class ApprovalsPage(Page):
         self.header.add_control(self.notify)
         self.header.add_control(self.part)
         column_of(self.header, stretch(self._stack), into=self)
-        for part in (splitter, self.empty, self.standing, self.today):
+        self._tables = {"standing": self.standing, "stale": self.stale, "today": self.today}
+        for part in (splitter, self.empty, *self._tables.values()):
             self._stack.addWidget(part)
         splitter.addWidget(self.view)
         splitter.addWidget(self._detail)
@@ -206,9 +217,9 @@ class ApprovalsPage(Page):
 
     def _show_part(self, _part: object = None) -> None:
         waits = self._whole if self.model.rowCount() or self._is_told else self.empty
-        shown = {"standing": self.standing, "today": self.today}.get(self.part.current or "", waits)
-        self._stack.setCurrentWidget(shown)
-        if shown in {self.standing, self.today}:
+        shown = self._tables.get(self.part.current or "")
+        self._stack.setCurrentWidget(waits if shown is None else shown)
+        if shown is not None:
             self.answers.look()
 
     def _show_answers(self, _questions: object = None) -> None:
@@ -217,6 +228,7 @@ class ApprovalsPage(Page):
             model.uses = dict(self.answers.today.uses)
         known = self.answers.is_known
         self.standing.set_rows(self.answers.standing, is_known=known)
+        self.stale.set_rows(self.answers.stale, is_known=known)
         self.today.set_rows(self.answers.today.answered, is_known=known)
         if problem := self.answers.today.problem:
             self.today.empty.set_state("circle-alert", tr("The log cannot be read"), problem)
@@ -283,10 +295,13 @@ class ApprovalsPage(Page):
         self.gone.set_state("history", title, words, action=more)
 
     async def _find_fate(self, question: PendingApproval) -> None:
-        fate = await self.answers.fate_of(question)
+        why = await self.answers.why_stale(question) if question.call_key else ""
+        fate = None if why else await self.answers.fate_of(question)
         if self._is_told and self._gone_id == question.request_id:
-            words = tr(_STALE if question.call_key else _ENDED)
-            if fate is not None:
+            words = tr(_ANSWERED if question.call_key else _ENDED)
+            if why:
+                words = tr("It came to nothing: {why}.", why=why)
+            elif fate is not None:
                 words = tr("{answer}; the call: {outcome}.", answer=fate.answer, outcome=fate.outcome)
             self._say_gone(question, f"{words[:1].upper()}{words[1:]}")
 
