@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         Source,
         SourceType,
         ToolSettings,
+        Trust,
         Written,
         is_folder_place,
     )
@@ -346,7 +347,7 @@ door(
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",
             "Policy", "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType",
-            "ToolSettings", "Written", "is_folder_place",
+            "ToolSettings", "Trust", "Written", "is_folder_place",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",

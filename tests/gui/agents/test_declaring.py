@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,12 +7,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 
-from gatewright.policy.verdict import PathUse
+from gatewright.policy.document import Trust
+from gatewright.policy.rule import AfterOutside, ToolRule
+from gatewright.policy.verdict import PathUse, Verdict
 from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
 from gatewright_gui.pages.agents.paths_dialog import PathsDialog
+from gatewright_gui.pages.agents.results_dialog import ResultsDialog, basis_words, effect_words, is_outside_as_found
 from gatewright_gui.pages.agents.tool_tree import MARK, Column
+from gatewright_gui.pages.catalogs.detail_pane import DetailPane
+from gatewright_gui.pages.catalogs.page import CatalogsPage
 from gatewright_gui.pages.console.call_bar import ELSEWHERE, RUN
 from gatewright_gui.pages.console.page import ConsolePage
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.session.verbs import paths as verbs
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, demo, opened_window, settled, until
 
@@ -62,7 +70,7 @@ async def test_our_own_tools_offer_no_declaration(window: MainWindow) -> None:
     await settled(window)
 
     assert not agents_page(window).tools.declaring.button.isVisible()
-    assert menu_of(window) == {}
+    assert menu_of(window) == {"Who writes its results…": True}
 
 
 async def test_ticked_names_become_operations_as_one_edit(window: MainWindow) -> None:
@@ -117,6 +125,7 @@ async def test_menu_says_no_operations_and_back_as_the_schema_says(window: MainW
         "Paths of its arguments…": True,
         "No operations here": True,
         "As the schema says": False,
+        "Who writes its results…": True,
     }
     for text, has in (("No operations here", False), ("As the schema says", True)):
         menu = QMenu()
@@ -171,6 +180,96 @@ async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWi
     QTest.keyClick(dialog.view, Qt.Key.Key_Return)
     await settled(window)
     assert "calendar" not in window.document.policy.tools
+
+
+async def opened_results(window: MainWindow, tool: str) -> ResultsDialog:
+    tools = agents_page(window).tools
+    tools.show_row(tool, None)
+    await settled(window)
+    menu = QMenu()
+    tools.declaring.fill(menu)
+    next(action for action in menu.actions() if action.objectName() == "agents.results").trigger()
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(ResultsDialog)))
+    return next(dialog for dialog in window.findChildren(ResultsDialog) if dialog.isVisible())
+
+
+def is_outside(window: MainWindow, tool: str) -> bool:
+    return next(facts.outside for facts in window.document.catalog if facts.name == tool)
+
+
+async def test_who_writes_the_results_of_a_tool_is_declared_by_key_and_by_mouse_and_taken_back(
+    window: MainWindow,
+) -> None:
+    before = window.document.workspace.text()
+    dialog = await opened_results(window, "web_fetch")
+    assert dialog.found.text() == "As found it has results from outside: it reads what others write."
+    assert "has a rule after outside results: nothing follows" in dialog.effect.text()
+    assert not dialog.accept_button.isEnabled()
+    assert dialog.choice.accessibleName() == "Who writes its results"
+    QTest.keyClick(dialog.choice.button("found"), Qt.Key.Key_Right)
+    assert dialog.choice.current == "own"
+    assert dialog.effect.text() == "Its results mark no session, whoever wrote them."
+    QTest.keyClick(dialog.accept_button, Qt.Key.Key_Return)
+    await settled(window)
+    assert window.document.policy.tools["web_fetch"].trust is Trust.OWN
+    assert window.document.undo_stack.undoText() == "say who writes the results of web_fetch"
+    assert not is_outside(window, "web_fetch")
+
+    dialog = await opened_results(window, "web_fetch")
+    assert dialog.choice.current == "own"
+    QTest.mouseClick(dialog.choice.button("found"), LEFT)
+    QTest.mouseClick(dialog.accept_button, LEFT)
+    await settled(window)
+    assert window.document.workspace.text() == before
+    assert is_outside(window, "web_fetch")
+
+
+def note_of(detail: DetailPane) -> str:
+    return detail.tool_header.findChildren(ElidedLabel)[0].text
+
+
+async def test_page_catalogs_says_who_writes_the_results_of_a_tool_and_changes_it(window: MainWindow) -> None:
+    window.show_page("catalogs")
+    await settled(window)
+    page = window.shelf.page("catalogs")
+    assert isinstance(page, CatalogsPage)
+    detail, tool = page.detail, "tracker"
+    assert note_of(detail) == "own results: the program that uses the policy runs it"
+    QTest.mouseClick(detail.results_button, LEFT)
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(ResultsDialog)))
+    (dialog,) = window.findChildren(ResultsDialog)
+    QTest.mouseClick(dialog.choice.button("outside"), LEFT)
+    QTest.mouseClick(dialog.accept_button, LEFT)
+    await settled(window)
+    assert is_outside(window, tool)
+    assert note_of(detail) == "results from outside: the policy says so"
+    window.undo()
+    await settled(window)
+    assert not is_outside(window, tool)
+    assert note_of(detail) == "own results: the program that uses the policy runs it"
+
+
+async def test_every_tool_says_what_the_trust_in_its_results_rests_on_and_takes_the_other(window: MainWindow) -> None:
+    document = window.document
+    before, rule = document.workspace.text(), ToolRule("file", AfterOutside(Verdict.ASK))
+    for facts in document.catalog:
+        was = is_outside(window, facts.name)
+        assert basis_words(document, facts).startswith("results from outside: " if was else "own results: "), facts.name
+        for wanted in (Trust.OWN, Trust.OUTSIDE):
+            assert verbs.declare_trust(document, facts.name, facts.major, wanted)
+            assert is_outside(window, facts.name) == (wanted is Trust.OUTSIDE)
+            assert is_outside_as_found(document, facts) == was
+            assert basis_words(document, facts).endswith(": the policy says so")
+        verbs.declare_trust(document, facts.name, facts.major, None)
+        assert is_outside(window, facts.name) == was
+    assert document.workspace.text() == before
+    facts, agent = document.catalog[0], document.policy.agents["operator"]
+    having = replace(document.policy, agents={"operator": replace(agent, tools=None, tool_rules=(rule,))})
+    assert effect_words(having, facts, is_outside=True, was_outside=True) == (
+        "After a result of it the rules of operator ask or deny."
+    )
+    for is_now, was in ((False, False), (False, True), (True, False)):
+        assert "operator" not in effect_words(document.policy, facts, is_outside=is_now, was_outside=was)
 
 
 async def test_console_decides_what_another_program_runs_and_says_so(window: MainWindow) -> None:

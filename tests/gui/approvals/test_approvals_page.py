@@ -501,7 +501,9 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
 
     def edit_policy() -> None:
         text = policy.read_text("utf-8")
-        policy.write_text(text.replace('"file.delete" = "ask"', '"file.delete" = "ask", "file.append" = "ask"'), "utf-8")
+        policy.write_text(
+            text.replace('"file.delete" = "ask"', '"file.delete" = "ask", "file.append" = "ask"'), "utf-8"
+        )
         deployed.workspace.reload()
 
     for number, (overtake, why) in enumerate(
@@ -511,14 +513,14 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
         ),
         1,
     ):
-        named: dict[str, Any] = {"call_id": f"toolu_{number}", "conversation": f"chat-{number}", "on_ask": "suspend"}
+        named: dict[str, Any] = {"call_id": f"toolu_{number}", "conversation": f"chat-{number}"}
         await deployed.rest(DELETE)
-        asked = await deployed.workspace.call("operator", "file", DELETE, **named)
+        asked = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
         assert asked.question is not None
         deployed.workspace.broker.answer(asked.question.request_id, Approval(True, "dana"))
         overtake()
         await deployed.rest(DELETE)
-        again = await deployed.workspace.call("operator", "file", DELETE, **named)
+        again = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")
         assert again.status is Status.WAITING
         model = page.stale.model
         await until(lambda count=number, model=model: model.rowCount() == count)

@@ -1,4 +1,6 @@
-"""The ways to say what the operations and paths of the current tool are: a button, rows of its menu, dialogs."""
+"""The ways to say what the operations, paths and results of the current tool are: a button, rows of its menu, and
+dialogs.
+"""
 
 from functools import partial
 
@@ -18,6 +20,7 @@ from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERA
 
 TASK = "declare"
 PATHS = mark("Paths of its arguments…")
+RESULTS = mark("Who writes its results…")
 _MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
 
 
@@ -32,6 +35,8 @@ class DeclareMenu(QObject):
         self._context = context
         self._parent = parent
         self._facts: ToolFacts | None = None
+        self._any: ToolFacts | None = None
+        """The current tool, also one of our own."""
         self._act = CHOOSE
         self.button = named(WordButton(tr("Operations…")), "agents.declare", tip=tr(CHOOSE), kind="link")
         tie_icon(self.button, "list")
@@ -40,17 +45,22 @@ class DeclareMenu(QObject):
 
     def show_tool(self, facts: ToolFacts | None, reading: Reading | None) -> None:
         """Another tool is the current one."""
+        self._any = facts
         self._facts = facts if facts is not None and is_strange(facts) else None
         self.button.setVisible(self._facts is not None)
         self._act = reading.act if reading is not None else CHOOSE
         named(self.button, spoken=tr(self._act), tip=tr(self._act))
 
     def fill(self, menu: QMenu) -> None:
-        """The rows for the current tool; none for one of our own."""
-        facts = self._facts
-        if facts is None:
+        """The rows for the current tool; of our own only its results."""
+        if self._any is None:
             return
         menu.addSeparator()
+        if self._facts is not None:
+            self._fill_strange(menu, self._facts)
+        add_action(menu, tr(RESULTS), partial(self.ask_results, self._any), icon="users", name="agents.results")
+
+    def _fill_strange(self, menu: QMenu, facts: ToolFacts) -> None:
         for text, icon, wants_free in _MENU:
             add_action(menu, tr(text), partial(self.open, facts, wants_free=wants_free), icon=icon)
         add_action(
@@ -71,6 +81,17 @@ class DeclareMenu(QObject):
         """Ask the operator."""
         self._context.tasks.start(self._ask(facts, wants_free=wants_free), TASK, replace=True)
 
+    def ask_results(self, facts: ToolFacts) -> None:
+        """Ask the operator who writes the results of a tool."""
+        from gatewright_gui.pages.agents.results_dialog import ask_trust
+
+        self._context.tasks.start(ask_trust(self._context, self._parent, self._now(facts)), TASK, replace=True)
+
+    def _now(self, facts: ToolFacts) -> ToolFacts:
+        """The tool as the catalog has it now."""
+        found = self._context.document.catalog
+        return next((one for one in found if (one.name, one.major) == (facts.name, facts.major)), facts)
+
     def _clicked(self, _checked: bool = False) -> None:
         if self._facts is not None:
             self.open(self._facts, wants_free=self._act == DECLARE)
@@ -84,8 +105,7 @@ class DeclareMenu(QObject):
         from gatewright_gui.session.verbs import paths as verbs
 
         document = self._context.document
-        found = next((one for one in document.catalog if (one.name, one.major) == (facts.name, facts.major)), facts)
-        dialog = PathsDialog(self._parent.window(), document, found)
+        dialog = PathsDialog(self._parent.window(), document, self._now(facts))
         if await shown(dialog):
             verbs.declare_paths(document, facts.name, facts.major, dialog.declared)
 

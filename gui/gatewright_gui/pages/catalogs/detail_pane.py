@@ -5,6 +5,8 @@ import json
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
+from gatewright.workspace.api import ToolFacts
+from gatewright_gui.pages.agents.results_dialog import basis_words
 from gatewright_gui.pages.catalogs.room_pane import RoomPane
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
@@ -47,6 +49,8 @@ class DetailPane(QWidget):
     remove_requested = Signal()
     try_requested = Signal(str)
     """A tool, by its name in the policy: somebody wants to make a call of it."""
+    results_requested = Signal(object)
+    """ToolFacts: it is to be said who writes the results of this tool."""
 
     def __init__(self, sizes: SizeStore, document: Document, tasks: TaskOwner) -> None:
         super().__init__()
@@ -82,7 +86,10 @@ class DetailPane(QWidget):
         self.view = named(tool_view(self.model, tr("Tools of the catalog"), NAME_WIDTH), "catalogs.tools")
         self.tool_header = SectionHeader(tr("Tool"))
         self.try_button = _button(tr("Try a call"), "terminal", "try", tr("Go to the Console with this tool"))
-        self.tool_header.add_control(self.try_button)
+        tip = tr("Say who writes its results: you, or anybody outside")
+        self.results_button = _button(tr("Results..."), "users", "results", tip)
+        for control in (self.results_button, self.try_button):
+            self.tool_header.add_control(control)
         self.code = named(CodeView(tr("Definition of the tool")), "catalogs.code")
         self.tier = named(QComboBox(), "catalogs.tier", spoken=tr("What accepted tools count as"))
         for words, tier in TIERS:
@@ -156,6 +163,7 @@ class DetailPane(QWidget):
         self.accept_button.clicked.connect(self.accept_requested)
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
         self.try_button.clicked.connect(self._try)
+        self.results_button.clicked.connect(self._ask_results)
         self.sees.places_requested.connect(self.places_requested)
         self.part.current_changed.connect(self._show_part)
         self.part.current_changed.connect(self._tell_ticks)
@@ -217,6 +225,16 @@ class DetailPane(QWidget):
         if line is not None and line.policy_name:
             self.try_requested.emit(line.policy_name)
 
+    def _ask_results(self) -> None:
+        if (facts := self._facts) is not None:
+            self.results_requested.emit(facts)
+
+    @property
+    def _facts(self) -> ToolFacts | None:
+        """The current tool as the policy knows it; None for one that is held."""
+        name = self._line.policy_name if self._line is not None else ""
+        return next((one for one in self._document.catalog if one.name == name), None) if name else None
+
     def _show_part(self, _key: object = None) -> None:
         part, row = self.part.current, self.row
         if part == "tools" and row is not None and not self.model.rows:
@@ -243,10 +261,14 @@ class DetailPane(QWidget):
         self.try_button.setEnabled(line is not None and bool(line.policy_name))
         if line is None:
             self.code.set_plain("")
+            self.results_button.setEnabled(False)
             return
         self.tool_header.set_title(line.name)
-        is_other = line.policy_name not in ("", line.name)
-        self.tool_header.set_note(tr("{tool} in the policy", tool=line.policy_name) if is_other else "")
+        is_other, facts = line.policy_name not in ("", line.name), self._facts
+        notes = [tr("{tool} in the policy", tool=line.policy_name)] if is_other else []
+        notes += [basis_words(self._document, facts)] if facts is not None else []
+        self.tool_header.set_note(", ".join(notes))
+        self.results_button.setEnabled(facts is not None)
         definition = line.definition
         if self.row is not None and self.row.state.pin is None:
             definition = self._document.workspace.tool_definition(line.policy_name)

@@ -8,6 +8,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
+from gatewright.workspace.api import ToolFacts
+from gatewright_gui.pages.agents.results_dialog import ask_trust
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.catalog_list import CatalogDelegate, CatalogModel
@@ -147,6 +149,7 @@ class CatalogsPage(Page):
         detail.stop_requested.connect(lambda: self._serve("stop"))
         detail.accept_requested.connect(lambda: self._start(self._accept()))
         detail.try_requested.connect(self._try)
+        detail.results_requested.connect(self._ask_trust)
         detail.remove_requested.connect(lambda: self._start(self._remove()))
 
     @property
@@ -235,6 +238,9 @@ class CatalogsPage(Page):
             self._document.say("info", tr("a call is made for an agent: add one on the page Agents"))
         else:
             self._context.navigator.go_to_call(agent_id, tool)
+
+    def _ask_trust(self, facts: ToolFacts) -> None:
+        self._start(ask_trust(self._context, self, facts))
 
     def _start(self, work: object) -> None:
         self._context.tasks.start(work, "catalogs", replace=True)  # pyright: ignore[reportArgumentType]
