@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gatewright import Workspace, tool
+from gatewright.base.amount import iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, Gate, Outcome, Remember, RowKind, Status
 from gatewright.gate.approvalstore import MOST_SUSPENDED
@@ -37,6 +38,7 @@ type = "file"
 base_path = "docs"
 default_permission = "partner"
 """
+RULE = '[[agents.clerk.tool_rules]]\ntool_name = "look"\n'
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
 Opened = Callable[..., Workspace]
 
@@ -168,6 +170,33 @@ async def test_a_call_that_asks_nobody_runs_once_and_tells_its_outcome(opened: O
     assert again.code == "call-id-reused"  # other arguments than those sent before
     told = await opened().call("clerk", "look", "{}", **named)
     assert (told.replayed, told.output, bank.payments) == (True, made.output, ["look"])
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        '[[policy.rules]]\nname = "no"\neffect = "deny"\ntools = ["look"]\n',
+        '[[policy.rules]]\nname = "who"\neffect = "ask"\ntools = ["look"]\n',
+        '[policy]\ndefault = "ask"\n',
+        RULE + "rule_type = { ArgumentConstraints = { size = { maximum = 0 } } }\n",
+        RULE + 'rule_type = "RequiresPrecedingTools"\nconditions = ["pay"]\n',
+        RULE + "rule_type = { RequiresConsent = {} }\n",
+        RULE + "rule_type = { MaxCalls = 0 }\n",
+    ],
+)
+async def test_a_call_that_observing_passes_runs_once_too(opened: Opened, bank: Bank, limit: str) -> None:
+    until = iso_utc(getattr(opened, "clock").wall_s() + 86_400)  # noqa: B009
+    observed = POLICY.replace("tools =", f'mode = "observe"\nobserve_until = {until}\ntools =')
+    opened().policy_path.write_text(observed + limit, "utf-8")
+    named: dict[str, Any] = {"call_id": "l1", "conversation": "chat", "on_ask": "suspend"}
+    made = await opened().call("clerk", "look", {}, **named)
+    assert (made.status, made.decision.enforced, made.replayed) == (Status.ALLOWED, False, False)
+    for _ in range(2):
+        assert (await opened().call("clerk", "look", {}, **named)).replayed
+    workspaces = [opened() for _ in range(3)]
+    named["call_id"] = "l2"
+    await asyncio.gather(*(one.call("clerk", "look", {}, **named) for one in workspaces))
+    assert bank.payments == ["look", "look"]
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,10 @@ def reserve(state: CallState) -> Reservation | Finding:
     """
     now_s, book = state.services.clock.monotonic_s(), state.book
     if not state.counts:
-        return Reservation(state.session, state.tool_name, {}, (), now_s, UNCOUNTED)
+        taken = Reservation(state.session, state.tool_name, {}, (), now_s, UNCOUNTED)
+        if state.claim is not None:  # the log refuses a second call with its name
+            taken.objection, state.slot = state.claim.refusal, taken
+        return taken
     test = partial(_first_broken, state, book, now_s) if book.tests or book.requirements else None
     used, sources = state.chosen.name if state.uses is None else state.uses, sorted(state.sources)
     taken = state.session.reserve(state.tool_name, used, now_s, sources=sources, test=test)
