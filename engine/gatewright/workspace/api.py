@@ -142,10 +142,12 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.observe import (
+        MOST_OBSERVE_S,
         Comparison,
         NotedCount,
         Observed,
         ObservedKind,
+        is_observed,
         observed_parts,
         set_observed,
     )
@@ -340,7 +342,8 @@ door(
             "reference_of", "references_in",
         ),
         "gatewright.policy.observe": (
-            "Comparison", "NotedCount", "Observed", "ObservedKind", "observed_parts", "set_observed",
+            "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "is_observed", "observed_parts",
+            "set_observed",
         ),
         "gatewright.policy.times": ("Times",),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),

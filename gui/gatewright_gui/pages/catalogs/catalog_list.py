@@ -1,14 +1,24 @@
 """The list of catalogs: id, state with its icon, and how many tools wait."""
 
+import time
+
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
+from gatewright.workspace.api import is_observed
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, role_hex
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.catalogs import CatalogRow
+
+
+def _state(row: CatalogRow) -> str:
+    """The state of a catalog in words; what is only observed says so first."""
+    observed = tr("only observed") if is_observed(row.state.catalog, time.time()) else ""
+    return ", ".join(filter(None, (observed, row.status[0], row.held_words)))
 
 
 class CatalogModel(RowModel[CatalogRow]):
@@ -24,7 +34,7 @@ class CatalogModel(RowModel[CatalogRow]):
 
     def tip(self, row: CatalogRow, _column: int) -> str:
         """With its state in words."""
-        return f"{row.catalog_id}: {row.status[0]}, {row.held_words}"
+        return f"{row.catalog_id}: {_state(row)}"
 
     spoken = tip
 
@@ -43,8 +53,9 @@ class CatalogDelegate(Delegate):
             return
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
         paint_ground(painter, option)
-        words, icon, role = row.status
-        state = role_hex(look.palette, "ask" if row.held_count else "muted")
+        _, icon, role = row.status
+        is_amber = row.held_count or is_observed(row.state.catalog, time.time())
+        state = role_hex(look.palette, "ask" if is_amber else "muted")
         painter.save()
         look.icon(icon, role).paint(painter, QRect(rect.left() + 12, rect.top() + (rect.height() - 16) // 2, 16, 16))
         metrics, left, width = painter.fontMetrics(), rect.left() + 40, rect.width() - 48
@@ -53,7 +64,7 @@ class CatalogDelegate(Delegate):
             (rect.top() + 4, row.catalog_id, look.palette.text),
             (
                 rect.top() + half - 2,
-                f"{words}, {row.held_words}",
+                _state(row),
                 state,
             ),
         ):

@@ -1,12 +1,14 @@
 """One catalog: its state and what to do about it, its tools, how it is defined, what its server wrote."""
 
 import json
+import time
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
 from gatewright.workspace.api import ToolFacts
 from gatewright_gui.pages.agents.results_dialog import basis_words
+from gatewright_gui.pages.catalogs.observe_dialog import mode_words
 from gatewright_gui.pages.catalogs.room_pane import RoomPane
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
@@ -46,6 +48,8 @@ class DetailPane(QWidget):
     accept_requested = Signal()
     places_requested = Signal()
     """It is to be said which places its process gets."""
+    observe_requested = Signal()
+    """It is to be only observed until a moment, or enforced again."""
     remove_requested = Signal()
     try_requested = Signal(str)
     """A tool, by its name in the policy: somebody wants to make a call of it."""
@@ -68,6 +72,7 @@ class DetailPane(QWidget):
         )
         self.run_button = _button(tr("Start"), "play", "run", tr("Start the server and ask for its tools"))
         self.ask_button = _button(tr("Ask for tools"), "refresh-cw", "ask", tr("Ask the server for its tools again"))
+        self.observe_button = _button(tr("Observe..."), "eye", "observe", "")
         self.remove_button = _button(tr("Remove..."), "trash", "remove", tr("Take the catalog out of the policy"))
         self.part = named(Segmented(tr("What to show of the catalog")), "catalogs.part")
         for key, words, tip in (
@@ -78,7 +83,8 @@ class DetailPane(QWidget):
         ):
             self.part.add_segment(key, words, tooltip=tip)
         # what comes and goes stands where it moves nothing else: *Ask for tools*, which comes with *Stop*, is the first
-        for control in (self.ask_button, self.part, self.trust_button, self.run_button, self.remove_button):
+        always = self.observe_button, self.remove_button
+        for control in (self.ask_button, self.part, self.trust_button, self.run_button, *always):
             self.header.add_control(control)
         for control in (self.trust_button, self.run_button, self.ask_button):
             control.hide()  # which of them there are is known with the first catalog; all at once are too wide
@@ -115,7 +121,13 @@ class DetailPane(QWidget):
         is_other = self.row is None or self.row.catalog_id != row.catalog_id
         self.row, self._stderr = row, stderr
         self.header.set_title(row.catalog_id)
-        self.header.set_note(f"{row.status[0]}, {row.held_words}")
+        observed = mode_words(row.state.catalog, time.time())
+        self.header.set_note(", ".join(filter(None, (row.status[0], row.held_words, observed))))
+        tie_icon(self.observe_button, "shield-check" if observed else "eye")
+        self.observe_button.setText(tr("Enforce") if observed else tr("Observe..."))
+        tip = tr("Deny and ask again as the policy says")
+        tip = tip if observed else tr("Only note for a time what would be denied or asked of its tools")
+        named(self.observe_button, spoken=self.observe_button.text().rstrip("."), tip=tip)
         self._tell_state(row)
         self.trust_button.setVisible(not row.is_trusted)
         self.run_button.setVisible(row.is_server and row.is_trusted)
@@ -159,6 +171,7 @@ class DetailPane(QWidget):
         self.trust_button.clicked.connect(self.trust_requested)
         self.run_button.clicked.connect(self._run)
         self.ask_button.clicked.connect(self.ask_requested)
+        self.observe_button.clicked.connect(self.observe_requested)
         self.remove_button.clicked.connect(self.remove_requested)
         self.accept_button.clicked.connect(self.accept_requested)
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))

@@ -1,6 +1,7 @@
 """MCP servers and other catalogs: the list at the left, the chosen one at the right."""
 
 import asyncio
+import time
 from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, Qt, QTimer
@@ -8,13 +9,14 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import ToolFacts
+from gatewright.workspace.api import Observed, ObservedKind, ToolFacts, is_observed
 from gatewright_gui.pages.agents.results_dialog import ask_trust
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.catalog_list import CatalogDelegate, CatalogModel
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
+from gatewright_gui.pages.catalogs.observe_dialog import ObserveDialog
 from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
 from gatewright_gui.pages.catalogs.trust_dialog import ProposedServer, TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
@@ -32,6 +34,7 @@ from gatewright_gui.session.catalogs import CatalogRow, Catalogs, write_edit
 from gatewright_gui.session.serving import Serving
 from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.session.verbs.operations import closed_at_first
+from gatewright_gui.session.verbs.policy import set_observed
 
 LOOK_MS = 500
 """How often it is looked who is served, while the page is there to be seen."""
@@ -150,6 +153,7 @@ class CatalogsPage(Page):
         detail.accept_requested.connect(lambda: self._start(self._accept()))
         detail.try_requested.connect(self._try)
         detail.results_requested.connect(self._ask_trust)
+        detail.observe_requested.connect(lambda: self._start(self._observe()))
         detail.remove_requested.connect(lambda: self._start(self._remove()))
 
     @property
@@ -356,6 +360,19 @@ class CatalogsPage(Page):
             self._document.say("warning", told)
         else:
             await self.catalogs.accept(chosen)
+
+    async def _observe(self) -> None:
+        """Enforce a catalog that is only observed; ask until when to observe one that is enforced."""
+        row = self.current
+        if row is None:
+            return
+        until_s: float | None = None
+        if not is_observed(row.state.catalog, time.time()):
+            dialog = ObserveDialog(self, self._document, row.catalog_id)
+            if not await shown(dialog):
+                return
+            until_s = dialog.until_s
+        set_observed(self._document, [Observed(ObservedKind.CATALOG, row.catalog_id, until_s or 0.0)], until_s)
 
     async def _remove(self) -> None:
         row = self.current
