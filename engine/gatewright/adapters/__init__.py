@@ -13,8 +13,8 @@ recorded. `adapters/mcp_server.py` bounds the standard streams; `adapters/mcp_ht
 token, so that no request reaches another token's sessions.
 
 Clients: `adapters/client_config.py` has the table of programs whose configuration names servers,
-`workspace/client_file.py` puts the gateway into such a file, `adapters/claude_settings.py` turns permission rules of
-Claude Code into a policy that is at least as strict.
+`workspace/client_file.py` puts the gateway into such a file, `adapters/claude_settings.py` and its neighbours turn
+rules of coding agents into a policy that is at least as strict, by the common part in `adapters/host_rules.py`.
 
 Tools of catalogs: `adapters/web.py`, `adapters/subprocess_tool.py` and `adapters/wasm_tool.py` implement `ToolAdapter`,
 which `adapters/subprocess_tool.py` defines. A WASM run has an engine of its own, since ending a run ends everything in

@@ -15,7 +15,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from gatewright import policyfile
-from gatewright.adapters.claude_settings import Migrated, read_claude_settings, untold_limits
+from gatewright.adapters.claude_settings import read_claude_settings, unsure_settings
+from gatewright.adapters.host_rules import Migrated, Places
 from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
@@ -26,6 +27,7 @@ from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.policyfile.reader import write_policy_text
+from gatewright.sources.basefolder import as_on_disk
 from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.workspace import Workspace
@@ -230,7 +232,7 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
         texts: dict[bool, list[str]] = {True: [], False: []}
         for file in files:
             text = _text(file)
-            limits = tuple(untold_limits(text))
+            limits = tuple(unsure_settings(text))
             if limits:
                 told = "; ".join(limits)
                 raise WorkspaceError(f"`{file}` says more than its rules, and would be more open here: {told}")
@@ -240,10 +242,7 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
                 texts[True],
                 elsewhere=texts[False],
                 agent_id=agent_id,
-                project=folder.as_posix(),
-                home=Path.home().as_posix(),
-                spellings=(named.as_posix(), *_below_home(folder)),
-                real=os.path.realpath,
+                places=_places(folder, named),
             )
         )
     else:
@@ -258,6 +257,13 @@ def _without_secrets(found: Migrated) -> Migrated:
     )
     note = f"reading what looks like a secret ({', '.join(f'`{pattern}`' for pattern in SECRETS)}): it is hidden here"
     return Migrated(replace(found.policy, sources=sources), (*found.notes, note))
+
+
+def _places(folder: Path, named: Path) -> Places:
+    """Return the project's folder in each known spelling: resolved, as the person named it, and below the home."""
+    spellings = (folder.as_posix(), named.as_posix(), *_below_home(folder))
+    folds = as_on_disk(folder.as_posix().swapcase()) == folder.as_posix()
+    return Places(spellings, Path.home().as_posix(), lambda path: as_on_disk(os.path.realpath(path)), folds)
 
 
 def _below_home(folder: Path) -> tuple[str, ...]:

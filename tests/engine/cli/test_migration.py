@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from gatewright.adapters.claude_settings import Migrated, read_claude_settings
+from gatewright.adapters.claude_settings import read_claude_settings
+from gatewright.adapters.host_rules import Migrated, Places
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
 from tests.engine.cli.conftest import Runner
@@ -66,7 +67,7 @@ ORDER = [Verdict.ALLOW, Verdict.ASK, Verdict.DENY]
 
 def migrated(permissions: dict[str, Any]) -> Migrated:
     text = json.dumps({"permissions": permissions})
-    return read_claude_settings([text], agent_id="claude", project=PROJECT, home=HOME)
+    return read_claude_settings([text], agent_id="claude", places=Places((PROJECT,), HOME))
 
 
 def there(rule: str, tools: tuple[str, ...], path: str) -> bool:
@@ -198,8 +199,8 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
     assert ran.status == 0
     told = [line.removeprefix("not carried over: ") for line in ran.err.splitlines()]
     assert [line.split("`")[1] for line in told] == [
-        *("Bash(git push:*)", "Bash(npm run test:*)", "Bash(git:*)"),
-        *("mcp__github__list_issues", "../docs", ".git/"),
+        *("mcp__github__list_issues", "../docs"),
+        *("Bash(git push:*)", "Bash(npm run test:*)", "Bash(git:*)", ".git/"),
     ]
     assert "looks like a secret" in told[-1]
     assert run("check", project).status == 0
@@ -287,11 +288,11 @@ def test_settings_that_are_a_pipe_or_endless_are_refused_at_once(tmp_path: Path,
 def test_a_rule_that_forbids_and_cannot_be_read_closes_every_file() -> None:
     found = migrated({"deny": ["Read(.env"]})
     assert found.policy.sources[0].default_permission == "none"
-    assert "so every file is closed" in found.notes[0]
+    assert "so every file, command and host is closed" in found.notes[0]
 
 
 def test_a_rule_that_forbids_and_cannot_be_read_closes_every_file_whatever_it_says() -> None:
     text = json.dumps({"permissions": {"allow": ["Edit"], "deny": ["!! (allow)"]}})
-    migrated = read_claude_settings([text], agent_id="a", project=PROJECT, home=HOME)
+    migrated = read_claude_settings([text], agent_id="a", places=Places((PROJECT,), HOME))
     assert migrated.policy.sources[0].default_permission is Permission.NONE
-    assert "so every file is closed" in migrated.notes[0]
+    assert "so every file, command and host is closed" in migrated.notes[0]

@@ -7,15 +7,16 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gatewright.adapters.claude_settings import read_claude_settings
+from gatewright.adapters.host_rules import Places
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
-from gatewright.policy.verdict import Permission
+from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace.template import migrate
 from tests.engine.cli.conftest import Runner
 
@@ -39,17 +40,13 @@ def patterns() -> list[str]:
     return [*found, "~", "~/", "~ann", "~ann/shop", "//home/ann/../ann/shop", "//x/../home/ann/shop/.env"]
 
 
-def test_pattern_that_forbids_is_as_strict_as_it_was_or_refused() -> None:
-    refused = open_too_far = 0
+def test_pattern_that_forbids_is_as_strict_as_it_was() -> None:
+    open_too_far = closed = 0
     every = patterns()
     assert len(every) > 1000
     for pattern in every:
         text = json.dumps({"permissions": {"allow": ["Edit"], "deny": [f"Read({pattern})"]}})
-        try:
-            found = read_claude_settings([text], agent_id="a", project=PROJECT, home=HOME)
-        except WorkspaceError as error:
-            refused += pattern in str(error)
-            continue
+        found = read_claude_settings([text], agent_id="a", places=Places((PROJECT,), HOME))
         source = found.policy.sources[0]
         here = PermissionRules(source.permission_rules, source.default_permission)
         whole = f"/{HOME}{pattern[1:]}" if pattern.startswith("~/") else pattern
@@ -60,8 +57,9 @@ def test_pattern_that_forbids_is_as_strict_as_it_was_or_refused() -> None:
         for file in FILES:
             is_forbidden = forbidden.level(f"{PROJECT}/{file}".lstrip("/")) is Permission.NONE
             open_too_far += is_forbidden and here.level(file) is not Permission.NONE
+            closed += here.level(file) is Permission.NONE and not is_forbidden
     assert open_too_far == 0
-    assert 0 < refused < len(every) / 2
+    assert closed < len(every)  # of five files each: closing everything would be no translation
 
 
 @pytest.fixture
@@ -75,22 +73,14 @@ def linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def imported(file: Path, permissions: dict[str, Any], **more: Any) -> str:
+def imported(file: Path, permissions: dict[str, Any], *, at: str = ".env", **more: Any) -> str:
     file.write_text(json.dumps({"permissions": permissions, **more}), encoding="utf-8")
     text, _ = migrate([file], agent_id="a")
     (source,) = tomllib.loads(text)["sources"]
     rules = [
         PermissionRule(row["pattern"], Permission(row["permission"])) for row in source.get("permission_rules", ())
     ]
-    return PermissionRules(rules, Permission(source.get("default_permission", "read_only"))).level(".env")
-
-
-def outcome(file: Path, permissions: dict[str, Any]) -> str:
-    """The level of a secret file, or why the settings are refused."""
-    try:
-        return imported(file, permissions)
-    except WorkspaceError as error:
-        return str(error)
+    return PermissionRules(rules, Permission(source.get("default_permission", "read_only"))).level(at)
 
 
 @pytest.mark.parametrize("way", ["home/ann/shop", "var/home/ann/shop"])
@@ -108,38 +98,19 @@ def outcome(file: Path, permissions: dict[str, Any]) -> str:
         "/{}/home/ann",
     ],
 )
-def test_the_project_by_another_way_is_closed_or_refused(linked: Path, way: str, pattern: str) -> None:
+def test_the_project_by_another_way_is_closed(linked: Path, way: str, pattern: str) -> None:
     file = linked / way / ".claude" / "settings.json"
     said = pattern.format(os.fspath(linked).strip("/"))
     said = said if said.startswith("~") else f"/{said}"
-    told = outcome(file, {"allow": ["Edit"], "deny": [f"Read({said})"]})
-    assert told == "none" or said in told
+    at = "notes.md" if said.endswith(("shop", "ann", "**")) else ".env"
+    assert imported(file, {"allow": ["Edit"], "deny": [f"Read({said})"]}, at=at) == "none"
 
 
-LIMITS: list[tuple[dict[str, Any], str]] = [
-    ({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": []}]}}, "PreToolUse"),
-    ({"hooks": {"PermissionRequest": [{}]}}, "PermissionRequest"),
-    ({"hooks": {"PreTooluse": [{}]}}, "PreTooluse"),
-    ({"sandbox": {"filesystem": {"denyRead": ["~/"]}}}, "sandbox"),
-    ({"sandbox": {"network": {"deniedDomains": ["x.org"]}}}, "sandbox"),
-    ({"disabledMcpjsonServers": ["db"]}, "disabledMcpjsonServers"),
-    ({"deny": ["Read(.env)"]}, "deny"),
-    ({"denied": ["Read(.env)"]}, "denied"),
-    ({"Permissions": {"deny": ["Read(.env)"]}}, "Permissions"),
-    ({"permission": {"deny": ["Read(.env)"]}}, "permission"),
-    ({"ignorePatterns": [".env"]}, "ignorePatterns"),
-    ({"deniedMcpServers": [{}]}, "deniedMcpServers"),
-]
-
-
-@pytest.mark.parametrize(("more", "named"), LIMITS)
-def test_what_limits_outside_of_the_rules_is_refused_by_name_and_line(
-    tmp_path: Path, more: dict[str, Any], named: str
-) -> None:
-    file = tmp_path / "settings.json"
-    with pytest.raises(WorkspaceError, match=rf"settings.json` .*{named}") as raised:
+@pytest.mark.parametrize("key", ["deny", "denied", "Permissions", "permission", "ignorePatterns", "sandBox"])
+def test_setting_that_may_limit_and_is_not_known_is_refused_by_name_and_line(tmp_path: Path, key: str) -> None:
+    file, more = tmp_path / "settings.json", cast("Any", {key: [".env"]})
+    with pytest.raises(WorkspaceError, match=rf"settings.json` .*{key}` \(line 1\)"):
         imported(file, {"allow": ["Edit"]}, **more)
-    assert "line 1" in str(raised.value)
 
 
 @pytest.mark.parametrize("key", ["Deny", "denied", "denies", "block", "ASK", "allowed"])
@@ -163,11 +134,87 @@ def test_key_that_stands_twice_is_refused(tmp_path: Path, text: str, line: int) 
 
 
 @pytest.mark.parametrize("rule", ["*", "mcp__*", "Read (a)", "WebFetch(domain:a.com", "WebFetch domain:a.com"])
-def test_rule_that_forbids_and_cannot_be_read_leaves_no_host_open(tmp_path: Path, rule: str) -> None:
-    file = tmp_path / "settings.json"
-    with pytest.raises(WorkspaceError, match="hosts"):
-        imported(file, {"allow": ["Edit", "WebFetch"], "deny": [rule]})
-    assert imported(file, {"allow": ["Edit"], "deny": [rule]}) == "none"
+def test_rule_that_forbids_and_cannot_be_read_leaves_nothing_open(rule: str) -> None:
+    text = json.dumps({"permissions": {"allow": ["Edit", "WebFetch", "Bash"], "deny": [rule]}})
+    found = read_claude_settings([text], agent_id="a", places=Places((PROJECT,), HOME))
+    (source,), (agent,) = found.policy.sources, found.policy.agents.values()
+    assert (source.default_permission, source.permission_rules, agent.capabilities) == (Permission.NONE, (), ())
+    assert rule in found.notes[0]
+
+
+HOOKS: list[tuple[str, list[dict[str, Any]], set[str]]] = [
+    ("PreToolUse", [{"matcher": "Bash"}], {"shell_exec"}),
+    ("PreToolUse", [{"matcher": "Read|Bash"}], {"shell_exec", "file.read", "file.load"}),
+    ("PreToolUse", [{"matcher": "(?!x)Web"}], {"shell_exec", "file.read", "file.create", "file.list"}),
+    ("PreToolUse", [{}], {"shell_exec", "file.read", "file.create", "file.save", "file.list"}),
+    ("PreToolUse", [{"matcher": "Edit"}, {"matcher": "^Glob$"}], {"file.create", "file.list"}),
+    ("PermissionRequest", [{"matcher": "Bash"}], {"shell_exec", "file.read"}),
+    ("PreTooluse", [{"hooks": []}], {"shell_exec", "file.read"}),
+    ("PreToolUse", [{"matcher": "mcp__.*"}], set()),
+    ("PostToolUse", [{"matcher": "*"}], set()),
+]
+
+
+@pytest.mark.parametrize(("event", "groups", "asking"), HOOKS)
+def test_calls_that_a_hook_may_forbid_ask_first_and_the_hook_is_named(
+    event: str, groups: list[dict[str, Any]], asking: set[str]
+) -> None:
+    said = {"permissions": {"allow": ["Edit", "Bash"]}, "hooks": {event: groups}}
+    found = read_claude_settings([json.dumps(said)], agent_id="a", places=Places((PROJECT,), HOME))
+    (agent,) = found.policy.agents.values()
+    assert {name for name, verdict in agent.approvals.items() if verdict is Verdict.ASK} >= asking
+    assert bool(agent.approvals) == bool(asking)
+    assert any(event in note for note in found.notes) == (event != "PostToolUse")
+
+
+def test_sandbox_closes_places_and_hosts_here_too() -> None:
+    said = {
+        "permissions": {
+            "allow": ["Edit", "WebFetch(domain:a.org)", "WebFetch(domain:b.org)", "WebFetch(domain:c.org)"]
+        },
+        "sandbox": {
+            "enabled": True,
+            "filesystem": {
+                "denyRead": ["~/.ssh", "./keys", "/etc/passwd"],
+                "denyWrite": ["dist"],
+                "allowWrite": ["/x"],
+            },
+            "network": {"allowedDomains": ["a.org", "b.org"], "deniedDomains": ["*.b.org"]},
+        },
+        "disabledMcpjsonServers": ["db"],
+    }
+    found = read_claude_settings([json.dumps(said)], agent_id="a", places=Places((PROJECT,), HOME))
+    (source,), (agent,) = found.policy.sources, found.policy.agents.values()
+    levels = PermissionRules(source.permission_rules, source.default_permission)
+    assert [levels.level(path) for path in ("keys/a", "dist/a", "a")] == ["none", "read_only", "read_write"]
+    assert found.policy.closed == ("~/.ssh", "/etc/passwd")
+    assert [one.scope for one in agent.capabilities] == [("a.org",)]
+    assert all(any(key in note for note in found.notes) for key in ("sandbox", "disabledMcpjsonServers", "c.org"))
+
+
+OUTSIDE = [
+    *("~/.ssh/**", "~/.ssh", "~/.ssh/", "~/.ssh/id_*", "//home/ann/.ssh/**", "//home//ann/./.ssh", "//etc/shadow"),
+    *("//etc/../etc/shadow", "//home/ann/shop/../.ssh/**", "../.ssh/**", "~/.ss*/**", "//**/.ssh/**", "~/**/*.pem"),
+]
+
+
+@pytest.mark.parametrize("pattern", OUTSIDE)
+def test_places_outside_that_may_not_be_read_are_closed_or_every_command_asks(pattern: str) -> None:
+    text = json.dumps({"permissions": {"allow": ["Bash(cat:*)"], "deny": [f"Read({pattern})"]}})
+    found = read_claude_settings([text], agent_id="a", places=Places((PROJECT,), HOME))
+    (agent,) = found.policy.agents.values()
+    closed = {"~/.ssh", "/etc/shadow"} & set(found.policy.closed)
+    assert closed or agent.approvals["shell_exec"] is Verdict.ASK
+    assert bool(closed) == (pattern.count("*") < 3 and "ss*" not in pattern and ".pem" not in pattern)
+
+
+@pytest.mark.parametrize("pattern", ["~/shop/.ENV", "//HOME/ann/SHOP/.env", "//home/*/Shop/.env", "./.Env", "**/.ENV"])
+def test_case_counts_for_nothing_where_the_disk_ignores_it(pattern: str) -> None:
+    text = json.dumps({"permissions": {"allow": ["Edit"], "deny": [f"Read({pattern})"]}})
+    found = read_claude_settings([text], agent_id="a", places=Places((PROJECT,), HOME, folds=True))
+    (source,) = found.policy.sources
+    levels = PermissionRules(source.permission_rules, source.default_permission)
+    assert [levels.level(path) for path in (".env", ".eNv", "a")] == ["none", "none", "read_write"]
 
 
 def test_settings_that_forbid_nothing_more_are_taken_over(tmp_path: Path) -> None:
@@ -176,6 +223,7 @@ def test_settings_that_forbid_nothing_more_are_taken_over(tmp_path: Path) -> Non
         "env": {"A": "b"},
         "statusLine": {},
         "hooks": {"PostToolUse": [{}], "Stop": [{}], "PreToolUse": []},
+        "sandbox": {},
         "disabledMcpjsonServers": [],
         "enabledPlugins": {},
     }
@@ -186,7 +234,7 @@ def test_settings_that_forbid_nothing_more_are_taken_over(tmp_path: Path) -> Non
 
 def test_the_command_line_says_which_and_where(tmp_path: Path, run: Runner) -> None:
     file = tmp_path / "settings.json"
-    file.write_text('{"permissions": {"allow": []},\n "sandbox": {"enabled": true}}', encoding="utf-8")
+    file.write_text('{"permissions": {"allow": []},\n "ignorePatterns": [".env"]}', encoding="utf-8")
     ran = run("import", file)
     assert ran.status == 2
-    assert "`sandbox` (line 2) may forbid something" in ran.err
+    assert "`ignorePatterns` (line 2) may forbid something" in ran.err
