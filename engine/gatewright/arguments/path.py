@@ -98,6 +98,21 @@ def _refusal(text: str) -> PathRefused | None:
     return None
 
 
+def paths_from(folder: str, text: str) -> tuple[str, ...] | PathRefused:
+    """Return the absolute paths that a program in ``folder`` may open for a plain path, `~` included.
+
+    ``..`` comes as written, and resolved in the text, since programs do either.
+    """
+    found: list[str] = []
+    for form in (_home() + text[1:], f"./{text}") if text == "~" or text.startswith("~/") else (text,):
+        parsed = parse_model_path(form)
+        if isinstance(parsed, PathRefused):
+            return parsed
+        written = "/".join(("" if parsed.absolute else folder.rstrip("/"), *parsed.parts)) or "/"
+        found += (written, normpath(written)) if ".." in parsed.parts else (written,)
+    return tuple(dict.fromkeys(found))
+
+
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
 """The longest text, in characters, to which every kind of reading is applied; longer texts are shortened first."""
@@ -303,12 +318,16 @@ def _expand(text: str) -> list[str]:
     """Replace `~` and variables by the values that this process has."""
     found: list[str] = []
     if text.startswith("~"):
-        home = os.environ.get("HOME") or "/"
+        home = _home()
         user, slash, rest = text[1:].partition("/")
         found.append(f"{home if not user else f'{os.path.dirname(home)}/{user}'}{slash}{rest}")  # noqa: PTH120
     if _VARIABLE.search(text):
         found.append(_VARIABLE.sub(_value, text, count=MAX_READINGS))
     return found
+
+
+def _home() -> str:
+    return os.environ.get("HOME") or "/"
 
 
 def _value(found: re.Match[str]) -> str:

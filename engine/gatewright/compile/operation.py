@@ -28,8 +28,8 @@ from gatewright.policy.rulematch import settings_of
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import STRICTNESS, Action, PathUse, SafetyTier, Verdict, strictest
 from gatewright.record.process import fork_safe_lock
-from gatewright.schema.operation import EACH, EACH_MEMBER, holds_batch, steps_of
-from gatewright.tools.parameter import At, Parameter, Step
+from gatewright.schema.operation import holds_batch
+from gatewright.tools.parameter import At, Parameter, at_of
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 
@@ -172,7 +172,6 @@ T = TypeVar("T")
 
 MOST_BATCHES = 64
 _TIERS = tuple(SafetyTier)
-_STEPS = {EACH: Step.ITEMS, EACH_MEMBER: Step.VALUES}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
 
 
@@ -195,10 +194,9 @@ def path_plans(facts: OperationFacts) -> tuple[PathPlan, ...]:
     unknown = Action.READ if facts.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     for one in facts.paths:
         if one.counts or one.confidence == "declared":
-            steps = steps_of(one.argument)
-            at = tuple(_STEPS.get(step, step) for step in steps)
-            schema = facts.schemas.get(steps[0])
-            default = schema.get("default") if isinstance(schema, dict) and len(steps) == 1 else None
+            at = at_of(one.argument)
+            schema = facts.schemas.get(str(at[0]))
+            default = schema.get("default") if isinstance(schema, dict) and len(at) == 1 else None
             action = None if one.use is PathUse.NONE else unknown if one.use is None else one.use.action
             found.append(PathPlan(one.argument, at, action, default if isinstance(default, str) else None))
     return tuple(found)

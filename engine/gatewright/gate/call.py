@@ -332,6 +332,8 @@ class CallState:
     """The seconds for which an observer has delayed its steps, which do not count."""
     trace_id: str = ""
     """The trace that it belongs to, for the log."""
+    folder: str | None = None
+    """Where the calling program works, if it runs the tool itself."""
     led_to: tuple[str, ...] = ()
     """The hosts to which the call could continue."""
 
@@ -388,6 +390,8 @@ class CallState:
             state.trace_id = self.trace_id
         if self.claim is not None:
             state.claim = self.claim
+        if self.folder is not None:
+            state.folder = self.folder
         return state
 
     def context(self, **more: Any) -> ToolExecutionContext:
@@ -413,7 +417,7 @@ class CallState:
         """The call of a step of this one: by the same agent, in the same session, for the same user and client."""
         who = self.agent, self.session, self.services, self.user_id, self.client
         state = CallState(call_id, self.agent_id, tool, arguments, *who)
-        state.within = within
+        state.within, state.folder = within, self.folder
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()) -> CallState:

@@ -319,7 +319,7 @@ class Gate:
         conversation: str = "",
         on_ask: OnAsk = "wait",
     ) -> Outcome:
-        """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
+        """Decide and, if allowed or approved, execute. Of ``context`` only user, client, folder and progress count.
 
         ``session``: the conversation of the call, else the gate's own for the agent and user (see `session`). Raises
         WorkspaceError for a session of another agent, and for a user too many. ``on_stage`` gets each stage that the
@@ -474,7 +474,7 @@ class Gate:
                 self._audit.count(session)
         state = CallState(call_id, agent_id, tool, arguments, agent, session, force.services, user)
         if context is not None:
-            state.client, state.progress = context.client, context.progress
+            state.client, state.progress, state.folder = context.client, context.progress, context.folder
         return state
 
     def _recompile(self) -> InForce:

@@ -103,12 +103,15 @@ def _valid(text: str) -> JsonValue:
 
 @frozen
 class ProvenCall:
-    """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones."""
+    """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones; ``folder``: see
+    `ToolExecutionContext`.
+    """
 
     agent_id: str
     tool: str
     arguments: RawArguments = field(hash=False)
     user_id: str | None = None
+    folder: str | None = None
 
 
 @frozen

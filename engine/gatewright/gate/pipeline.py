@@ -274,7 +274,7 @@ def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verificati
     session = Session(proof.facts.session_id or "none")
     user_id = call.user_id or (agent.agent.user_id if agent else None)
     state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, services, user_id)
-    state.answer, state.facts, state.grant = proof.answer, proof.facts, proof.grant
+    state.answer, state.facts, state.grant, state.folder = proof.answer, proof.facts, proof.grant, call.folder
     state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
     passage = Passage(state, force)
     again = passage.decide()

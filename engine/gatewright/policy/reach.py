@@ -230,6 +230,8 @@ def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
     """The verdicts of the levels of all sources on calls that name a path on disk, marked or found."""
     sources = policy.file_sources
     found = level_outcomes(sources, op.path_actions)
+    if op.needs_grant:
+        found |= {Verdict.DENY}
     if op.disk_actions:
         found |= level_outcomes(sources_at_roots(policy, op) if op.roots else sources, op.disk_actions)
     return found

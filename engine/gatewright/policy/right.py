@@ -113,7 +113,8 @@ class OperationFacts:
     at arguments marked as paths on disk; ``roots``: the roots in which these lie, empty for anywhere. ``commands``: an
     argument is a shell command. ``holds_texts``: a call may contain a text that is a path; ``takes_others``: arguments
     that the schema does not name may contain one, if nothing refuses them. ``deletes``: its hints or name suggest that
-    it destroys something for good.
+    it destroys something for good. ``needs_grant``: a grant of files must cover its paths outside of the agent's
+    sources.
     """
 
     name: str
@@ -136,6 +137,7 @@ class OperationFacts:
     holds_texts: bool = False
     takes_others: bool = False
     deletes: bool = False
+    needs_grant: bool = False
 
     @property
     def text_action(self) -> Action:

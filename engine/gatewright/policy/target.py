@@ -155,7 +155,8 @@ class NamedPlace:
 
     ``level`` None: it lies in no source. ``start``: the folder where a relative text starts. ``inside``: the path below
     that folder which has the level. ``argument`` and ``action`` belong to the call; ``program``: the program that gets
-    the text in a shell command; ``stands``: something exists there.
+    the text in a shell command; ``stands``: something exists there. ``needs_grant``: outside of the agent's sources a
+    grant of files must cover it.
     """
 
     absolute: str
@@ -168,6 +169,7 @@ class NamedPlace:
     action: Action = Action.READ
     program: str = ""
     stands: bool = True
+    needs_grant: bool = False
 
 
 @frozen

@@ -235,6 +235,17 @@ class SourceManager:
         look = Look(action, contents=contents, patterns=patterns, lists=lists)
         return named.of(text, look, folders=folders, bases=bases)
 
+    def places_at(self, paths: Iterable[str], action: Action, *, contents: bool) -> tuple[NamedPlace, ...]:
+        """Find the places of absolute paths, each with its level; with ``contents`` that of the strictest place in a
+        folder.
+
+        Touches metadata only.
+        """
+        from gatewright.sources.route import Look, NamedPlaces
+
+        named = NamedPlaces(self._places, self._protection.now())
+        return named.at(paths, Look(action, contents=contents, patterns=False))
+
     def label_of(self, at: Located) -> str:
         """Return the block label of a place; in a program's source, its key."""
         return at.relative if at.source_id in self._own else self._source(at).label(at.relative)

@@ -278,6 +278,11 @@ class NamedPlaces:
                     found.setdefault((place.absolute, place.inside, place.source_id), place)
         return tuple(found.values())
 
+    def at(self, paths: Iterable[str], look: Look) -> tuple[NamedPlace, ...]:
+        """Return the places of absolute paths, read in no other way."""
+        places = (place for path in paths for place in self._at(path, look, above=True))
+        return tuple({(one.absolute, one.inside, one.source_id): one for one in places}.values())
+
     def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
         """Yield each folder where a relative path may start, with the rest of the path.
 

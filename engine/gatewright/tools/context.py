@@ -205,7 +205,8 @@ class ToolExecutionContext:
     ``deadline_s``: when it must end, by `time.monotonic`; None: never. ``agreed``: the tool itself asked
     (`Assessment.ask`), and somebody agreed. ``approved``: somebody agreed to the call, just now or by a standing
     approval. ``approved_change``: returns the change that this person saw. ``client``: name and version of the calling
-    program, in its own words. ``progress`` receives the tool's reports, in the tool's own loop; ``on_piece`` receives
+    program, in its own words; ``folder``: where it works, the start of relative paths of the tools that it runs itself;
+    None: the policy's. ``progress`` receives the tool's reports, in the tool's own loop; ``on_piece`` receives
     the pieces of a stream. ``again``: decides the call anew for another address on its way (a redirect); None: no other
     address is permitted. ``step``: runs the steps of a composition. ``note``: receives words about the process's
     confinement, for the trace.
@@ -227,6 +228,7 @@ class ToolExecutionContext:
     agreed: bool = False
     approved: bool = False
     client: str = ""
+    folder: str | None = None
     progress: Progress | None = field(default=None, compare=False, repr=False)
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)

@@ -142,6 +142,7 @@ class Declaration:
     file, block or note. ``source``: the id of the program's source that brings it (`Tool.of_source`). ``destroys``:
     True if it removes something for good; None means that its name decides. ``recipe``: the part of its definition that
     its executor reads. ``outside``: its results are words of strangers, unless the policy says otherwise.
+    ``in_folder``: the calling program runs it itself, and relative paths start in the folder where that works.
     """
 
     name: str = ""
@@ -176,6 +177,7 @@ class Declaration:
     destroys: bool | None = None
     recipe: Schema | None = None
     assessed: Collection[str] | None = None
+    in_folder: bool = False
 
     input_model: ClassVar[Any] = None
     operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})

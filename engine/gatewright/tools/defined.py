@@ -37,6 +37,7 @@ from gatewright.schema.walk import Schema, as_object, linear_part, pattern_probl
 from gatewright.tools.context import StepFailure, ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.parameter import Mark
 from gatewright.tools.schemashape import Runner, answering, definition_shape, select
 from gatewright.tools.tool import Tool
 
@@ -70,6 +71,7 @@ class DefinedTool(Tool, abstract=True):
     needs_description = False
     leaves_copy = True
     output_check = OutputCheck.WARN
+    _marks: Mapping[str, tuple[Mark, ...]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class DefinedTool(Tool, abstract=True):
             where = f" at `{problems[0].pointer}`" if problems[0].pointer else ""
             raise RegistrationError(f"tool `{self.name}`: its schema cannot be used{where}: {problems[0].message}")
         try:
-            shape = definition_shape(schema, self.safety_tier, tiers, runner)
+            shape = definition_shape(schema, self.safety_tier, tiers, runner, self._marks)
             if definition.operation_field is not None or definition.operations is not None:
                 shape = select(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
             if definition.operation_outputs:

@@ -13,7 +13,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
 from gatewright.policy.verdict import SafetyTier
 from gatewright.schema import check_schema
-from gatewright.schema.walk import Schema, as_list, as_object, linear_part
+from gatewright.schema.operation import steps_of
+from gatewright.schema.walk import Schema, as_list, as_object, linear_part, properties_of
 from gatewright.tools.declaration import (
     Determinism,
     Normalization,
@@ -37,7 +38,7 @@ _OUTPUT_KEYS = ("outputSchema", "output_schema")
 _CONDUCT = ("result_type", "normalization", "determinism", "side_effects", "bounds")
 _EXTRA_KEYS = frozenset(
     {"version", "safety_tier", "destroys", "operation_tiers", "operation_outputs", "operation_field", "operations"}
-    | set(_CONDUCT)
+    | {"arguments", *_CONDUCT}
 )
 _NORMALIZATIONS = (Normalization.JSON, Normalization.BINARY)
 _BOUNDS = ("timeout_s", "memory_bytes", "cpu_s", "network_bytes", "max_requests")
@@ -57,6 +58,26 @@ class Conduct:
     bounds: ResourceBounds = ResourceBounds()
 
 
+class ArgumentUse(StrEnum):
+    """The use that a program makes of an argument of a tool that it runs itself.
+
+    read, write, delete: of the file with that path; search: of all files in that folder; match: of those that fit that
+    pattern. url, send: it fetches the address, or sends data there. command: a shell runs it, in the folder of the
+    argument ``folder``. patch: it names the files to write and delete.
+    """
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    SEARCH = "search"
+    MATCH = "match"
+    URL = "url"
+    SEND = "send"
+    COMMAND = "command"
+    FOLDER = "folder"
+    PATCH = "patch"
+
+
 @frozen
 class ToolDefinition:
     """Name, words and schemas of a tool.
@@ -65,7 +86,9 @@ class ToolDefinition:
     ``operation_field`` and ``operations`` are as in a policy: an empty field means that no field selects operations.
     ``output_fault``: the reason why the given output schema is unusable and was dropped. ``destroys``: what its hints
     say, None without hints. ``run``: instructions for its executor, None without any. ``conduct`` counts if this
-    program runs the tool. ``operation_outputs``: the result schemas of single operations.
+    program runs the tool. ``operation_outputs``: the result schemas of single operations. ``arguments``: the use of
+    those arguments that are more than texts, by their places (``edits[].path``), for a tool that a program runs itself;
+    None: unknown.
     """
 
     name: str
@@ -82,6 +105,7 @@ class ToolDefinition:
     run: Schema | None = field(default=None, hash=False)
     conduct: Conduct = Conduct()
     operation_outputs: Mapping[str, Schema] = field(default_factory=dict[str, Schema], hash=False)
+    arguments: Mapping[str, ArgumentUse] | None = field(default=None, hash=False)
 
 
 @frozen
@@ -187,7 +211,20 @@ def _definition(row: Schema) -> ToolDefinition:
         _run(row.get("run")),
         _conduct(said),
         _operation_outputs(said),
+        _arguments(said, schema),
     )
+
+
+def _arguments(said: Schema, schema: Schema) -> dict[str, ArgumentUse] | None:
+    if "arguments" not in said:
+        return None
+    table = as_object(said["arguments"])
+    if table is None:
+        raise _extra("/arguments", "`arguments` must be a JSON object")
+    unknown = next((place for place in table if next(iter(steps_of(place)), "") not in properties_of(schema)), None)
+    if unknown is not None:
+        raise _extra("/arguments", f"the schema has no argument `{unknown[:_NAME]}`")
+    return {place: _one_of("arguments", use, ArgumentUse) for place, use in table.items()}
 
 
 def _run(value: object) -> Schema | None:

@@ -6,7 +6,7 @@ narrows a closed list; it also closes a field that takes any text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from gatewright.base.errors import SchemaError, near_hint
@@ -108,10 +108,11 @@ _Held = frozenset[str] | None
 """The operations for which a branch applies; None means all."""
 
 
-def parameters_in(schema: Schema) -> tuple[Parameter, ...]:
-    """Return the root's own properties, in its order."""
+def parameters_in(schema: Schema, marks: Mapping[str, tuple[Mark, ...]]) -> tuple[Parameter, ...]:
+    """Return the root's own properties, in its order, with their ``marks``."""
     required = frozenset(names_required(schema))
-    return tuple(parameter_of(name, value, name in required) for name, value in properties_of(schema).items())
+    rows = properties_of(schema).items()
+    return tuple(parameter_of(name, value, name in required, marks.get(name, ())) for name, value in rows)
 
 
 def parameter_of(name: str, value: object, required: bool, marks: tuple[Mark, ...] = ()) -> Parameter:

@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import Enum, StrEnum
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, RootModel
 from pydantic.fields import FieldInfo
@@ -24,6 +24,8 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import ROOT_NAMES
+from gatewright.policy.verdict import Action
+from gatewright.schema.operation import EACH, EACH_MEMBER, steps_of
 from gatewright.schema.walk import Schema
 
 
@@ -127,7 +129,13 @@ class VariableParameter:
 class CommandParameter:
     """Marks a shell command; the tool receives its canonical form. ``[workspace]`` names the programs that it may
     start.
+
+    ``in_folder``: it starts where the calling program works and redirects to wherever levels permit, not in the roots.
+    ``folder``: the argument that names another folder where it starts.
     """
+
+    in_folder: bool = False
+    folder: str = ""
 
 
 Marker = (
@@ -252,6 +260,25 @@ def _check_effect(effect: str) -> None:
 
 Pointer = tuple[str | int, ...]
 At = tuple[str | Step, ...]
+_STEPS = {EACH: Step.ITEMS, EACH_MEMBER: Step.VALUES}
+
+
+def at_of(place: str) -> At:
+    """Return the way to a place in arguments, such as ``edits[].path``."""
+    return tuple(_STEPS.get(step, step) for step in steps_of(place))
+
+
+class NamedPath(NamedTuple):
+    """A path that an argument names in a way of its own (a patch, a pattern), and the action there.
+
+    ``contents``: of a folder, the action is on everything in it.
+    """
+
+    pointer: Pointer
+    text: str
+    action: Action
+    contents: bool = True
+
 
 _LISTS = frozenset(
     {

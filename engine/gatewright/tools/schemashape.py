@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
@@ -29,7 +30,7 @@ from gatewright.tools.operation import (
     parameters_in,
     read_declaration,
 )
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
@@ -159,11 +160,18 @@ work for its ``owner``, the tool; it raises ToolFailure for arguments that do no
 
 
 def definition_shape(
-    schema: Schema, tier: SafetyTier, tiers: Mapping[str, SafetyTier], runner: Runner | None
+    schema: Schema,
+    tier: SafetyTier,
+    tiers: Mapping[str, SafetyTier],
+    runner: Runner | None,
+    marks: Mapping[str, tuple[Mark, ...]] = MappingProxyType({}),
 ) -> InputShape:
-    """Return the shape of a definition, with the operations that discovery is sure enough about. Raises SchemaError."""
+    """Return the shape of a definition, with the operations that discovery is sure enough about. Raises SchemaError.
+
+    ``marks``: those of its parameters, by name.
+    """
     inlined = inline_references(schema)
-    plain = DefinitionShape(schema, parameters_in(inlined), runner)
+    plain = DefinitionShape(schema, parameters_in(inlined, marks), runner)
     reading = discover_reading(schema, inlined)
     return plain if reading is None else _select(reading, plain, tier, tiers)
 

@@ -8,7 +8,7 @@ because policy, gate and program see every tool through this one class.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from types import MappingProxyType
@@ -45,7 +45,7 @@ from gatewright.tools.context import ToolExecutionContext, WebPort
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, kinds_of, kinds_of_effects, major_of
 from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, outputs_of, shape_of
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, any_output
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.parameter import NamedPath, Parameter
 from gatewright.tools.result import ForeignResult, check_result, collect, normal_bytes, plain_result, unread
 from gatewright.tools.schemashape import InputShape, SelectedShape, check_listed_names, limit_shape, select
 from gatewright.tools.shape import PLAIN, MethodShape, ModelShape, PlainShape
@@ -381,6 +381,10 @@ class Tool(Declaration):
         actions = next((spec.actions for spec in self.operations if spec.name == operation), ())
         actions = actions or self.actions
         return Assessment(max(actions, key=_ACTIONS.index, default=None))
+
+    def paths_in(self, arguments: Mapping[str, JsonValue]) -> Iterable[NamedPath]:  # noqa: ARG002
+        """Return the paths that arguments name in a way of their own. Raises ToolFailure if one cannot be told."""
+        return ()
 
     def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
         """Return the web addresses that every call of ``operation`` reaches, whatever its arguments.

@@ -25,6 +25,7 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, ToolRegistry, read_definitions
 from gatewright.tools.declaration import check_tool_name
 from gatewright.tools.defined import ComposedTool, RunTool, compose
+from gatewright.tools.host_tool import HostTool
 from gatewright.tools.registry import manifest_of
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
@@ -42,7 +43,7 @@ from gatewright.workspace.manifest import (
 
 MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
 """Makes the runner for a catalog's tool; None if another program runs the tool. Raises RegistrationError."""
-_KINDS: Mapping[CatalogType, type[DefinedTool]] = {CatalogType.MCP: ServerTool, CatalogType.HOST: DefinedTool}
+_KINDS: Mapping[CatalogType, type[DefinedTool]] = {CatalogType.MCP: ServerTool, CatalogType.HOST: HostTool}
 _UNCHECKED = "is neither shown nor checked"
 _TAKEN = "the program's own tool has this name, and a bare name means the highest version"
 

@@ -182,6 +182,8 @@ def approval_digest(state: CallState) -> str:
         "arguments": state.arguments,
         "diff": None if diff is None else hashlib.sha256(diff.encode("utf-8", "surrogatepass")).hexdigest(),
     }
+    if state.folder is not None and state.plan.tool.in_folder:
+        bound["folder"] = state.folder
     if state.claim is not None:
         bound |= state.claim.bound(state)
     return digest(bound)

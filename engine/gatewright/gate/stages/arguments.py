@@ -1,6 +1,7 @@
 """The stage of arguments: requires all that the operation needs, and makes every marked text (path, URL, label, ...)
 canonical.
 
+It has more than 450 lines because one walk finds the meaning of every marker, and what it finds is stored at once.
 Later stages and the tool see only canonical values; the trace shows both. A path on disk has two: absolute for the tool
 and for prefixes of capabilities, relative to its root for conditions (``policy_arguments``). Host names are not
 resolved here. A refusal echoes nothing to the model.
@@ -13,6 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
+from gatewright.arguments.path import PathRefused, paths_from
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
 from gatewright.arguments.shell_program import may_move
 from gatewright.arguments.shell_word import CommandRefused
@@ -21,11 +23,11 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import file_prefixes
-from gatewright.gate.stages.read import ProgramWord, look_at_names, unmet
+from gatewright.gate.stages.read import ProgramWord, look_at_names, start_of, unmet
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
-from gatewright.policy.verdict import Permission
+from gatewright.policy.verdict import Action, Permission
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.parameter import (
     CommandParameter,
@@ -33,6 +35,7 @@ from gatewright.tools.parameter import (
     HostParameter,
     LabelParameter,
     Mark,
+    NamedPath,
     PathParameter,
     Pointer,
     SourceParameter,
@@ -71,7 +74,8 @@ class _Given(NamedTuple):
 class _Command(NamedTuple):
     """A shell command as it will run, and the files of its redirects; ``folder``: where it starts.
 
-    ``stays``: all of it runs there; ``only_reads``: it changes no file that an argument of a program names.
+    ``stays``: all of it runs there; ``only_reads``: it changes no file that an argument of a program names. ``aimed``:
+    the redirects of a command that its caller runs.
     """
 
     said: ShellCommand
@@ -79,6 +83,7 @@ class _Command(NamedTuple):
     folder: str
     stays: bool
     only_reads: bool
+    aimed: tuple[NamedPath, ...] = ()
 
 
 Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command | None
@@ -87,9 +92,23 @@ Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command 
 class _Found:
     """The meanings of the texts: for the tool, for conditions (if different), and as targets."""
 
-    __slots__ = ("blocks", "files", "moved", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
+    __slots__ = (
+        "aimed",
+        "blocks",
+        "files",
+        "moved",
+        "names",
+        "notes",
+        "places",
+        "policy",
+        "routed",
+        "tool",
+        "urls",
+        "words",
+    )
 
     def __init__(self) -> None:
+        self.aimed: list[NamedPath] = []
         self.tool: dict[Pointer, str] = {}
         self.policy: dict[Pointer, str] = {}
         self.moved: dict[Pointer, str] = {}
@@ -136,7 +155,7 @@ def _run(state: CallState) -> StageResult:
         return result
     if whole and (objection := _whole_source(state, whole)):
         return objection
-    more = look_at_names(state, map(_POINTER, given), found.words)
+    more = look_at_names(state, map(_POINTER, given), found.words, found.aimed)
     if more is None:
         return result
     return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
@@ -223,6 +242,8 @@ def _target(
             return _name(item)
         case SourceParameter():
             return None
+        case CommandParameter(in_folder=True, folder=folder):
+            return _command_in_folder(state, item, state.arguments.get(folder))
         case CommandParameter():
             return _command(state, item)
         case LabelParameter(makes=makes):
@@ -308,6 +329,34 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
     return _Command(said, tuple(files), start.absolute, stays, is_fresh and said.only_reads)
 
 
+def _command_in_folder(state: CallState, item: _Given, named: JsonValue) -> _Command | Refusal | CommandRefused:
+    """Judge a command that its caller runs, by ``[workspace] shell``; levels and grants decide about its redirects.
+
+    ``named``: the folder where it starts, if the call names one.
+    """
+    agent, start, aimed = state.agent, start_of(state), list[NamedPath]()
+    if agent is None or start is None:
+        return Refusal("no-folder", "the folder where the command's program works is unknown", Message.PLACE)
+    at = paths_from(start, named) if isinstance(named, str) else (start,)
+    if isinstance(at, PathRefused):
+        return Refusal(at.code, at.reason, at.hint)
+    settings, folder = agent.policy.shell, at[0]
+
+    def locate(target: str, writes: bool) -> str | CommandRefused:
+        read = paths_from(folder, f"./{target}" if target.startswith("~") else target)
+        if isinstance(read, PathRefused):
+            return CommandRefused(read.code, read.reason, read.hint)
+        aimed.append(NamedPath((*item.pointer, len(aimed)), read[0], Action.OVERWRITE if writes else Action.READ))
+        return read[0]
+
+    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution)
+    said = parse_command(item.text, rules, locate)
+    if isinstance(said, CommandRefused):
+        return said
+    stays = not any(map(may_move, said.programs))
+    return _Command(said, (), folder, stays, said.only_reads, tuple(aimed))
+
+
 def _name(item: _Given) -> NameTarget | Refusal:
     kind = kind_needed(item.mark.marker)
     if kind is None or not item.text or len(item.text) > _MAX_NAME or _CONTROL.search(item.text):
@@ -352,7 +401,8 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.tool[item.pointer] = found.policy[item.pointer] = target.label
             found.blocks.append(target)
             found.notes.append(f"block `{shown}`")
-        case _Command(said=said, files=files, folder=folder, stays=stays, only_reads=only_reads):
+        case _Command(said=said, files=files, folder=folder, stays=stays, only_reads=only_reads, aimed=aimed):
+            found.aimed += aimed
             found.tool[item.pointer] = found.policy[item.pointer] = said.text
             found.files += files
             found.places += (file.place for file in files if file.place is not None)

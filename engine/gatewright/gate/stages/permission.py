@@ -83,7 +83,7 @@ class _Target:
 def _check_capabilities(state: CallState) -> StageResult:
     """Require grants of the kinds that the operation needs, with its hosts, paths and names within them."""
     needed = state.chosen.capabilities
-    if not (needed or state.urls or state.files or state.names):
+    if not (needed or state.urls or state.files or state.names or (state.named and state.plan.tool.in_folder)):
         return _PASSES
     agent = state.agent.agent if state.agent is not None else None
     if agent is None:
@@ -164,10 +164,19 @@ def _targets(state: CallState) -> Iterator[_Target]:
                 if place not in on_disk:
                     yield _path_target(kind, place.absolute, ports)
     needed = state.chosen.capabilities & _FS
-    for place in state.named if needed else ():
-        if place.start in {None, ports.folder}:
+    for place in state.named:
+        if place.needs_grant:
+            if place.source_id is None or place.source_id not in _own_sources(state):
+                kind = CapabilityKind.FS_READ if place.action is Action.READ else CapabilityKind.FS_WRITE
+                yield _path_target(kind, place.absolute, ports)
+        elif needed and place.start in {None, ports.folder}:
             kind = CapabilityKind.FS_READ if place.action is Action.READ else CapabilityKind.FS_WRITE
             yield _path_target(kind if kind in needed else next(iter(needed)), place.absolute, ports)
+
+
+def _own_sources(state: CallState) -> tuple[str, ...]:
+    """The sources of files that the agent has: reaching them needs no grant."""
+    return () if state.agent is None else state.agent.source_ids
 
 
 def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:

@@ -1,5 +1,7 @@
 """Stages that read a call: its JSON, its tool, its operations; and texts in it that name places on disk.
 
+It has more than 450 lines because every way in which a text may name a place ends in one list of places.
+
 * **parse**: the model sent one JSON object within the limits; blank counts as an empty one.
 * **lookup**: nobody stopped this agent, and it can see this tool. Unknown and hidden tools get the same words.
 * **operation**: this agent can see every operation that the arguments name, exactly as written. Unknown and hidden ones
@@ -25,9 +27,9 @@ from dataclasses import replace
 from os.path import lexists
 from typing import NamedTuple, cast
 
-from gatewright.arguments.path import may_be_path
+from gatewright.arguments.path import PathRefused, may_be_path, paths_from
 from gatewright.arguments.shell_judge import Named
-from gatewright.base.errors import JsonRefused
+from gatewright.base.errors import JsonRefused, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.base.late import late_regex
 from gatewright.compile.operation import uses_of
@@ -43,7 +45,7 @@ from gatewright.policy.target import NamedPlace
 from gatewright.policy.verdict import Action, SafetyTier, Verdict, covers
 from gatewright.schema.operation import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
 from gatewright.tools.declaration import SideEffect
-from gatewright.tools.parameter import Pointer, replace_texts
+from gatewright.tools.parameter import NamedPath, Pointer, replace_texts
 from gatewright.tools.parameter import values_at as values_below
 
 _ONE_OBJECT = StageResult(note="one JSON object")
@@ -261,23 +263,44 @@ class ProgramWord(NamedTuple):
     only_reads: bool
 
 
-def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
+class _Led:
+    """Where texts lead: places, the paths for the tool and for conditions, and notes."""
+
+    __slots__ = ("judged", "named", "notes", "seen", "tool")
+
+    def __init__(self) -> None:
+        self.judged: set[Pointer] = set()
+        self.named: list[NamedPlace] = []
+        self.tool: dict[Pointer, str] = {}
+        self.seen: dict[Pointer, str] = {}
+        self.notes: list[str] = []
+
+
+def look_at_names(
+    state: CallState,
+    judged: Iterable[Pointer],
+    words: Sequence[ProgramWord] = (),
+    aimed: Iterable[NamedPath] = (),
+) -> StageResult | None:
     """Find where texts lead that no marker has ``judged``, and store that in ``state``; None if nowhere.
 
     A path in a source is passed on without links and detours; conditions see every absolute path in that form.
+    ``aimed``: paths of a tool that its caller runs, besides those in its arguments.
     """
-    sources = state.ports.sources
-    paths = state.chosen.paths
-    texts_only = state.plan.tool.texts
-    if sources is None or not (paths or words or _may_name(state.arguments, texts_only)):
+    sources, led = state.ports.sources, _Led()
+    texts_only, in_folder = state.plan.tool.texts, state.plan.tool.in_folder
+    if in_folder and (refused := _follow(state, aimed, led)) is not None:
+        return refused
+    paths = () if in_folder else state.chosen.paths
+    if sources is None or not (paths or words or led.named or _may_name(state.arguments, texts_only)):
         return None
     open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
-    given = dict(_paths(state))
+    given = dict(_paths(state)) if paths else {}
     silent = {p for plan in paths if plan.action is None for p, _ in values_below(state.arguments, plan.at)}
     unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     texts: list[tuple[Pointer, str, Action, bool, ProgramWord | None]]
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
-    taken = {pointer for pointer, _ in given}.union(judged)
+    taken = {pointer for pointer, _ in given}.union(judged, led.judged)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
     for word in words:  # a word that leads out of the folder may name a file that a program does anything to
         text = word.named.text
@@ -286,10 +309,6 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
-    named: list[NamedPlace] = []
-    tool: dict[Pointer, str] = {}
-    seen: dict[Pointer, str] = {}
-    notes: list[str] = []
     left = MAX_TEXTS
     for pointer, text, action, is_path, word in texts:
         where = ".".join(map(str, pointer))
@@ -310,20 +329,54 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
             return _too_many()
         held = [one for one in places if is_path or one.level is not None]
         program = word.named.program if word else ""
-        named += (replace(one, argument=where, action=action, program=program) for one in held)
+        led.named += (replace(one, argument=where, action=action, program=program) for one in held)
         first = next((one for one in held if one.start is None), None)
         if is_path and word is None and first is not None and text.startswith("/"):
-            seen[pointer] = first.absolute
+            led.seen[pointer] = first.absolute
             if first.source_id is not None:
-                tool[pointer] = first.absolute
-        notes += (_note(where, text, one) for one in held if one.level is not None)
-    state.named = tuple(named)
-    if moved := {pointer: place for pointer, path in tool.items() if (place := sources.place(path)) != path}:
+                led.tool[pointer] = first.absolute
+        led.notes += (_note(where, text, one) for one in held if one.level is not None)
+    state.named = tuple(led.named)
+    if moved := {pointer: place for pointer, path in led.tool.items() if (place := sources.place(path)) != path}:
         state.moved = {**state.moved, **moved}
-    state.arguments = cast("dict[str, JsonValue]", replace_texts(state.arguments, tool))
-    state.policy_arguments = cast("dict[str, JsonValue]", replace_texts(state.policy_arguments, seen))
-    more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
-    return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+    state.arguments = cast("dict[str, JsonValue]", replace_texts(state.arguments, led.tool))
+    state.policy_arguments = cast("dict[str, JsonValue]", replace_texts(state.policy_arguments, led.seen))
+    more = f"; and {len(led.notes) - _NOTED} more" if len(led.notes) > _NOTED else ""
+    return StageResult(note="; ".join(led.notes[:_NOTED]) + more) if led.notes else None
+
+
+def _follow(state: CallState, aimed: Iterable[NamedPath], led: _Led) -> StageResult | None:
+    """Follow the paths of a tool that its caller runs from the folder where that works; return a denial, or None."""
+    sources, start = state.ports.sources, start_of(state)
+    if sources is None or start is None:
+        return deny("no-folder", "the folder where the calling program works is unknown", Message.PLACE)
+    paths = [NamedPath(pointer, text, action) for (pointer, action), text in _paths(state)]
+    try:
+        paths += (*aimed, *state.plan.tool.paths_in(state.arguments))
+    except ToolFailure as failure:
+        return deny(failure.code, str(failure), str(failure))
+    if len(paths) > MAX_TEXTS:
+        return _too_many()
+    for pointer, text, action, contents in paths:
+        where, read = ".".join(map(str, pointer)), paths_from(start, text)
+        if isinstance(read, PathRefused):
+            return deny(read.code, f"`{where}`: {read.reason}", read.hint)
+        places = sources.places_at(read, action, contents=contents)
+        is_new = action is Action.OVERWRITE and not any(lexists(sources.place(one.absolute)) for one in places)
+        does = Action.APPEND if is_new else action
+        led.named += (replace(one, argument=where, action=does, needs_grant=True) for one in places)
+        led.judged.add(pointer)
+        for first in places[:1]:
+            led.tool[pointer] = first.absolute
+            led.seen[pointer] = first.absolute if first.source_id is None else first.relative
+        led.notes += (_note(where, text, one) for one in places)
+    return None
+
+
+def start_of(state: CallState) -> str | None:
+    """The folder where relative paths start in the arguments of a tool that its caller runs; None without one."""
+    folder = state.folder or state.ports.folder
+    return folder if folder is not None and folder.startswith("/") else None
 
 
 def leads_out(state: CallState, folder: str, text: str) -> bool:

@@ -1,0 +1,219 @@
+"""Built-in tools of coding agents, by the definitions that we ship: what their calls may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import Decision
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.workspace import Workspace
+from gatewright_resources import folder
+
+POLICY = """gatewright = 1
+
+[[catalogs]]
+id = "claude-code"
+type = "host"
+manifest = "catalogs/claude-code.tools.json"
+prefix = "claude"
+trusted = TRUSTED
+
+[agents.coder]
+sources = ["project"]
+approvals = { privileged = "allow" }
+capabilities = [
+  { NetRead = { allowlist = ["*.example.org"] } },
+  { FsRead = { prefixes = ["reference"] } },
+  { Exec = {} },
+]
+
+[workspace.shell]
+allow = ["ls", "cat", "touch"]
+deny = ["rm"]
+
+[[sources]]
+id = "project"
+type = "file"
+base_path = "project"
+default_permission = "read_write"
+permission_rules = [
+  { pattern = "secret/**", permission = "none" },
+  { pattern = "log.txt", permission = "append" },
+  { pattern = "shared/**", permission = "partner" },
+]
+"""
+
+
+class Agent:
+    """A coding agent that works in the folder of the source."""
+
+    def __init__(self, home: Path, *, trusted: bool = True) -> None:
+        self.project = home / "project"
+        for name in ("secret/key", "sub/b.py", "shared/notes", "a.py", "log.txt"):
+            (self.project / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.project / name).write_text("text")
+        (home / "reference").mkdir()
+        (home / "catalogs").mkdir()
+        definitions = folder("hosts").joinpath("claude-code.tools.json").read_bytes()
+        (home / "catalogs" / "claude-code.tools.json").write_bytes(definitions)
+        (home / "policy.toml").write_text(POLICY.replace("TRUSTED", str(trusted).lower()))
+        self.workspace = Workspace.open(home / "policy.toml")
+
+    def decide(self, tool: str, below: str = "", /, **arguments: JsonValue) -> Decision:
+        """Decide a call that starts in the project, or in a folder below it."""
+        context = ToolExecutionContext("coder", "any", folder=str(self.project / below))
+        return self.workspace.gate.decide("coder", f"claude.{tool}", arguments, context=context)
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    made = Agent(tmp_path)
+    yield made
+    made.workspace.close()
+
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    ("path", "reads", "writes"),
+    [
+        ("a.py", ALLOW, ALLOW),
+        ("new.py", ALLOW, ALLOW),
+        ("./sub/../a.py", ALLOW, ALLOW),
+        ("secret/key", DENY, DENY),
+        ("sub/../secret/key", DENY, DENY),
+        ("secret/new", DENY, DENY),
+        ("log.txt", ALLOW, DENY),
+        ("shared/notes", ALLOW, ASK),
+        ("../reference/r.md", ALLOW, DENY),
+        ("../policy.toml", DENY, DENY),
+        ("../catalogs/claude-code.tools.json", DENY, DENY),
+        ("/etc/passwd", DENY, DENY),
+        ("~/notes", DENY, DENY),
+        ("C:\\notes", DENY, DENY),
+        ("file:///etc/passwd", DENY, DENY),
+        ("", DENY, DENY),
+        ("a\0b", DENY, DENY),
+    ],
+)
+def test_levels_and_grants_decide_about_the_files_of_a_coding_agent(
+    agent: Agent, path: str, reads: Verdict, writes: Verdict
+) -> None:
+    assert agent.decide("Read", file_path=path).verdict is reads
+    assert agent.decide("Write", file_path=path, content="/etc/passwd").verdict is writes
+    assert agent.decide("Edit", file_path=path, old_string="~/x", new_string="/etc").verdict is writes
+    assert agent.decide("NotebookEdit", notebook_path=path, new_source="1").verdict is writes
+    if path.startswith(".") or "/" not in path:
+        return
+    whole = str(agent.project / path) if not path.startswith(("/", "~", "C:", "file:")) else path
+    assert agent.decide("Read", file_path=whole).verdict is reads
+
+
+def test_relative_path_starts_where_the_coding_agent_works(agent: Agent) -> None:
+    assert agent.decide("Read", "secret", file_path="key").verdict is DENY
+    assert agent.decide("Read", "sub", file_path="b.py").arguments["file_path"] == str(agent.project / "sub" / "b.py")
+    assert agent.decide("Read", "sub", file_path="../secret/key").code == "level-none"
+    assert agent.decide("Bash", "secret", command="cat key").code == "level-none"
+    assert agent.decide("Bash", "sub", command="cat b.py").verdict is ALLOW
+
+
+def test_new_file_is_an_append_and_one_that_is_there_is_overwritten(agent: Agent) -> None:
+    (agent.project / "log.txt").unlink()
+    assert agent.decide("Write", file_path="log.txt", content="").verdict is ALLOW
+    (agent.project / "log.txt").write_text("text")
+    assert agent.decide("Write", file_path="log.txt", content="").code == "level-denies"
+
+
+def test_link_leads_to_the_level_of_its_target(agent: Agent) -> None:
+    (agent.project / "plain").symlink_to("secret/key")
+    (agent.project / "out").symlink_to("/etc")
+    (agent.project / "twin").hardlink_to(agent.project / "secret" / "key")
+    for path in ("plain", "out/passwd", "twin"):
+        assert agent.decide("Read", file_path=path).verdict is DENY
+        assert agent.decide("Edit", file_path=path, old_string="", new_string="").verdict is DENY
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verdict"),
+    [
+        ({"path": "sub"}, ALLOW),
+        ({}, DENY),
+        ({"path": "."}, DENY),
+        ({"path": ".."}, DENY),
+        ({"path": "sub/.."}, DENY),
+        ({"path": "secret"}, DENY),
+        ({"path": "/"}, DENY),
+        ({"path": "../reference"}, ALLOW),
+    ],
+)
+def test_search_needs_every_file_of_its_folder(agent: Agent, arguments: dict[str, JsonValue], verdict: Verdict) -> None:
+    assert agent.decide("Grep", pattern="/etc/passwd", **arguments).verdict is verdict
+    assert agent.decide("Glob", pattern="**/*", **arguments).verdict is verdict
+
+
+@pytest.mark.parametrize("pattern", ["../*", "/etc/*", "~/*", "../secret/*", "*/../../secret/*", "{a,../secret}/*"])
+def test_pattern_leads_no_further_than_its_folder(agent: Agent, pattern: str) -> None:
+    assert agent.decide("Glob", pattern=pattern, path="sub").verdict is DENY
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("ls sub", ALLOW),
+        ("rm -rf sub", DENY),
+        ("ls; rm a.py", DENY),
+        ("curl https://example.org", DENY),
+        ("cat secret/key", DENY),
+        ("cat a.py > b.py", ALLOW),
+        ("cat a.py > secret/key", DENY),
+        ("cat a.py >> log.txt", DENY),
+        ("cat a.py > shared/notes", ASK),
+        ("cat a.py > /etc/motd", DENY),
+        ("cat < secret/key", DENY),
+        ("ls > /dev/null", ALLOW),
+    ],
+)
+def test_shell_rules_and_levels_decide_about_a_command(agent: Agent, command: str, verdict: Verdict) -> None:
+    assert agent.decide("Bash", command=command).verdict is verdict
+    watch = agent.decide("Monitor", command=command, description="d", timeout_ms=1)
+    assert watch.verdict is verdict
+
+
+def test_address_needs_the_network(agent: Agent) -> None:
+    assert agent.decide("WebFetch", url="https://a.example.org/x", prompt="p").verdict is ALLOW
+    assert agent.decide("WebFetch", url="https://example.com/x", prompt="p").code == "host-not-granted"
+    assert agent.decide("WebFetch", url="http://127.0.0.1/x", prompt="p").verdict is DENY
+    assert agent.decide("WebSearch", query="anything").verdict is DENY
+
+
+def test_distrusted_definition_loosens_nothing(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, trusted=False)
+    assert agent.decide("Read", file_path="secret/key").verdict is DENY
+    assert agent.decide("Bash", command="rm a.py").verdict is DENY
+    assert agent.decide("WebFetch", url="https://example.com/x", prompt="p").verdict is DENY
+    whole = str(agent.project / "secret" / "key")  # an argument that it calls a text by naming no use
+    assert agent.decide("Edit", file_path="a.py", old_string=whole, new_string="").verdict is DENY
+    agent.workspace.close()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_only_a_trusted_definition_says_that_a_path_is_only_read(tmp_path: Path, trusted: bool) -> None:
+    agent = Agent(tmp_path, trusted=trusted)
+    path = {"type": "object", "properties": {"path": {"type": "string"}, "note": {"type": "string"}}}
+    tool = {"name": "save_file", "inputSchema": path, "_meta": {"gatewright": {"arguments": {"path": "read"}}}}
+    (tmp_path / "catalogs" / "claude-code.tools.json").write_text(json.dumps([tool]))
+    agent.workspace.reload()
+    assert agent.decide("save_file", path="log.txt").verdict is (ALLOW if trusted else DENY)
+    assert agent.decide("save_file", note=str(agent.project / "secret" / "key")).verdict is (ALLOW if trusted else DENY)
+    agent.workspace.close()
+
+
+def test_definitions_that_we_ship_are_usable(agent: Agent) -> None:
+    assert agent.workspace.problems == ()
