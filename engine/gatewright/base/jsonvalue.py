@@ -3,6 +3,8 @@ place.
 
 Limits keep a hostile argument from costing time or memory: bytes of text, depth, number of values, and integers of 64
 bits (the range on which JSON peers agree).
+
+It exceeds 450 lines because reading, bytes and edits share one idea of what JSON is, and clients' files hold all three.
 """
 
 from __future__ import annotations
@@ -261,8 +263,8 @@ def _plain(value: Any) -> Any:
     return int.__int__(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Keys = Sequence[str]
-"""Keys from the outermost object to an inner one."""
+Keys = Sequence[str | int]
+"""Keys from the outermost object to an inner one; a number is a place in an array."""
 
 _COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|,(?=\s*[}\]])', re.DOTALL)
@@ -274,7 +276,10 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=int)  # `int` takes no 
 
 
 class Member(NamedTuple):
-    """A key of an object with its offsets: it begins at ``start``, its value at ``value``, and ends at ``end``."""
+    """A key of an object with its offsets: it begins at ``start``, its value at ``value``, and ends at ``end``.
+
+    An element of an array has no key.
+    """
 
     key: str
     start: int
@@ -314,27 +319,58 @@ def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
     plain = plain_json(text)
     at = _object(plain, keys)
     if at is None:
-        return put(text, keys[:-1], keys[-1], {key: value})
+        return put(text, keys[:-1], str(keys[-1]), {key: value})
     there = tuple(_members(plain, at))
-    newline = "\r\n" if "\r\n" in text else "\n"
-    found = _INDENTED.search(plain)
-    unit = found[1] if found is not None else "  "
-    margin: str | None = _line_margin(plain, at) + unit
-    if there:
-        before = plain[plain.rfind("\n", 0, there[-1].start) + 1 : there[-1].start]
-        margin = None if before.strip() else before  # None if the last member shares its line
-
-    def render(what: JsonValue) -> str:
-        if margin is None:
-            return json.dumps(what, ensure_ascii=False)
-        return json.dumps(what, ensure_ascii=False, indent=unit).replace("\n", newline + margin)
-
     same = next((member for member in reversed(there) if member.key == key), None)
     if same is not None:
-        return text[: same.value] + render(value) + text[same.end :]
-    written = f"{render(key)}: {render(value)}"
+        written = _render(text, plain, _margin(plain, at, there), value)
+        return text[: same.value] + written + text[same.end :]
+    name = json.dumps(key, ensure_ascii=False)
+    return _add(text, plain, at, there, f"{name}: {_render(text, plain, _margin(plain, at, there), value)}")
+
+
+def append(text: str, keys: Keys, value: JsonValue) -> str:
+    """Add an element at the end of an array, which is made if it is missing."""
+    plain = plain_json(text)
+    at = _place(plain, keys)
+    if at is None:
+        return put(text, keys[:-1], str(keys[-1]), [value])
+    there = tuple(_elements(plain, at))
+    return _add(text, plain, at, there, _render(text, plain, _margin(plain, at, there), value))
+
+
+def take(text: str, keys: Keys, index: int) -> str:
+    """Remove an element of an array, as `drop` removes a member."""
+    plain = plain_json(text)
+    at = _place(plain, keys)
+    return text if at is None else _cut(text, plain, tuple(_elements(plain, at)), index)
+
+
+def _unit(plain: str) -> str:
+    found = _INDENTED.search(plain)
+    return found[1] if found is not None else "  "
+
+
+def _margin(plain: str, at: int, there: Sequence[Member]) -> str | None:
+    """Return the blanks before each member; None if the last one shares its line."""
     if not there:
-        closing = plain.index("}", at)
+        return _line_margin(plain, at) + _unit(plain)
+    before = plain[plain.rfind("\n", 0, there[-1].start) + 1 : there[-1].start]
+    return None if before.strip() else before
+
+
+def _render(text: str, plain: str, margin: str | None, value: JsonValue) -> str:
+    if margin is None:
+        return json.dumps(value, ensure_ascii=False)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return json.dumps(value, ensure_ascii=False, indent=_unit(plain)).replace("\n", newline + margin)
+
+
+def _add(text: str, plain: str, at: int, there: Sequence[Member], written: str) -> str:
+    """Add a member or an element behind those that are there."""
+    newline, margin = "\r\n" if "\r\n" in text else "\n", _margin(plain, at, there)
+    if not there:
+        closing = plain.index("}" if plain[at] == "{" else "]", at)
         inside = text[at + 1 : closing]
         end = "" if "\n" in inside else newline + _line_margin(plain, at)
         return f"{text[: at + 1]}{newline}{margin}{written}{inside.rstrip(' ') if end else inside}{end}{text[closing:]}"
@@ -351,10 +387,12 @@ def drop(text: str, keys: Keys, key: str) -> str:
     """Remove a member of an object; comments around it stay, except those behind it on its line."""
     plain = plain_json(text)
     at = _object(plain, keys)
-    there = [] if at is None else [*_members(plain, at)]
+    there = () if at is None else tuple(_members(plain, at))
     index = next((index for index, member in enumerate(there) if member.key == key), None)
-    if index is None:
-        return text
+    return text if index is None else _cut(text, plain, there, index)
+
+
+def _cut(text: str, plain: str, there: Sequence[Member], index: int) -> str:
     member = there[index]
     uncommented = _without_comments(text)
     start, end = member.start, _skip(uncommented, member.end)
@@ -385,11 +423,30 @@ def _skip(plain: str, at: int) -> int:
 
 def _object(plain: str, keys: Keys) -> int | None:
     """Find the beginning of an object."""
+    at = _place(plain, keys)
+    return at if at is not None and plain.startswith("{", at) else None
+
+
+def _place(plain: str, keys: Keys) -> int | None:
+    """Find the beginning of an object or an array."""
     at = _skip(plain, 0)
     for key in keys:
-        there = _members(plain, at) if plain.startswith("{", at) else ()
-        at = max((member.value for member in there if member.key == key), default=len(plain))
-    return at if plain.startswith("{", at) else None
+        if isinstance(key, int):
+            inside = [one.start for one in _elements(plain, at)] if plain.startswith("[", at) else []
+            at = inside[key] if key < len(inside) else len(plain)
+        else:
+            there = _members(plain, at) if plain.startswith("{", at) else ()
+            at = max((member.value for member in there if member.key == key), default=len(plain))
+    return at if plain.startswith(("{", "["), at) else None
+
+
+def _elements(plain: str, at: int) -> Iterator[Member]:
+    at = _skip(plain, at + 1)
+    while plain[at] != "]":
+        _, end = _DECODER.raw_decode(plain, at)
+        yield Member("", at, at, end)
+        at = _skip(plain, end)
+        at = _skip(plain, at + 1) if plain[at] == "," else at
 
 
 def _members(plain: str, at: int) -> Iterator[Member]:

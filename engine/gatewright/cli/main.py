@@ -57,6 +57,7 @@ NAMES = frozenset(
         "filter",
         "go",
         "gui",
+        "hook",
         "import",
         "inbox",
         "init",

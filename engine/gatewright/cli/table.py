@@ -103,6 +103,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "catalog places work git --accept --place archive=read --place ./drafts=write",
     ),
     "catalog client-config": ("catalog client-config work --client claude-desktop --agent archivist",),
+    "hook install": (
+        "hook install claude-code --policy work --agent archivist",
+        "hook install codex --policy work --agent archivist --user --yes",
+    ),
+    "hook uninstall": ("hook uninstall claude-code",),
+    "hook status": ("hook status", "hook status codex --json"),
     "memory adopt": ("memory adopt work",),
     "token add": ("token add work --agent archivist --user ada",),
     "token list": ("token list work",),
@@ -189,6 +195,10 @@ GROUPS = {
             "places": ("confinement", "places"),
             "client-config": ("catalog", "client_config"),
         },
+    ),
+    "hook": (
+        "The gate in coding agents.",
+        {"install": ("hook", "install"), "uninstall": ("hook", "uninstall"), "status": ("hook", "status")},
     ),
     "memory": ("What a workspace remembers.", {"adopt": ("memory", "adopt")}),
     "token": (

@@ -41,7 +41,7 @@ from gatewright.workspace.attachment import Attachments, Key, RootTools, SourceT
 from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.policy_reader import PolicyState
 from gatewright.workspace.program import Program, WorkspaceSources
-from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.trust import TrustRecords, host_places
 
 if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
@@ -107,6 +107,7 @@ class Parts:
     """The parts of an open workspace besides its policy; a reload of the policy keeps them."""
 
     folder: Path
+    keys: Path
     program: Program
     own_tools: RegisteredTools
     attachments: Attachments
@@ -137,7 +138,8 @@ class Parts:
         same = _tools_of(book, policy) == _tools_of(before.book, old)
         given = () if same else book.tools(policy.catalogs)
         taken = (*given, *self.program.known)
-        self.protection.cover(book.paths(policy.catalogs), closed_places(policy, self.folder))
+        ours = (*book.paths(policy.catalogs), *host_places(self.keys))
+        self.protection.cover(ours, closed_places(policy, self.folder))
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
         own_tools = self.sources.follow_program(policy)
@@ -251,6 +253,7 @@ def assemble(
     blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
+    ours += host_places(folders.keys)
     ground = copy_of.ground if copy_of else Ground()
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)
     protection.cover((), closed_places(policy, folder))
@@ -290,6 +293,7 @@ def assemble(
     )
     return Parts(
         folder,
+        folders.keys,
         program,
         own_tools,
         attachments,

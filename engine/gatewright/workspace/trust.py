@@ -173,6 +173,23 @@ async def require_accepted(
     raise ToolFailure(_HELD, code="held", detail=detail)
 
 
+HOSTS = "hosts"
+"""The folder, in the key folder, with a record of each file of a coding agent that holds our hook."""
+_MOST_RECORD_BYTES = 1 << 27
+
+
+def host_places(key_folder: Path) -> tuple[Path, ...]:
+    """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them."""
+    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict[Path, None]()
+    with suppress(OSError):
+        for name in folder.names():
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                if name.endswith(".json"):
+                    record = json.loads(folder.read(name, _MOST_RECORD_BYTES))
+                    places |= dict.fromkeys(map(Path, record["places"]))
+    return tuple(places)
+
+
 def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None) -> str:
     """Return the SHA-256 of a catalog's executor, as trusted for this policy file; 64 hexadecimal digits.
 

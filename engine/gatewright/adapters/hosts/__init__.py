@@ -1,16 +1,19 @@
 """Coding agents that run their tools themselves and ask a hook before each call: one module for each.
 
 A host turns its own message into a `HostEvent` and a `HostAnswer` into the words that it obeys; the resident gate
-decides between the two and knows no host.
+decides between the two and knows no host. A host also knows the files in which it looks for hooks, and how our entry
+stands there (`adapters/hosts/entry.py`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 from importlib import import_module
-from types import MappingProxyType
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
@@ -18,8 +21,13 @@ from gatewright.policy.verdict import Verdict
 
 
 class EventKind(StrEnum):
-    """The moments of which a host tells its hook. ``other``: one that asks for no decision."""
+    """The moments of which a host tells its hook.
 
+    ``before``: a call waits for a decision. ``after``, ``failed``: it has ended. ``show``: the host is about to
+    describe a tool to its model. ``end``: the conversation is over. ``other``: a moment that asks for no decision.
+    """
+
+    SHOW = "show"
     BEFORE = "before"
     AFTER = "after"
     FAILED = "failed"
@@ -34,12 +42,13 @@ class HostEvent:
     ``tool``: its own name of the tool, ``arguments``: as the model gave them. ``conversation``: the id of its session;
     ``call_id``: its id of the call, empty if it gives none. ``folder``: where the host works. ``child``: the kind of
     the sub-agent that calls, empty for the agent itself. ``is_attended``: a person sits before the host and can answer
-    a question there. ``result``: of a call that ended.
+    a question there. ``result``: of a call that ended. ``name``: the host's own name of the moment.
     """
 
     kind: EventKind
+    name: str = ""
     tool: str = ""
-    arguments: Mapping[str, JsonValue] = MappingProxyType({})
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
     conversation: str = ""
     call_id: str = ""
     folder: str = ""
@@ -52,7 +61,8 @@ class HostEvent:
 class HostAnswer:
     """The decision on a call before it runs. ``reason``: for the model, and for the person who is asked.
 
-    ``arguments``: those that run in place of the model's, for a host that takes them.
+    ``arguments``: those that run in place of the model's, for a host that takes them. To ``show`` it is *deny* for a
+    tool that the model must not see, else ``arguments`` is the schema that the model gets.
     """
 
     verdict: Verdict
@@ -75,7 +85,8 @@ class Enforcement:
 
     ``asks``: it can put a question to its person. ``changes``: its tools whose changed arguments run. ``fails_closed``:
     a hook that crashes or is too slow blocks the call. ``needs_trust``: it silently skips hooks that its person has not
-    reviewed. ``open_ways``: the ways past the hook, each as a sentence for the operator.
+    reviewed. ``open_ways``: the ways past the hook, each as a sentence for the operator. ``is_tried``: this was seen in
+    the real program, not only read in its documentation.
     """
 
     asks: bool
@@ -83,19 +94,90 @@ class Enforcement:
     fails_closed: bool
     needs_trust: bool = False
     open_ways: tuple[str, ...] = ()
+    is_tried: bool = True
+
+
+class Scope(StrEnum):
+    """The reach of a file of hooks: all work of one user, one project, or everybody on the machine."""
+
+    USER = "user"
+    PROJECT = "project"
+    MANAGED = "managed"
+
+
+@frozen
+class Around:
+    """The surroundings in which a host looks for its files. ``project``: the folder in which it works, if known."""
+
+    home: Path
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    project: Path | None = None
+    platform: str = sys.platform
+    root: Path = Path("/")
+
+    def folder(self, variable: str, below_home: str) -> Path:
+        """Return the folder that the variable names, else the one below the home folder."""
+        named = self.environment.get(variable)
+        return Path(named) if named else self.home / below_home
+
+    def shared(self, linux: str, mac: str) -> Path:
+        """Return a place for the whole machine."""
+        return self.root / (mac if self.platform == "darwin" else linux)
+
+    def within(self, *names: str) -> tuple[Path, ...]:
+        """Return places in the project; none without one."""
+        return () if self.project is None else tuple(self.project / name for name in names)
+
+
+CLIENT_FILE = "hook_client.py"
+"""The file name of the program that a host starts, by which our entries are found in files of hooks."""
+TIMEOUT_S = 120
+"""The patience of a host with its hook; the client denies after half of it."""
+NO_GATE = "Gatewright did not answer, so nothing runs"
+
+
+@frozen
+class Hook:
+    """The command that a host starts: Python, the client, the host's id, and what the client is told."""
+
+    command: tuple[str, ...]
+
+    @property
+    def report(self) -> Hook:
+        """The command after a call, which starts no gate: without the one that waits for it nobody needs it."""
+        return Hook((*self.command, "--report"))
+
+
+class Entry(Protocol):
+    """Our entry in a host's file. A missing file is an empty text; a text it cannot take raises WorkspaceError."""
+
+    def put(self, text: str, hook: Hook) -> str:
+        """Return the text with exactly one entry of ours, and no other change."""
+        ...
+
+    def drop(self, text: str, before: str) -> str:
+        """Return the text without any entry of ours; of what is then empty, what ``before`` has stays."""
+        ...
+
+    def hooks(self, text: str) -> JsonValue:
+        """Return what the text says of hooks, to compare it with later."""
+        ...
 
 
 class Host(Protocol):
-    """One coding agent."""
+    """One coding agent. Modules derive from it, and say only what differs."""
 
     host_id: str
     """As in ``[[catalogs]] id`` and on the command line."""
     title: str
     prefix: str
     """Of its built-in tools in a policy: ``prefix.name``."""
+    programs: tuple[str, ...]
+    """Its names on the PATH."""
     enforcement: Enforcement
     shells: Mapping[str, str]
     """Its tools that run a command, each with the argument that holds it."""
+    entry: Entry
 
     def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
         """Read a message of the host. Raises ValueError for one that lacks what a decision needs."""
@@ -104,6 +186,64 @@ class Host(Protocol):
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer for the host. A question that it cannot ask becomes a denial."""
         ...
+
+    def folder(self, around: Around) -> Path:
+        """Return the folder of its settings, which exists where somebody has used it."""
+        ...
+
+    def file(self, scope: Scope, around: Around) -> Path | None:
+        """Return the file that takes our entry; None if the host has none of that scope."""
+        ...
+
+    def other_files(self, around: Around) -> tuple[Path, ...]:  # noqa: ARG002 - most hosts have none
+        """List further files that add hooks or switch them off."""
+        return ()
+
+    def switched_off(self, text: str, scope: Scope | None) -> str:  # noqa: ARG002 - most hosts have no switch
+        """Say, for the operator, what in a file of that scope keeps our hook from running; "" if nothing does."""
+        return ""
+
+    def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - most hosts ask nobody
+        """Tell whether its person has reviewed our entry at ``path``; None if it asks for no review."""
+        return None
+
+
+def text_in(message: Mapping[str, JsonValue], *names: str) -> str:
+    """Return the first text that a message has under one of these names. Raises ValueError if it has none."""
+    for name in names:
+        value = message.get(name)
+        if isinstance(value, str) and value:
+            return value
+    raise ValueError(f"the message has no `{names[0]}`")
+
+
+def text_or(message: Mapping[str, JsonValue], *names: str) -> str:
+    """Return the first text under one of these names, "" without one."""
+    return next((value for name in names if isinstance(value := message.get(name), str)), "")
+
+
+def table_in(message: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
+    """Return the first object under one of these names. Raises ValueError if it has none."""
+    for name in names:
+        value = message.get(name)
+        if isinstance(value, dict):
+            return value
+    raise ValueError(f"the message has no `{names[0]}`")
+
+
+def effective(host: Host, event: HostEvent, answer: HostAnswer) -> HostAnswer:
+    """Return the answer as far as the host can carry it out: else it is a denial.
+
+    A denial has a reason, a question needs a host that can ask, and changed arguments a tool whose arguments the host
+    takes from a hook.
+    """
+    changed = answer.arguments is not None and dict(answer.arguments) != dict(event.arguments)
+    if changed and answer.verdict is not Verdict.DENY and event.tool not in host.enforcement.changes:
+        return HostAnswer(Verdict.DENY, f"{host.title} would run `{event.tool}` unconfined")
+    asks = answer.verdict is Verdict.ASK and host.enforcement.asks
+    if answer.verdict is Verdict.ALLOW or asks:
+        return HostAnswer(answer.verdict, answer.reason, answer.arguments if changed else None)
+    return HostAnswer(Verdict.DENY, answer.reason or "the policy does not allow this call")
 
 
 _MODULES = {
@@ -121,5 +261,4 @@ HOST_IDS = tuple(_MODULES)
 def load_host(host_id: str) -> Host:
     """Load the module of a host. Raises KeyError for an unknown id."""
     module = import_module(f"gatewright.adapters.hosts.{_MODULES[host_id]}")
-    host: Host = module.HOST
-    return host
+    return cast("Host", module.HOST)

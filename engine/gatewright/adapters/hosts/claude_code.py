@@ -1,0 +1,142 @@
+"""Claude Code: hooks in its settings, measured with 2.1.332."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from gatewright.adapters.hosts import (
+    TIMEOUT_S,
+    Around,
+    Enforcement,
+    EventKind,
+    Hook,
+    Host,
+    HostAnswer,
+    HostEvent,
+    Reply,
+    Scope,
+    effective,
+    table_in,
+    text_in,
+    text_or,
+)
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, table_of
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.verdict import Verdict
+
+_KINDS = {
+    "PreToolUse": EventKind.BEFORE,
+    "PreSkillShellCommand": EventKind.BEFORE,
+    "PostToolUse": EventKind.AFTER,
+    "PostToolUseFailure": EventKind.FAILED,
+    "SessionEnd": EventKind.END,
+}
+_REPORTS = ("PostToolUse", "PostToolUseFailure")
+_UNATTENDED = frozenset({"dontAsk", "bypassPermissions"})
+
+
+def _elements(hook: Hook) -> Elements:
+    """Return an element for each event; only the ones before a call block when the hook fails."""
+    strict: JsonValue = {**_run(hook), "onFailure": "block"}
+    report: JsonValue = _run(hook.report)
+    return {
+        "PreToolUse": {"matcher": "*", "hooks": [strict]},
+        "PreSkillShellCommand": {"hooks": [strict]},
+        **{event: {"matcher": "*", "hooks": [report]} for event in _REPORTS},
+        "SessionEnd": {"hooks": [report]},
+    }
+
+
+def _run(hook: Hook) -> dict[str, JsonValue]:
+    args: list[JsonValue] = [*hook.command[1:]]
+    return {"type": "command", "command": hook.command[0], "args": args, "timeout": TIMEOUT_S}
+
+
+class ClaudeCode(Host):
+    """Claude Code: it asks its person, takes changed arguments, and blocks a call whose hook fails."""
+
+    host_id = "claude-code"
+    title = "Claude Code"
+    prefix = "claude"
+    programs = ("claude",)
+    shells = MappingProxyType({"Bash": "command", "PowerShell": "command"})
+    enforcement = Enforcement(
+        asks=True,
+        changes=frozenset({"Bash", "PowerShell"}),
+        fails_closed=True,
+        open_ways=(
+            "`claude --bare` skips every hook that is not managed",
+            "`disableAllHooks` in any of its settings switches hooks off; a managed hook stays",
+            "a file that a person names with `@` in a prompt is read without a hook",
+        ),
+    )
+    entry = JsonHooks(_elements, {}, ("disableAllHooks", "allowManagedHooksOnly"))
+
+    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
+        """Read a message of a hook."""
+        name = text_in(message, "hook_event_name", "hookEventName")
+        kind = _KINDS.get(name, EventKind.OTHER)
+        conversation = text_in(message, "session_id", "sessionId")
+        folder = text_or(message, "cwd")
+        if kind in {EventKind.OTHER, EventKind.END}:
+            return HostEvent(kind, name, conversation=conversation, folder=folder)
+        mode = text_or(message, "permission_mode", "permissionMode")
+        is_call = name != "PreSkillShellCommand"
+        return HostEvent(
+            kind,
+            name,
+            text_in(message, "tool_name", "toolName"),
+            table_in(message, "tool_input", "toolInput"),
+            conversation,
+            text_in(message, "tool_use_id", "toolUseId") if is_call else text_or(message, "tool_use_id"),
+            text_in(message, "cwd"),
+            text_or(message, "agent_type", "agentType", "agent_id"),
+            is_attended=is_call and mode not in _UNATTENDED,
+            result=message.get("tool_response", message.get("error")),
+        )
+
+    def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
+        """Spell an answer to a hook."""
+        if event.kind is not EventKind.BEFORE:
+            return Reply()
+        answer = effective(self, event, answer)
+        said: dict[str, JsonValue] = {"hookEventName": event.name, "permissionDecision": str(answer.verdict)}
+        if answer.reason:
+            said["permissionDecisionReason"] = answer.reason
+        if answer.arguments is not None and answer.verdict is not Verdict.DENY:
+            said["updatedInput"] = dict(answer.arguments)
+        return Reply(json.dumps({"hookSpecificOutput": said}))
+
+    def folder(self, around: Around) -> Path:
+        """Return the folder of the user's settings."""
+        return around.folder("CLAUDE_CONFIG_DIR", ".claude")
+
+    def file(self, scope: Scope, around: Around) -> Path | None:
+        """Return the settings of that scope."""
+        if scope is Scope.MANAGED:
+            return around.shared(
+                "etc/claude-code/managed-settings.json",
+                "Library/Application Support/ClaudeCode/managed-settings.json",
+            )
+        if scope is Scope.USER:
+            return self.folder(around) / "settings.json"
+        return next(iter(around.within(".claude/settings.json")), None)
+
+    def other_files(self, around: Around) -> tuple[Path, ...]:
+        """List the user's own settings of a project."""
+        return around.within(".claude/settings.local.json")
+
+    def switched_off(self, text: str, scope: Scope | None) -> str:
+        """Name the setting that switches hooks off."""
+        settings = table_of(text)
+        if settings.get("disableAllHooks") is True:
+            return "`disableAllHooks` is on: no hook runs"
+        if scope is Scope.MANAGED and settings.get("allowManagedHooksOnly") is True:
+            return "`allowManagedHooksOnly` is on: only managed hooks run"
+        return ""
+
+
+HOST = ClaudeCode()

@@ -1,0 +1,106 @@
+"""GitHub Copilot CLI: hooks in files of their own, by its documentation of 1.0.
+
+It reads no exit code: whatever is no JSON denial lets the call run, so the command in the file prints one if it fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from gatewright.adapters.hosts import (
+    NO_GATE,
+    TIMEOUT_S,
+    Around,
+    Enforcement,
+    EventKind,
+    Hook,
+    Host,
+    HostAnswer,
+    HostEvent,
+    Reply,
+    Scope,
+    effective,
+    text_in,
+    text_or,
+)
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, arguments_in, report_line, shell_line
+from gatewright.base.jsonvalue import JsonValue
+
+_KINDS = {"preToolUse": EventKind.BEFORE, "postToolUse": EventKind.AFTER, "sessionEnd": EventKind.END}
+_DENIAL = json.dumps({"permissionDecision": "deny", "permissionDecisionReason": NO_GATE})
+
+
+def _elements(hook: Hook) -> Elements:
+    strict, report = shell_line(hook, _DENIAL), report_line(hook)
+    return {
+        event: {"type": "command", "bash": strict if kind is EventKind.BEFORE else report, "timeoutSec": TIMEOUT_S}
+        for event, kind in _KINDS.items()
+    }
+
+
+class Copilot(Host):
+    """Copilot CLI: it takes changed arguments, and lets a call run when its hook fails or is too slow."""
+
+    host_id = "copilot"
+    title = "Copilot CLI"
+    prefix = "copilot"
+    programs = ("copilot",)
+    shells = MappingProxyType({"bash": "command", "powershell": "command"})
+    enforcement = Enforcement(
+        asks=False,
+        changes=frozenset({"bash", "powershell"}),
+        fails_closed=False,
+        is_tried=False,
+        open_ways=("a hook that cannot start or is too slow is logged and skipped",),
+    )
+    entry = JsonHooks(_elements, {"version": 1})
+
+    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
+        """Read a message of a hook. One in camelCase does not name its event, and none gives calls an id."""
+        name = text_or(message, "hook_event_name", "hookEventName")
+        if not name:
+            has_tool, has_result = "toolName" in message, "toolResult" in message
+            name = "postToolUse" if has_result else "preToolUse" if has_tool else "sessionEnd"
+        kind = _KINDS.get(name[:1].lower() + name[1:], EventKind.OTHER)
+        conversation = text_in(message, "sessionId", "session_id")
+        if kind in {EventKind.OTHER, EventKind.END}:
+            kind = EventKind.OTHER if "reason" not in message else kind
+            return HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
+        return HostEvent(
+            kind,
+            name,
+            text_in(message, "toolName", "tool_name"),
+            arguments_in(message, "toolArgs", "tool_input"),
+            conversation,
+            text_or(message, "toolUseId", "tool_use_id"),
+            text_in(message, "cwd"),
+            result=message.get("toolResult", message.get("tool_response")),
+        )
+
+    def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
+        """Spell an answer to a hook."""
+        if event.kind is not EventKind.BEFORE:
+            return Reply("{}")
+        answer = effective(self, event, answer)
+        said: dict[str, JsonValue] = {"permissionDecision": str(answer.verdict)}
+        if answer.reason:
+            said["permissionDecisionReason"] = answer.reason
+        if answer.arguments is not None:
+            said["modifiedArgs"] = dict(answer.arguments)
+        return Reply(json.dumps(said))
+
+    def folder(self, around: Around) -> Path:
+        """Return the folder of the user's settings."""
+        return around.folder("COPILOT_HOME", ".copilot")
+
+    def file(self, scope: Scope, around: Around) -> Path | None:
+        """Return our file in the folder of hooks of that scope; there is none for a machine."""
+        if scope is Scope.USER:
+            return self.folder(around) / "hooks" / "gatewright.json"
+        return None if scope is Scope.MANAGED else next(iter(around.within(".github/hooks/gatewright.json")), None)
+
+
+HOST = Copilot()

@@ -1,0 +1,130 @@
+"""Gemini CLI: hooks in its settings, measured with 0.61.0.
+
+It blocks on a JSON denial or exit code 2 alone, so the command in the file turns each failure of its own into that. A
+question of a hook hung where nobody sits, so it becomes a denial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from gatewright.adapters.hosts import (
+    TIMEOUT_S,
+    Around,
+    Enforcement,
+    EventKind,
+    Hook,
+    Host,
+    HostAnswer,
+    HostEvent,
+    Reply,
+    Scope,
+    effective,
+    table_in,
+    text_in,
+    text_or,
+)
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line, table_of
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.verdict import Verdict
+
+_KINDS = {"BeforeTool": EventKind.BEFORE, "AfterTool": EventKind.AFTER, "SessionEnd": EventKind.END}
+_NAME = "gatewright"
+
+
+def _elements(hook: Hook) -> Elements:
+    strict, report = shell_line(hook), report_line(hook)
+    return {
+        "BeforeTool": {"matcher": "*", "hooks": [_run(strict)]},
+        "AfterTool": {"matcher": "*", "hooks": [_run(report)]},
+        "SessionEnd": {"hooks": [_run(report)]},
+    }
+
+
+def _run(command: str) -> JsonValue:
+    return {"type": "command", "name": _NAME, "command": command, "timeout": TIMEOUT_S * 1000}
+
+
+class GeminiCli(Host):
+    """Gemini CLI: it takes changed arguments, and lets a call run when its hook is too slow."""
+
+    host_id = "gemini-cli"
+    title = "Gemini CLI"
+    prefix = "gemini"
+    programs = ("gemini",)
+    shells = MappingProxyType({"run_shell_command": "command"})
+    enforcement = Enforcement(
+        asks=False,
+        changes=frozenset({"run_shell_command"}),
+        fails_closed=False,
+        open_ways=(
+            "hooks of a project run only where its person trusts the folder",
+            "its settings can switch hooks off, all of them or by name",
+        ),
+    )
+    entry = JsonHooks(_elements, {}, ("hooksConfig",))
+
+    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
+        """Read a message of a hook. It gives calls no ids."""
+        name = text_in(message, "hook_event_name", "hookEventName")
+        kind = _KINDS.get(name, EventKind.OTHER)
+        conversation = text_in(message, "session_id", "sessionId")
+        if kind in {EventKind.OTHER, EventKind.END}:
+            return HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
+        return HostEvent(
+            kind,
+            name,
+            text_in(message, "tool_name", "toolName"),
+            table_in(message, "tool_input", "toolInput"),
+            conversation,
+            text_or(message, "tool_use_id", "tool_call_id"),
+            text_in(message, "cwd"),
+            result=message.get("tool_response"),
+        )
+
+    def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
+        """Spell an answer to a hook."""
+        if event.kind is not EventKind.BEFORE:
+            return Reply("{}")
+        answer = effective(self, event, answer)
+        if answer.verdict is Verdict.DENY:
+            return Reply(json.dumps({"decision": "deny", "reason": answer.reason}))
+        said: dict[str, JsonValue] = {"decision": "allow"}
+        if answer.arguments is not None:
+            said["hookSpecificOutput"] = {"hookEventName": event.name, "tool_input": dict(answer.arguments)}
+        return Reply(json.dumps(said))
+
+    def folder(self, around: Around) -> Path:
+        """Return the folder of the user's settings."""
+        named = around.environment.get("GEMINI_CLI_HOME")
+        return (Path(named) if named else around.home) / ".gemini"
+
+    def file(self, scope: Scope, around: Around) -> Path | None:
+        """Return the settings of that scope."""
+        if scope is Scope.MANAGED:
+            named = around.environment.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
+            usual = around.shared("etc/gemini-cli/settings.json", "Library/Application Support/GeminiCli/settings.json")
+            return Path(named) if named else usual
+        if scope is Scope.USER:
+            return self.folder(around) / "settings.json"
+        return next(iter(around.within(".gemini/settings.json")), None)
+
+    def switched_off(self, text: str, scope: Scope | None) -> str:  # noqa: ARG002 - the same in all
+        """Name the setting that switches hooks off."""
+        settings = table_of(text)
+        for key, inner in (("hooksConfig", "enabled"), ("hooks", "enabled"), ("tools", "enableHooks")):
+            held = settings.get(key)
+            if isinstance(held, dict) and held.get(inner) is False:
+                return f"`{key}.{inner}` is false: no hook runs"
+        for key in ("hooksConfig", "hooks"):
+            held = settings.get(key)
+            names = held.get("disabled") if isinstance(held, dict) else None
+            if isinstance(names, list) and any(isinstance(one, str) and _NAME in one for one in names):
+                return f"`{key}.disabled` names ours: it does not run"
+        return ""
+
+
+HOST = GeminiCli()

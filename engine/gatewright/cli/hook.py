@@ -1,0 +1,150 @@
+"""``hook``: puts the gate into a coding agent's file of hooks, takes it out, and says how it stands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gatewright.adapters.hosts import Scope
+from gatewright.base.amount import iso_utc
+from gatewright.base.printable import printable
+from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
+from gatewright.workspace import Workspace
+from gatewright.workspace.host_files import (
+    HostEdit,
+    HostFile,
+    around,
+    host_file,
+    host_of,
+    install_edit,
+    uninstall_edit,
+    write_host_file,
+)
+from gatewright.workspace.host_status import HostStatus, Level, find_hosts, host_status
+
+HostArgument = Annotated[
+    str, typer.Argument(metavar="HOST", help="claude-code, codex, gemini-cli, opencode, copilot, cursor or vscode")
+]
+MaybeHost = Annotated[str, typer.Argument(metavar="[HOST]", help="one coding agent, else all")]
+UserOption = Annotated[bool, typer.Option("--user", help="in your own settings: for all that you do with it")]
+ProjectOption = Annotated[
+    Path | None, typer.Option("--project", metavar="DIR", help="in the settings of that project (else of this folder)")
+]
+ManagedOption = Annotated[bool, typer.Option("--managed", help="in the settings of the machine, as an administrator")]
+YesOption = Annotated[bool, typer.Option("--yes", help="do it without asking")]
+
+
+def install(
+    host: HostArgument,
+    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="the policy that decides")],
+    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="the agent whose rights it gets")],
+    user: UserOption = False,
+    project: ProjectOption = None,
+    managed: ManagedOption = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Put the gate into a coding agent, so that each of its calls is decided first. Shows the difference, then asks."""
+    file = _file(host, user=user, project=project, managed=managed)
+    with Workspace.open(policy) as workspace:
+        require_agent(workspace, agent)
+        path = workspace.policy_path
+    edit = install_edit(file, path, agent)
+    _carry_out(edit, "the gate is there already", yes=yes, quiet=json)
+    status = host_status(host, around(_folder(project)))
+    if json:
+        print_json(status.to_json())
+        return
+    print_line(f"{status.title} asks the gate before each call: {file.path}")
+    _print_facts(status, least=Level.AMBER)
+
+
+def uninstall(
+    host: HostArgument,
+    user: UserOption = False,
+    project: ProjectOption = None,
+    managed: ManagedOption = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Take the gate out of a coding agent: its file is then as it was before, to the byte."""
+    file = _file(host, user=user, project=project, managed=managed)
+    edit = uninstall_edit(file)
+    _carry_out(edit, "no gate is there", yes=yes, quiet=json)
+    if json:
+        print_json({"host": host, "file": str(file.path), "removed": edit.changes})
+    else:
+        is_gone = edit.before is not None and edit.after is None
+        print_line(f"{host_of(host).title}: {file.path}" + (" is gone again" if is_gone else " is as before"))
+
+
+def status(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Say of each coding agent whether a gate is there and what it cannot stop; exit 1 if something is red.
+
+    It reads files and the log, and starts nothing.
+    """
+    where = around(_folder(project))
+    found = (host_status(host, where),) if host else find_hosts(where)
+    if json:
+        print_json([one.to_json() for one in found])
+    else:
+        for one in found:
+            if host or one.is_found:
+                _print_status(one)
+        missing = [one.title for one in found if not one.is_found]
+        if missing and not host:
+            print_line(f"not on this machine: {', '.join(missing)}")
+    raise typer.Exit(Exit.PROBLEMS if any(one.level is Level.RED and one.file for one in found) else Exit.OK)
+
+
+def _folder(project: Path | None) -> Path:
+    return project if project is not None else Path()
+
+
+def _file(host: str, *, user: bool, project: Path | None, managed: bool) -> HostFile:
+    """Return the file that the options mean. Raises UsageProblem, WorkspaceError."""
+    if user + managed + (project is not None) > 1:
+        raise UsageProblem("say one of --user, --project and --managed")
+    if project is not None and not project.is_dir():
+        raise UsageProblem(f"`{project}` is no folder")
+    scope = Scope.USER if user else Scope.MANAGED if managed else Scope.PROJECT
+    return host_file(host, scope, around(_folder(project)))
+
+
+def _carry_out(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
+    """Show the edit, ask, and write it; raise typer.Exit without a yes."""
+    path = edit.file.path
+    if not edit.changes:
+        print_error(f"gatewright: {nothing}: `{path}`")
+    elif not quiet:
+        print_line(f"--- {path}")
+        for line in edit.difference.splitlines():
+            print_line(line)
+    if edit.changes and not yes and not _agrees(f"Write `{path}`?"):
+        print_error("gatewright: nothing was changed (--yes does it without asking)")
+        raise typer.Exit(Exit.ASK_UNANSWERED)
+    write_host_file(edit)
+
+
+def _agrees(question: str) -> bool:
+    return sys.stdin.isatty() and typer.confirm(printable(question), err=True)
+
+
+def _print_status(one: HostStatus) -> None:
+    if one.file is None:
+        print_line(f"{one.title}: no gate")
+        return
+    calls = "" if one.calls_today is None else f", {one.calls_today:,} calls today"
+    last = "" if one.last_call_s is None else f", the last at {iso_utc(one.last_call_s)}"
+    print_line(f"{one.title}: gate in {one.file.path}, agent `{one.agent_id}` of {one.policy}{calls}{last}")
+    _print_facts(one, least=Level.OK)
+
+
+def _print_facts(one: HostStatus, *, least: Level) -> None:
+    order = list(Level)
+    for fact in one.facts:
+        if order.index(fact.level) >= order.index(least):
+            print_line(f"  {fact.level!s:<6} {fact.sentence}")

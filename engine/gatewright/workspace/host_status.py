@@ -1,0 +1,239 @@
+"""The state of the gate in coding agents: found, there, trusted, failing closed, and what it cannot stop.
+
+It reads files, the PATH and the log, and starts nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Generator, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from gatewright.adapters.confine import Confiner
+from gatewright.adapters.hosts import HOST_IDS, Around, Host, Scope
+from gatewright.base.errors import GatewrightError, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue, digest
+from gatewright.gate import AuditFilter, AuditIndex, state_folder
+from gatewright.policy.verdict import Word
+from gatewright.workspace.client_file import content_of
+from gatewright.workspace.host_files import (
+    HostFile,
+    HostRecord,
+    around,
+    files_of,
+    has_entry,
+    host_of,
+    read_host_file,
+    records,
+)
+
+
+class Level(Word):
+    """The weight of a fact about a coding agent: nothing to do, worth a look, or a way past the gate."""
+
+    OK = "ok"
+    AMBER = "amber"
+    RED = "red"
+
+
+@frozen
+class HostFact:
+    """One fact about a host's hook: a ``name`` for scripts, and a sentence for people."""
+
+    name: str
+    level: Level
+    sentence: str
+
+
+@frozen
+class HostStatus:
+    """The state of one host: ``program``: where it is, None if it is not on the PATH; ``is_found``: it or its settings
+    exist. With a hook: its file, policy and agent, the last call and the calls of today; None stands for unknown.
+    """
+
+    host_id: str
+    title: str
+    is_found: bool
+    program: Path | None
+    file: HostFile | None = None
+    policy: Path | None = None
+    agent_id: str = ""
+    is_trusted: bool | None = None
+    fails_closed: bool = False
+    is_confined: bool = False
+    last_call_s: float | None = None
+    calls_today: int | None = None
+    facts: tuple[HostFact, ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """The worst level of its facts."""
+        return max((fact.level for fact in self.facts), key=list(Level).index, default=Level.OK)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Shape: host, title, found, program, hook (null, or scope, file, policy, agent, ...), level, facts."""
+        hook: JsonValue = None
+        if self.file is not None:
+            hook = {
+                "scope": str(self.file.scope),
+                "file": str(self.file.path),
+                "policy": None if self.policy is None else str(self.policy),
+                "agent": self.agent_id,
+                "trusted": self.is_trusted,
+                "fails_closed": self.fails_closed,
+                "confined": self.is_confined,
+                "last_call": self.last_call_s,
+                "calls_today": self.calls_today,
+            }
+        return {
+            "host": self.host_id,
+            "title": self.title,
+            "found": self.is_found,
+            "program": None if self.program is None else str(self.program),
+            "hook": hook,
+            "level": str(self.level),
+            "facts": [{"name": one.name, "level": str(one.level), "sentence": one.sentence} for one in self.facts],
+        }
+
+
+def find_hosts(where: Around | None = None, *, keys: Path | None = None) -> tuple[HostStatus, ...]:
+    """Return the status of every known host, those on this machine first."""
+    found = [host_status(host_id, where, keys=keys) for host_id in HOST_IDS]
+    return tuple(sorted(found, key=lambda one: not one.is_found))
+
+
+def host_status(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
+    """Say how a host is gated, by its files and the log alone."""
+    host, where = host_of(host_id), where or around()
+    program = next((Path(found) for name in host.programs if (found := _on_path(name, where))), None)
+    files = files_of(host, where)
+    try:
+        known = tuple(record for record in records(keys) if record.host_id == host_id)
+    except WorkspaceError as error:
+        known, facts = (), [HostFact("records", Level.RED, str(error))]
+    else:
+        facts = list[HostFact]()
+    there = {record.path for record in known}
+    files += tuple(HostFile(host_id, one.scope, Path(one.path)) for one in known if Path(one.path) not in
+                   {file.path for file in files})  # fmt: skip
+    gated = [file for file in files if str(file.path) in there or has_entry(host, file.path)]
+    is_found = program is not None or host.folder(where).is_dir() or bool(gated)
+    if not gated:
+        said = "no gate is there: its calls pass nobody" if is_found else "it is not on this machine"
+        facts.append(HostFact("hook", Level.AMBER if is_found else Level.OK, f"{host.title}: {said}"))
+        return HostStatus(host_id, host.title, is_found, program, facts=tuple(facts))
+    file = gated[-1]
+    record = next((one for one in known if one.path == str(file.path)), None)
+    facts += _entry_facts(host, gated, known)
+    facts += _switch_facts(host, files, where)
+    trusted = _trusted(host, file, where)
+    if trusted is False:
+        facts.append(
+            HostFact("trusted", Level.RED, f"{host.title} skips the hook silently until somebody has reviewed it there")
+        )
+    facts.append(_failure_fact(host))
+    if not host.enforcement.is_tried:
+        said = f"what {host.title} enforces is known from its documentation, and was not tried with the program"
+        facts.append(HostFact("tried", Level.AMBER, said))
+    obstacle = Confiner.why_not() if host.shells.keys() <= host.enforcement.changes else ""
+    confined = host.shells.keys() <= host.enforcement.changes and not obstacle
+    facts.append(_confinement_fact(host, obstacle, confined=confined))
+    facts += [HostFact("open", Level.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]
+    last, today = (None, None) if record is None else _calls(record)
+    if record is not None and not Path(record.policy).is_file():
+        facts.append(HostFact("policy", Level.RED, f"its policy `{record.policy}` is gone: every call is denied"))
+    return HostStatus(
+        host_id,
+        host.title,
+        is_found,
+        program,
+        file,
+        None if record is None else Path(record.policy),
+        "" if record is None else record.agent_id,
+        trusted,
+        host.enforcement.fails_closed,
+        confined,
+        last,
+        today,
+        tuple(facts),
+    )
+
+
+def _entry_facts(host: Host, gated: Iterable[HostFile], known: tuple[HostRecord, ...]) -> Generator[HostFact]:
+    """Compare each file with what we left there."""
+    for file in gated:
+        record = next((one for one in known if one.path == str(file.path)), None)
+        try:
+            text = read_host_file(file)[1]
+            if record is None:
+                yield HostFact("hook", Level.AMBER, f"`{file.path}` has an entry of ours that we have no record of")
+            elif not has_entry(host, file.path):
+                yield HostFact("hook", Level.RED, f"our entry is gone from `{file.path}`: its calls pass nobody")
+            elif digest(host.entry.hooks(text)) != record.hooks:
+                said = f"hooks in `{file.path}` were changed since the gate was put there"
+                yield HostFact("hook", Level.RED, f"{said}: look at them, then install it again")
+            elif not Path(record.command[0]).is_file() or not Path(record.command[3]).is_file():
+                yield HostFact("hook", Level.RED, f"the hook in `{file.path}` starts a program that is gone")
+            else:
+                yield HostFact("hook", Level.OK, f"the gate is in `{file.path}`")
+        except WorkspaceError as error:
+            yield HostFact("hook", Level.RED, str(error))
+
+
+def _switch_facts(host: Host, files: Iterable[HostFile], where: Around) -> Generator[HostFact]:
+    scopes: dict[Path, Scope | None] = {file.path: file.scope for file in files}
+    for path in host.other_files(where):
+        scopes.setdefault(path, None)
+    for path, scope in scopes.items():
+        with suppress(WorkspaceError, UnicodeDecodeError):
+            if path.is_file() and (said := host.switched_off(content_of(path).decode(), scope)):
+                yield HostFact("switched-off", Level.RED, f"in `{path}` {said}")
+
+
+def _failure_fact(host: Host) -> HostFact:
+    if host.enforcement.fails_closed:
+        return HostFact("fails-closed", Level.OK, f"{host.title} blocks a call whose hook crashes or is too slow")
+    return HostFact(
+        "fails-closed", Level.RED, f"{host.title} lets a call run whose hook is too slow or cannot start: it fails open"
+    )
+
+
+def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
+    if confined:
+        return HostFact("confined", Level.OK, "its commands run confined: the page Files holds for them in the kernel")
+    if obstacle:
+        return HostFact("confined", Level.RED, f"its commands are denied, since they cannot be confined: {obstacle}")
+    names = ", ".join(f"`{name}`" for name in sorted(host.shells.keys() - host.enforcement.changes))
+    return HostFact("confined", Level.RED, f"{names} would run with your rights, since {host.title} changes no command")
+
+
+def _calls(record: HostRecord) -> tuple[float | None, int | None]:
+    """Return the time of the agent's last call and the number of its calls today."""
+    policy = Path(record.policy)
+    midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
+    try:
+        index = AuditIndex(state_folder(policy))
+        try:
+            while index.read_older():
+                pass
+            calls = index.calls(index.numbers(AuditFilter(agent=record.agent_id))[:1])
+            today = index.numbers(AuditFilter(agent=record.agent_id, since_s=midnight))
+            return (calls[0].wall_s if calls else None), len(today)
+        finally:
+            index.close()
+    except (GatewrightError, OSError):
+        return None, None
+
+
+def _trusted(host: Host, file: HostFile, where: Around) -> bool | None:
+    try:
+        return host.is_trusted(file.path, read_host_file(file)[1], where)
+    except WorkspaceError:
+        return False
+
+
+def _on_path(name: str, where: Around) -> str | None:
+    return shutil.which(name, path=where.environment.get("PATH", ""))
