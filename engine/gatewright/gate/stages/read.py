@@ -263,17 +263,13 @@ class ProgramWord(NamedTuple):
     only_reads: bool
 
 
-class _Led:
+class _Led(NamedTuple):
     """Where texts lead: places, the paths for the tool and for conditions, and notes."""
 
-    __slots__ = ("judged", "named", "notes", "seen", "tool")
-
-    def __init__(self) -> None:
-        self.judged: set[Pointer] = set()
-        self.named: list[NamedPlace] = []
-        self.tool: dict[Pointer, str] = {}
-        self.seen: dict[Pointer, str] = {}
-        self.notes: list[str] = []
+    named: list[NamedPlace]
+    tool: dict[Pointer, str]
+    seen: dict[Pointer, str]
+    notes: list[str]
 
 
 def look_at_names(
@@ -287,12 +283,18 @@ def look_at_names(
     A path in a source is passed on without links and detours; conditions see every absolute path in that form.
     ``aimed``: paths of a tool that its caller runs, besides those in its arguments.
     """
-    sources, led = state.ports.sources, _Led()
-    texts_only, in_folder = state.plan.tool.texts, state.plan.tool.in_folder
-    if in_folder and (refused := _follow(state, aimed, led)) is not None:
-        return refused
-    paths = () if in_folder else state.chosen.paths
-    if sources is None or not (paths or words or led.named or _may_name(state.arguments, texts_only)):
+    sources, paths = state.ports.sources, state.chosen.paths
+    texts_only = state.plan.tool.texts
+    named: list[NamedPlace] = []
+    tool: dict[Pointer, str] = {}
+    seen: dict[Pointer, str] = {}
+    notes: list[str] = []
+    if state.plan.tool.in_folder:
+        led = _follow(state, aimed)
+        if isinstance(led, StageResult):
+            return led
+        paths, (named, tool, seen, notes) = (), led
+    if sources is None or not (paths or words or named or _may_name(state.arguments, texts_only)):
         return None
     open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
     given = dict(_paths(state)) if paths else {}
@@ -300,7 +302,7 @@ def look_at_names(
     unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     texts: list[tuple[Pointer, str, Action, bool, ProgramWord | None]]
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
-    taken = {pointer for pointer, _ in given}.union(judged, led.judged)
+    taken = {pointer for pointer, _ in given}.union(judged, tool)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
     for word in words:  # a word that leads out of the folder may name a file that a program does anything to
         text = word.named.text
@@ -329,25 +331,25 @@ def look_at_names(
             return _too_many()
         held = [one for one in places if is_path or one.level is not None]
         program = word.named.program if word else ""
-        led.named += (replace(one, argument=where, action=action, program=program) for one in held)
+        named += (replace(one, argument=where, action=action, program=program) for one in held)
         first = next((one for one in held if one.start is None), None)
         if is_path and word is None and first is not None and text.startswith("/"):
-            led.seen[pointer] = first.absolute
+            seen[pointer] = first.absolute
             if first.source_id is not None:
-                led.tool[pointer] = first.absolute
-        led.notes += (_note(where, text, one) for one in held if one.level is not None)
-    state.named = tuple(led.named)
-    if moved := {pointer: place for pointer, path in led.tool.items() if (place := sources.place(path)) != path}:
+                tool[pointer] = first.absolute
+        notes += (_note(where, text, one) for one in held if one.level is not None)
+    state.named = tuple(named)
+    if moved := {pointer: place for pointer, path in tool.items() if (place := sources.place(path)) != path}:
         state.moved = {**state.moved, **moved}
-    state.arguments = cast("dict[str, JsonValue]", replace_texts(state.arguments, led.tool))
-    state.policy_arguments = cast("dict[str, JsonValue]", replace_texts(state.policy_arguments, led.seen))
-    more = f"; and {len(led.notes) - _NOTED} more" if len(led.notes) > _NOTED else ""
-    return StageResult(note="; ".join(led.notes[:_NOTED]) + more) if led.notes else None
+    state.arguments = cast("dict[str, JsonValue]", replace_texts(state.arguments, tool))
+    state.policy_arguments = cast("dict[str, JsonValue]", replace_texts(state.policy_arguments, seen))
+    more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
+    return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
 
 
-def _follow(state: CallState, aimed: Iterable[NamedPath], led: _Led) -> StageResult | None:
-    """Follow the paths of a tool that its caller runs from the folder where that works; return a denial, or None."""
-    sources, start = state.ports.sources, start_of(state)
+def _follow(state: CallState, aimed: Iterable[NamedPath]) -> _Led | StageResult:
+    """Follow the paths of a tool that its caller runs from the folder where that works; a denial if one cannot be."""
+    sources, start, led = state.ports.sources, start_of(state), _Led([], {}, {}, [])
     if sources is None or start is None:
         return deny("no-folder", "the folder where the calling program works is unknown", Message.PLACE)
     paths = [NamedPath(pointer, text, action) for (pointer, action), text in _paths(state)]
@@ -362,15 +364,16 @@ def _follow(state: CallState, aimed: Iterable[NamedPath], led: _Led) -> StageRes
         if isinstance(read, PathRefused):
             return deny(read.code, f"`{where}`: {read.reason}", read.hint)
         places = sources.places_at(read, action, contents=contents)
+        if not places:
+            return deny("unresolvable", f"`{where}` leads nowhere that could be judged", Message.PLACE)
         is_new = action is Action.OVERWRITE and not any(lexists(sources.place(one.absolute)) for one in places)
         does = Action.APPEND if is_new else action
-        led.named += (replace(one, argument=where, action=does, needs_grant=True) for one in places)
-        led.judged.add(pointer)
+        led.named.extend(replace(one, argument=where, action=does, needs_grant=True) for one in places)
         for first in places[:1]:
             led.tool[pointer] = first.absolute
             led.seen[pointer] = first.absolute if first.source_id is None else first.relative
-        led.notes += (_note(where, text, one) for one in places)
-    return None
+        led.notes.extend(_note(where, text, one) for one in places)
+    return led
 
 
 def start_of(state: CallState) -> str | None:
