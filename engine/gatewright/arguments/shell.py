@@ -14,7 +14,7 @@ from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.shell_judge import Judge, Named, Variables
+from gatewright.arguments.shell_judge import DECLARING, SETTING, Judge, Named, Part, Variables
 from gatewright.arguments.shell_program import MOVING, ShellRules, names, runs_others, stands_for_itself
 from gatewright.arguments.shell_word import (
     KEYWORDS,
@@ -51,12 +51,14 @@ class ShellCommand:
     """An accepted command. ``text`` is canonical; ``programs`` are those that it may start, each once, in order.
 
     ``words``: the files and folders that its words may name; ``only_reads``: the command changes none of them.
+    ``parts``: the entries that allow each of its calls, or have it ask first.
     """
 
     text: str
     programs: tuple[str, ...]
     words: tuple[Named, ...] = field(default=(), repr=False)
     only_reads: bool = False
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
 
 def parse_command(text: str, rules: ShellRules, locate: Locate) -> ShellCommand | CommandRefused:
@@ -99,7 +101,6 @@ _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 """Letters in words, for a shell. The grammar crashes on them, since its table of letters is too small for them."""
 _BARE_NAME = late_regex(r"[A-Za-z0-9_./+-]+")
 _FUNCTION = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
-_OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
 _STRUCTURE = names(
     "program list pipeline negated_command subshell compound_statement if_statement elif_clause else_clause "
     "while_statement for_statement do_group case_statement redirected_statement"
@@ -115,8 +116,6 @@ _AFTER_END = names("then do done fi elif else esac } if while until for case { (
 _NO_END = names("if then elif else while until do ( { ! && || | |& & ; ;; ;& ;;&")
 """Tokens after which the end of a command would be a fault, or add nothing."""
 _CASE_ENDS = frozenset({";;", ";&", ";;&"})
-_SETTING = frozenset({"export", "readonly", "local"})
-_DECLARING = _SETTING | {"unset", "declare", "typeset"}
 _FILES = {">": True, ">>": True, ">|": True, "&>": True, "&>>": True, "<": False}
 _STREAMS = frozenset({"0", "1", "2"})
 _DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
@@ -144,7 +143,8 @@ class _Reader:
             reason = "a relative redirect beside `cd`: where it leads is known only when the command runs"
             raise Refusal("redirect", reason, "redirect to an absolute path, or call `cd` by itself before")
         self._judge.finish()
-        return ShellCommand(text, tuple(self._judge.programs), tuple(self._judge.words), self._judge.only_reads)
+        judge = self._judge
+        return ShellCommand(text, tuple(judge.programs), tuple(judge.words), judge.only_reads, tuple(judge.parts))
 
     @once
     def _root(self) -> Node:
@@ -257,7 +257,7 @@ class _Reader:
             out += [self._assignment(one) for one in (children if kind.endswith("s") else (node,))]
         elif kind in {"declaration_command", "unset_command"}:
             name = self._text(children[0])
-            if name not in _SETTING and name != "unset":
+            if name not in SETTING and name != "unset":
                 raise _unknown(name)
             self._judge.program(name, ())
             assigned = {"variable_assignment": self._assignment}
@@ -289,7 +289,7 @@ class _Reader:
                 out += (word.text for word in held)
         if name is None:
             raise _unknown("a command without a name")
-        if name in _DECLARING:  # the grammar reads it as a program, so nobody would judge the variable that it sets
+        if name in DECLARING:  # the grammar reads it as a program, so nobody would judge the variable that it sets
             hint = "write words that set variables without quotes and first in their command"
             raise Refusal("variable", f"`{name}` is in quotes or not the first word of its command", hint)
         self._judge.program(name, words)
@@ -344,11 +344,8 @@ class _Reader:
         starts.
         """
         name = self._text(node)
-        is_open = _OPEN_VARIABLE.fullmatch(name) or (f"{name}=" in self._rules.allow and _FUNCTION.fullmatch(name))
-        if node.type == "variable_name" and is_open and f"{name}=" not in self._rules.deny:
-            return name
-        reason = f"the command sets `{name[:40]}`, and such variables may change what is started"
-        raise Refusal("variable", reason, "set only variables whose names begin with a small letter")
+        self._judge.variable(name if node.type == "variable_name" else "")
+        return name
 
     def _assignment(self, node: Node) -> str:
         name, sign, *value = node.children

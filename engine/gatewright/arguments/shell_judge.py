@@ -7,22 +7,40 @@ anywhere, in whatever order, or none; a shell that is fresh for the command, wit
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gatewright.arguments import shell_program as programs
 from gatewright.arguments.path import MAX_NAME_BYTES
+from gatewright.arguments.shell_entry import (
+    MOST_OFFERED,
+    WRAPPERS,
+    Entry,
+    Inner,
+    command_behind,
+    entries_of,
+    offer,
+    programs_in,
+    words_of,
+)
 from gatewright.arguments.shell_program import EVERY, Listing, ShellRules, runs_others, sets_variables
-from gatewright.arguments.shell_word import GLOB, GLOB_SIGNS, MARKS, MAX_FORMS, WITHOUT_MARKS, Refusal, Word, WordReader
+from gatewright.arguments.shell_word import (
+    GLOB,
+    GLOB_SIGNS,
+    MARKS,
+    MAX_FORMS,
+    WITHOUT_MARKS,
+    Refusal,
+    Word,
+    WordReader,
+)
+from gatewright.base.errors import Address
 from gatewright.base.late import late_regex
-from gatewright.base.pattern import compile_linear
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_TOKEN = late_regex(r"[^\s;|&()<>`'\"$={}]+")
 _SIGN = late_regex(r"[=@:,;]")
 """Signs behind or between which a program may read a part of an argument as a name."""
 _MAX_SIGNS = 16
@@ -111,7 +129,11 @@ class Variables:
         return self._source[node.start_byte : node.end_byte].decode()
 
 
-_NAMED = 20
+_MOST_SHOWN = 80
+_OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
+_VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
+SETTING = frozenset({"export", "readonly", "local"})
+DECLARING = SETTING | {"unset", "declare", "typeset"}
 _QUOTES = late_regex(r"['\"\\]")
 
 
@@ -123,16 +145,27 @@ class Named(NamedTuple):
     lists: Listing | None = None
 
 
+class Part(NamedTuple):
+    """A call in a command, with the entry that allows it, or has it ask first, and the place of that in the policy."""
+
+    text: str
+    entry: str
+    at: Address
+    asks: bool = False
+
+
 class Judge:
     """Judges one command.
 
-    ``programs``: those it may start; ``words``: places it may name; ``only_reads``: it changes none of them.
+    ``programs``: those it may start; ``words``: places it may name; ``only_reads``: it changes none of them; ``parts``:
+    what decided each call.
     """
 
     def __init__(self, rules: ShellRules) -> None:
         self._rules = rules
         self.programs: dict[str, None] = {}
         self.words: dict[Named, None] = {}
+        self.parts: dict[Part, None] = {}
         self.only_reads = True
         self._runner, self._is_text = "", True
         self._calls: set[tuple[str | Word, ...]] = set()
@@ -141,24 +174,40 @@ class Judge:
         self._forms: dict[str, None] = {}
 
     def program(self, name: str, words: Sequence[Word]) -> None:
-        """Refuse a program that the policy does not permit, or an option with which it would start another one."""
-        if (call := (name, *words)) in self._calls:
-            return
-        self._calls.add(call)
-        rules, bare = self._rules, name.rpartition("/")[2].lower()
-        arguments = [word.head if word.literal is None else word.literal for word in words]
+        """Refuse a call that the policy does not permit, or an option with which it would start another program."""
+        if (call := (name, *words)) not in self._calls:
+            self._calls.add(call)
+            self._wrappers = 0
+            self._judge_call(name, words, words)
+
+    def variable(self, name: str) -> None:
+        """Refuse a variable that may not be set; such variables change which programs the shell finds and starts."""
+        allow, deny = self._rules.allow, self._rules.deny
+        is_open = _OPEN_VARIABLE.fullmatch(name) or (f"{name}=" in allow and _VARIABLE.fullmatch(name))
+        if not is_open or f"{name}=" in deny:
+            reason = f"the command sets `{name[:40]}`, and such variables may change what is started"
+            raise Refusal("variable", reason, "set only variables whose names begin with a small letter")
+
+    def _judge_call(self, name: str, words: Sequence[Word], filled: Sequence[Word], *, more: bool = False) -> None:
+        """Judge a call; ``filled``: its words as a wrapper fills them in; ``more``: unknown ones follow."""
+        bare = name.rpartition("/")[2].lower()
         self.programs.setdefault(name)
-        if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
-            raise self.not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
-        if name not in rules.allow:
-            if EVERY not in rules.allow or "/" in name:
-                raise self.not_allowed("not-allowed", f"`{name}` is not among the programs of `[workspace] shell`")
-            if runs_others(name):
-                reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
-                raise self.not_allowed("runs-others", reason)
+        shown = _shown(name, words)
+        self._forbid(name, bare, shown, filled, more=more)
+        if bare in WRAPPERS:
+            inner = command_behind(bare, filled, more=more)
+            if inner is None:
+                reason = f"what `{name}` would start cannot be read from its options"
+                hint = f"write `{bare}` with plain options, then the command, its program written out"
+                raise Refusal("wrapper", reason, hint)
+            if inner.words:
+                self._judge_inner(name, words, filled, inner)
+                return
+        named = self._permit(name, shown, filled, more=more)
+        arguments = [word.head if word.literal is None else word.literal for word in filled]
         self.only_reads &= programs.only_reads(name, arguments)
         self._is_text &= programs.takes_only_text(name)
-        option = self._option_that_runs(name, bare, words, arguments)
+        option = self._option_that_runs(name, bare, filled, arguments, named, more=more)
         if option or runs_others(name):
             self._runner = self._runner or name
         lists = programs.listing(name, arguments)
@@ -174,8 +223,88 @@ class Judge:
             elif not word.counts:
                 self._texts.append(word)
 
-    def _option_that_runs(self, name: str, bare: str, words: Sequence[Word], arguments: Sequence[str]) -> str:
-        """Return the option of a program that starts another one, if `allow` has it."""
+    def _judge_inner(self, name: str, words: Sequence[Word], filled: Sequence[Word], inner: Inner) -> None:
+        """Judge the command behind a wrapper in its place."""
+        self._wrappers += 1
+        if self._wrappers > _MAX_DEPTH:
+            reason = f"more than {_MAX_DEPTH} programs in front of each other"
+            raise Refusal("too-deep", reason, "use simpler commands")
+        if "/" in name:
+            self._permit(name, _shown(name, words), filled)
+        if name.endswith("xargs"):  # it takes words from its input
+            self._runner, self._is_text, self.only_reads = self._runner or name, False, False
+        for word in inner.assigned:
+            if word.literal != "-":
+                self.variable(word.head.partition("=")[0])
+        for word in words[: inner.at]:
+            self.word(word, name)
+        program = inner.words[0].literal
+        if not program:
+            reason = f"the program behind `{name}` is not written out: it would be known only when the command runs"
+            raise Refusal("dynamic-name", reason, "write the name of each program out in full")
+        if program in DECLARING:
+            raise Refusal("variable", f"`{program}` stands behind `{name}`", "set variables without other programs")
+        self._judge_call(program, words[inner.at + 1 :], inner.words[1:], more=inner.more)
+
+    def _forbid(self, name: str, bare: str, shown: str, words: Sequence[Word], *, more: bool) -> None:
+        """Refuse a call that an entry of ``deny`` may name, and note the first one of ``ask``."""
+        for kind, listed in (("deny", self._rules.deny), ("ask", self._rules.ask)):
+            entries = entries_of(listed)
+            for key in dict.fromkeys((name.lower(), bare, EVERY)):
+                found = next((at for at, entry in entries.get(key, ()) if entry.may_name(words, more=more)), None)
+                if found is None:
+                    continue
+                part = Part(shown, tuple(listed)[found], ("workspace", "shell", kind, found), asks=True)
+                if kind == "ask":
+                    self.parts.setdefault(part)
+                    continue
+                by = f"`{part.entry}` of " if " " in part.entry else ""
+                reason = f"`{shown if by else name}` is denied by {by}`[workspace] shell`"
+                raise self.not_allowed("denied", reason, at=part.at)
+
+    def _permit(self, name: str, shown: str, words: Sequence[Word], *, more: bool = False) -> list[Entry]:
+        """Return the entries that permit a call, the first of which is noted."""
+        found: list[tuple[Address, str, Entry]] = []
+        beside: list[str] = []
+        for kind, listed in (("allow", self._rules.allow), ("ask", self._rules.ask)):
+            entries, texts = entries_of(listed), tuple(listed)
+            for at, entry in (*entries.get(name.lower(), ()), *(entries.get(EVERY, ()) if "/" not in name else ())):
+                if entry.program == EVERY and runs_others(name):
+                    beside.append(EVERY)
+                elif entry.program == EVERY or entry.names(name, words, more=more):
+                    found.append((("workspace", "shell", kind, at), texts[at], entry))
+                elif entry.program == name:
+                    beside.append(texts[at])
+        if found:
+            self.parts.setdefault(Part(shown, found[0][1], found[0][0]))
+        elif beside and EVERY in beside:
+            reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
+            raise self.not_allowed("runs-others", reason)
+        elif beside:
+            own = offer(beside)
+            reason = f"`{shown}` does not begin with the words of {own} in `[workspace] shell`"
+            raise Refusal(
+                "not-allowed",
+                reason,
+                f"of `{name}` there is {own}: write these words first, out in full, and options behind them",
+                ("workspace", "shell", "allow"),
+            )
+        else:
+            reason = f"`{name}` is not among the programs of `[workspace] shell`"
+            raise self.not_allowed("not-allowed", reason, at=("workspace", "shell", "allow"))
+        return [entry for _, _, entry in found]
+
+    def _option_that_runs(
+        self,
+        name: str,
+        bare: str,
+        words: Sequence[Word],
+        arguments: Sequence[str],
+        named: Sequence[Entry],
+        *,
+        more: bool,
+    ) -> str:
+        """Return the option of a program that starts another one, if ``allow`` has it."""
         if not programs.needs_plain_arguments(bare):
             return ""
         for at, word in enumerate(words):
@@ -183,8 +312,11 @@ class Judge:
                 reason = f"an argument of `{name}` is not written out, and may be an option that starts another program"
                 hint = "write options out in full; begin names of files with `./` or a folder, quote variables"
                 raise Refusal("dynamic-option", reason, hint)
+        if more and "--" not in arguments:
+            reason = f"`{name}` gets arguments that are not written out, and may be options that start another program"
+            raise Refusal("dynamic-option", reason, f"write `--` at the end of the command that `{name}` begins")
         option = programs.option_that_runs(bare, arguments)
-        if option and f"{bare} {option}" not in self._rules.allow:
+        if option and f"{bare} {option}" not in self._rules.allow and not any(option in one.words for one in named):
             reason = f"`{name}` with `{option}` may start other programs; `allow` would have to name `{bare} {option}`"
             raise Refusal("option", reason, "an option in the command may start other programs; do without it")
         return option
@@ -228,22 +360,37 @@ class Judge:
                 self.words |= {Named(text, self._runner): None for text in texts if text}
 
     def _judge_run(self) -> None:
-        """Refuse a denied program behind every program that runs others, wherever its name appears."""
-        if not self._runner or not self._rules.deny:
+        """Refuse what is denied, or ask, behind every program that runs others, wherever its words appear."""
+        rules = self._rules
+        if not self._runner or not (rules.deny or rules.ask):
             return
-        denied = {one.rpartition("/")[2].lower() for one in self._rules.deny}
+        words = {text: words_of(text) for text in (*rules.deny, *rules.ask)}
+        known, found = set[str]().union(*words.values()), set[str]()
         for form in self._forms:
-            for name in programs_in(form, denied):
-                reason = f"`{name}` is denied by `[workspace] shell`, and `{self._runner}` may run it"
-                raise self.not_allowed("denied", reason)
+            found |= {*programs_in(form, known), *programs_in(_QUOTES.sub("", form), known)}
+        for kind, listed in (("deny", rules.deny), ("ask", rules.ask)):
+            for index, text in enumerate(listed):
+                if not found.issuperset(words[text]):
+                    continue
+                at: Address = ("workspace", "shell", kind, index)
+                if kind == "deny":
+                    reason = f"`{text}` is denied by `[workspace] shell`, and `{self._runner}` may run it"
+                    raise self.not_allowed("denied", reason, at=at)
+                self.parts.setdefault(Part(self._runner, text, at, asks=True))
 
-    def not_allowed(self, code: str, reason: str) -> Refusal:
-        """Return the refusal of a program, with the programs that the model may use."""
-        names = sorted(one for one in self._rules.allow if one != EVERY and not one.endswith("=") and " " not in one)
-        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
-        more = ", ..." if len(names) > _NAMED else ""
+    def not_allowed(self, code: str, reason: str, *, at: Address | None = None) -> Refusal:
+        """Return the refusal of a program, with the commands that the model may use."""
+        listed = sorted(dict.fromkeys((*self._rules.allow, *self._rules.ask)))
+        names = [one for one in listed if one != EVERY and not one.endswith("=")]
+        shown, more = offer(names), ", ..." if len(names) > MOST_OFFERED else ""
         there = f"; there are {shown}{more}" if names else ""
-        return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
+        return Refusal(code, reason, f"the command needs a program that is not available to you{there}", at)
+
+
+def _shown(name: str, words: Sequence[Word]) -> str:
+    """Return a call as it is written, cut short."""
+    text = " ".join((name, *(word.text for word in words)))
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
 
 
 def _words_within(form: str) -> list[str]:
@@ -293,27 +440,3 @@ def _may_climb(step: str) -> bool:
     return step[:1] == "." and (
         MARKS["["] in rest or (rest.count(".") <= 1 and all(c in GLOB_SIGNS or c == "." for c in rest) and rest != "")
     )
-
-
-def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
-    """Yield the ``known`` programs that a form of a word may name, by a path or within a command."""
-    for token in _TOKEN.findall(form):
-        bare = token.rpartition("/")[2].lower()
-        if GLOB.search(bare) is None:
-            if bare in known:
-                yield bare
-            continue
-        fits = compile_linear("".join(_pattern(bare)))
-        yield from (name for name in known if fits.fullmatch(name))
-
-
-def _pattern(pattern: str) -> Iterator[str]:
-    """Yield the regular expression for everything that a pattern may match; brackets may match any letter."""
-    for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(GLOB_SIGNS)}])", pattern):
-        mark = piece[:1]
-        if mark == MARKS["["]:
-            yield "." if piece.endswith(MARKS["]"]) else ".*"
-        elif mark and mark in GLOB_SIGNS:
-            yield {MARKS["*"]: ".*", MARKS["?"]: "."}.get(mark, re.escape(mark.translate(WITHOUT_MARKS)))
-        else:
-            yield re.escape(piece)

@@ -26,17 +26,19 @@ class Listing(StrEnum):
 
 @frozen
 class ShellRules:
-    """The programs that may start.
+    """The commands that may start.
 
-    ``allow`` lists names, ``*`` for all except those that exist to run others, ``program option`` for an option that
-    runs others, ``NAME=`` for a variable in capitals that a command may set. ``deny`` beats ``allow``. ``is_fresh``: no
-    earlier command left functions or variables to the shell.
+    ``allow`` lists programs, alone or with their first words, ``*`` for all except those that exist to run others,
+    ``program option`` for an option that runs others, ``NAME=`` for a variable in capitals that a command may set.
+    ``deny`` beats ``ask``, which beats ``allow``. ``is_fresh``: no earlier command left functions or variables to the
+    shell.
     """
 
-    allow: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
+    allow: tuple[str, ...] | frozenset[str] = ()
+    deny: tuple[str, ...] | frozenset[str] = ()
     allow_substitution: bool = False
     is_fresh: bool = True
+    ask: tuple[str, ...] | frozenset[str] = ()
 
 
 def names(text: str) -> frozenset[str]:
@@ -293,16 +295,6 @@ def option_that_runs(name: str, arguments: Sequence[str]) -> str:
     return options.find(arguments)
 
 
-def is_option_that_runs(entry: str) -> bool:
-    """Tell whether ``program option`` names an option that starts programs, so that a policy may allow it."""
-    name, _, option = entry.partition(" ")
-    options = _OPTIONS.get(name)
-    if options is None:
-        return False
-    known = (*options.long, *options.words, *(f"-{letter}" for letter in options.letters))
-    return option in known or (name == "git" and option in {"-c", "-u", "-O"}) or (name, option) == ("sed", "-e")
-
-
 def _git_option(arguments: Sequence[str]) -> str:
     """Find the option of git that starts a program: ``-c`` before the verb, other letters behind it, or the verb
     itself.
@@ -327,7 +319,9 @@ def _sed_script(arguments: Sequence[str]) -> str:
     files: list[str] = []
     rest = iter(arguments)
     for argument in rest:
-        if argument.startswith("--"):
+        if argument == "--":
+            files += rest
+        elif argument.startswith("--"):
             if argument.partition("=")[0] not in {"--quiet", "--silent", "--regexp-extended", "--in-place", "--posix"}:
                 return "-e"
         elif argument.startswith("-") and len(argument) > 1:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.arguments.shell_program import names
+from gatewright.base.errors import Address
 from gatewright.base.frozen import frozen
 from gatewright.base.late import late_regex
 
@@ -46,19 +47,23 @@ _RANGE = late_regex(r"(?:(-?[0-9]{1,3})\.\.(-?[0-9]{1,3})|([A-Za-z])\.\.([A-Za-z
 
 @frozen
 class CommandRefused:
-    """The reason for refusing a command: ``reason`` for the operator, ``hint`` for the model, which echoes nothing."""
+    """The reason for refusing a command: ``reason`` for the operator, ``hint`` for the model, which echoes nothing.
+
+    ``at``: the place in the policy that refuses it.
+    """
 
     code: str
     reason: str
     hint: str
+    at: Address | None = None
 
 
 class Refusal(Exception):
     """Stops the reader; ``refused`` goes back to the caller."""
 
-    def __init__(self, code: str, reason: str, hint: str) -> None:
+    def __init__(self, code: str, reason: str, hint: str, at: Address | None = None) -> None:
         super().__init__(reason)
-        self.refused = CommandRefused(f"shell-{code}", reason, hint)
+        self.refused = CommandRefused(f"shell-{code}", reason, hint, at)
 
     @classmethod
     def of(cls, refused: CommandRefused) -> Refusal:

@@ -373,11 +373,11 @@ class ShellBackend(StrEnum):
 
 @frozen
 class ShellSettings:
-    """``[workspace] shell``: the programs that a shell command may start.
+    """``[workspace] shell``: the commands that may start.
 
-    ``allow`` and ``deny`` list programs (``*``: all except those that run other programs); ``allow`` also takes
-    ``program option``, and ``NAME=`` for a variable that a command may set. ``deny`` beats ``allow``. ``confine``: the
-    confinement of the process.
+    ``allow``, ``ask`` and ``deny`` list programs, alone or with their first words (``*``: all except those that run
+    other programs); ``allow`` also takes ``NAME=`` for a variable that a command may set. ``deny`` beats ``ask``, which
+    beats ``allow``. ``confine``: the confinement of the process.
     """
 
     backend: ShellBackend = ShellBackend.DISABLED
@@ -385,6 +385,7 @@ class ShellSettings:
     deny: tuple[str, ...] = ()
     allow_substitution: bool = False
     confine: Confine = Confine.POLICY
+    ask: tuple[str, ...] = ()
 
 
 class Dialect(StrEnum):

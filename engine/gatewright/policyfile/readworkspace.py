@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
-from gatewright.arguments.shell_program import EVERY, is_option_that_runs
+from gatewright.arguments.shell_entry import read_entry
 from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.errors import Report, shown
 from gatewright.base.jsonvalue import JsonValue
@@ -248,9 +248,10 @@ class ShellTable(Table, of=ShellSettings):
 
     backend: ShellBackend = Field(ShellBackend.DISABLED, description="The runner of shell commands")
     allow: tuple[str, ...] = Field(
-        (), description="Programs, `program option`, and `NAME=`: a variable that may be set"
+        (), description="Programs, or programs with their first words; `NAME=`: a variable that may be set"
     )
-    deny: tuple[str, ...] = Field((), description="Programs that may not be started, whatever `allow` says")
+    ask: tuple[str, ...] = Field((), description="Programs, or programs with their first words, that ask first")
+    deny: tuple[str, ...] = Field((), description="Those that may not be started, whatever `allow` and `ask` say")
     allow_substitution: bool = Field(False, description="Allow `$(...)` in commands")
     confine: Confine = Field(
         Confine.POLICY, description="`policy`: levels and hosts hold for whatever a command starts; `none`: they do not"
@@ -302,7 +303,6 @@ class WorkspaceTable(Table):
 MOST_WAIT_S = 366 * 86_400.0
 """The longest wait of a question."""
 _MARGIN = 1e-6
-_ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
 
 class WorkspaceKeys(TypedDict):
@@ -420,20 +420,28 @@ def _provider(row: Row, keys: dict[str, Any]) -> SearchProvider | None:
 
 def _shell(row: Row) -> ShellSettings:
     found = read_keys(row, ShellTable, "`[workspace] shell`")
-    _check_entries(row, "allow", found)
-    _check_entries(row, "deny", found)
+    for key in ("allow", "ask", "deny"):
+        _check_entries(row, key, found)
     return ShellSettings(**found)
 
 
 def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
-    """Report entries of a list that could never match."""
-    for index, entry in enumerate(found.get(key, ())):
-        if entry == EVERY or _ENTRY.fullmatch(entry) or (key == "allow" and is_option_that_runs(entry)):
+    """Report entries of a list that could never match, or stand there twice."""
+    seen: dict[object, str] = {}
+    for index, text in enumerate(found.get(key, ())):
+        try:
+            entry = read_entry(text)
+        except ValueError as fault:
+            row.report.error(row.at(key, index), "bad-value", f"{shown(text)} {fault}")
             continue
-        message = f"{shown(entry)} is neither the name of a program nor `*` nor `NAME=`"
-        if key == "allow" and " " in entry:
-            message += ", and no option that is known to start other programs"
-        row.report.error(row.at(key, index), "bad-value", message)
+        if key != "allow" and entry.ends:
+            message = f"{shown(text)}: `{key}` counts for all that begins so; leave out ` $`"
+            row.report.error(row.at(key, index), "bad-value", message)
+        if key == "ask" and entry.program.endswith("="):
+            row.report.error(row.at(key, index), "bad-value", f"{shown(text)}: a variable is allowed or denied")
+        if seen.setdefault(entry, text) is not text:
+            message = f"{shown(text)} stands here already: {shown(seen[entry])}"
+            row.report.error(row.at(key, index), "duplicate", message)
 
 
 def _roots(row: Row) -> Roots:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
+from gatewright.arguments.shell_entry import read_entry
 from gatewright.arguments.shell_program import only_reads
 from gatewright.base.amount import plural
 from gatewright.base.errors import GatewrightError, ToolFailure
@@ -359,9 +360,11 @@ class _Asked:
 
     def _commands(self) -> Iterator[tuple[str, Action]]:
         """Yield a command of each allowed program with the file as its argument."""
-        for program in self._workspace.policy.shell.allow or (_LEAST_READ,):
-            reads = only_reads(program, (self._absolute,))
-            yield f"{program} {shlex.quote(self._absolute)}", Action.READ if reads else Action.OVERWRITE
+        shell = self._workspace.policy.shell
+        for entry in map(read_entry, (*shell.allow, *shell.ask) or (_LEAST_READ,)):
+            reads = only_reads(entry.program, (*entry.words, self._absolute))
+            command = shlex.join((entry.program, *entry.words, self._absolute))
+            yield command, Action.READ if reads else Action.OVERWRITE
 
     def _by_level(self, tool: ToolRight, op: OperationFacts, row: OperationRight) -> tuple[Verdict, str]:
         level = Permission.NONE

@@ -243,8 +243,9 @@ SECTIONS = (
             (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
             (mark("run in one shell for each session"), ShellBackend.SESSION),
         )),
-        _shell("allow", mark("Allowed programs"), mark("none; such as ls, git status, *")),
-        _shell("deny", mark("Denied programs"), mark("none; a denial beats what is allowed")),
+        _shell("allow", mark("Allowed commands"), mark("none; such as ls, git status, npm run test:*, *")),
+        _shell("ask", mark("Commands that ask first"), mark("none; such as git push; beats what is allowed")),
+        _shell("deny", mark("Denied commands"), mark("none; such as rm, git push --force; beats all others")),
         _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands")),
     )),
     Section("web", mark("Web"), mark("What the web tools may reach, and who is asked to search."), (

@@ -19,12 +19,12 @@ _RECORDER = '#!/bin/sh\necho "${0##*/}" >>"$GATEWRIGHT_LOG"\n[ "${0##*/}" = ls ]
 class ShellRun:
     """A folder, programs that note their names, and bash to run commands with them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, recorder: str = _RECORDER) -> None:
         self.programs, self.folder, self.log = folder / "bin", folder / "here", folder / "log"
         self.programs.mkdir()
         self.folder.mkdir()
         for name in PROGRAMS:
-            (self.programs / name).write_text(_RECORDER)
+            (self.programs / name).write_text(recorder)
             (self.programs / name).chmod(0o700)
 
     def locate(self, target: str, writes: bool) -> str | CommandRefused:

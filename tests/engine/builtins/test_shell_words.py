@@ -32,7 +32,7 @@ roots = { shared = "work", tmp = "tmp" }
 backend = "BACKEND"
 confine = "none"
 allow = ["*", "xargs", "timeout", "nice", "env", "nohup", "setsid", "stdbuf", "ionice", "chrt", "time", "command",
-    "exec", "find -exec", "sed -e", "f", "awk", "npm", "pytest", "let", "python3", "sh"]
+    "exec", "find -exec", "sed -e", "f", "awk", "npm", "pytest", "let", "python3", "sh", "A=", "LC_ALL="]
 deny = ["rm", "shred"]
 allow_substitution = true
 
@@ -364,9 +364,11 @@ def test_a_variable_that_the_shell_sets_is_not_known(bench: Bench, name: str) ->
 
 RUNNERS = ("timeout 5 C", "nice -n 3 C", "env A=b C", "nohup C", "setsid C", "stdbuf -oL C", "ionice C", "chrt -o 0 C",
            "time C", "xargs C", "xargs -I{} C {}", "find src -exec C {} +", "find src -exec nice C {} \\;", "command C",
-           "exec C", "timeout 5 nice env C", "echo n.txt | xargs C", "for f in ls C; do env $f; done", "nice -- C",
-           "for f in ls C; do echo n.txt | xargs $f; done")  # fmt: skip
-WITHIN = ("env -S 'C'", "xargs sh -c 'C'", "f='C'; env $f", "xargs <<< C", "echo C | xargs env", "xargs <<E\nC\nE")
+           "exec C", "timeout 5 nice env C", "echo n.txt | xargs C", "nice -- C")  # fmt: skip
+WITHIN = ("xargs sh -c 'C'", "xargs <<< C", "xargs <<E\nC\nE")
+UNREAD = ("env -S 'C'", "f='C'; env $f", "echo C | xargs env", "for f in ls C; do env $f; done",
+          "for f in ls C; do echo n.txt | xargs $f; done", "timeout -z 5 C", "timeout $x C",
+          "env PATH=. C", "env LD_PRELOAD=./x C", "xargs -a n.txt C", "xargs -I C C", "time -o n.txt C")  # fmt: skip
 DENIED = ("rm n.txt", "/bin/rm n.txt", "RM n.txt", "../../bin/rm n.txt", "shred n.txt")
 SPELLED = ("R\\m n.txt", "'rm' n.txt", "$'r\\x6d' n.txt", "r[m] n.txt", "/bin/r? n.txt", "{rm,n.txt}", "{r,s}m n.txt",
            "${x:-rm} n.txt", "r${x}m n.txt", "r* n.txt")  # fmt: skip
@@ -386,7 +388,7 @@ def test_a_denied_program_is_denied_behind_each_program_that_runs_others(bench: 
         ("pytest -q", "`pytest` may change files of `work`: its word `-q` could be one, and is partner"),
         ("cp n.txt tmp", "`cp` may change `n.txt` of `work`, which is partner"),
         ("npm run src", "`npm` may change `src` of `work`, which is partner"),
-        ("timeout 5 touch n.txt", "`timeout` may change `n.txt` of `work`, which is partner"),
+        ("timeout 5 touch n.txt", "`touch` may change `n.txt` of `work`, which is partner"),
     ],
 )
 def test_a_question_says_which_program_may_change_what(bench: Bench, command: str, asks: str) -> None:
@@ -400,6 +402,11 @@ def test_a_question_says_which_program_may_change_what(bench: Bench, command: st
     assert decision.verdict is Verdict.ASK
     reason = next(row.reason for row in decision.trace if row.stage == "permission")
     assert reason.startswith(asks), reason
+
+
+@pytest.mark.parametrize("runner", UNREAD)
+def test_what_a_wrapper_starts_has_to_be_written_out(bench: Bench, runner: str) -> None:
+    assert bench.verdict(runner.replace("C", "rm n.txt")) is bench.verdict(runner.replace("C", "wc")) is Verdict.DENY
 
 
 async def test_known_payloads_open_nothing_that_is_closed(bench: Bench, corpora: Path) -> None:

@@ -20,6 +20,7 @@ from gatewright.arguments.shell_program import may_move
 from gatewright.arguments.shell_word import CommandRefused
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.rule_test import Finding
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message
 from gatewright.gate.scope import file_prefixes
@@ -27,7 +28,7 @@ from gatewright.gate.stages.read import ProgramWord, look_at_names, start_of, un
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
-from gatewright.policy.verdict import Action, Permission
+from gatewright.policy.verdict import Action, Permission, Verdict
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.parameter import (
     CommandParameter,
@@ -94,6 +95,7 @@ class _Found:
 
     __slots__ = (
         "aimed",
+        "asks",
         "blocks",
         "files",
         "moved",
@@ -120,6 +122,7 @@ class _Found:
         self.routed: list[Located] = []
         self.blocks: list[BlockTarget] = []
         self.words: list[ProgramWord] = []
+        self.asks: list[Finding] = []
 
 
 _POINTER, _MARKER = attrgetter("pointer"), attrgetter("mark.marker")
@@ -156,9 +159,9 @@ def _run(state: CallState) -> StageResult:
     if whole and (objection := _whole_source(state, whole)):
         return objection
     more = look_at_names(state, map(_POINTER, given), found.words, found.aimed)
-    if more is None:
-        return result
-    return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
+    if more is not None:
+        result = more if more.findings else StageResult(note=f"{result.note}; {more.note}")
+    return StageResult(tuple(found.asks), result.note) if found.asks and not result.findings else result
 
 
 def _whole_source(state: CallState, source_id: str) -> StageResult | None:
@@ -213,7 +216,8 @@ def _locate(state: CallState, given: list[_Given], found: _Found) -> StageResult
     for item in given:
         target = _target(state, item, source_id, allowed, prefixes)
         if isinstance(target, _REFUSED):
-            return deny(target.code, target.reason, target.hint)
+            at = target.at if isinstance(target, CommandRefused) else None
+            return deny(target.code, target.reason, target.hint, address=at)
         _take(state, found, item, target)
     _settle(state, found)
     notes = found.notes[:_NOTED]
@@ -321,7 +325,7 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
         return found.absolute
 
     is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may replace a program
-    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution, is_fresh)
+    rules = ShellRules(settings.allow, settings.deny, settings.allow_substitution, is_fresh, settings.ask)
     said = parse_command(item.text, rules, locate)
     if isinstance(said, CommandRefused):
         return said
@@ -349,7 +353,7 @@ def _command_in_folder(state: CallState, item: _Given, named: JsonValue) -> _Com
         aimed.append(NamedPath((*item.pointer, len(aimed)), read[0], Action.OVERWRITE if writes else Action.READ))
         return read[0]
 
-    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution)
+    rules = ShellRules(settings.allow, settings.deny, settings.allow_substitution, ask=settings.ask)
     said = parse_command(item.text, rules, locate)
     if isinstance(said, CommandRefused):
         return said
@@ -408,9 +412,14 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.places += (file.place for file in files if file.place is not None)
             found.words += (ProgramWord(item.pointer, word, folder, stays, only_reads) for word in said.words)
             caveat = state.plan.actor.caveat
-            programs = ", ".join(f"`{name}`" for name in said.programs[:_NOTED])
-            notes = (f"allowed: {programs}" if programs else "", f"executes `{said.text[:_SHOWN]}`", caveat)
+            asks = {part.text: part for part in said.parts if part.asks}
+            named = [part for part in said.parts if part.text not in asks][:_NOTED]
+            allowed = ", ".join(f"`{part.text}` by `{part.entry}`" for part in named)
+            notes = (f"allowed: {allowed}" if allowed else "", f"executes `{said.text[:_SHOWN]}`", caveat)
             found.notes.append("; ".join(filter(None, notes)))
+            for part in asks.values():
+                reason = f"`{part.text}` asks first by `{part.entry}` of `[workspace] shell`; {found.notes[-1]}"
+                found.asks.append(Finding(Verdict.ASK, "shell-ask", reason, part.at))
         case None:
             pass
 
