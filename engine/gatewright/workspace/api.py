@@ -208,7 +208,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rulematch import all_with_settings, settings_of
     from gatewright.policy.shadow import Shadow, find_shadows
     from gatewright.policy.target import Confinement, Place, ProcessBounds, Refusal, Tree, View
-    from gatewright.policy.times import Times
+    from gatewright.policy.times import DAYS, Times, UnknownZone, available_zones, minutes_of, zone_of
     from gatewright.policy.verdict import (
         TIER_DEFAULTS,
         Action,
@@ -345,7 +345,7 @@ door(
             "Comparison", "MOST_OBSERVE_S", "NotedCount", "Observed", "ObservedKind", "is_observed", "observed_parts",
             "set_observed",
         ),
-        "gatewright.policy.times": ("Times",),
+        "gatewright.policy.times": ("DAYS", "Times", "UnknownZone", "available_zones", "minutes_of", "zone_of"),
         "gatewright.policy.target": ("Confinement", "Place", "ProcessBounds", "Refusal", "Tree", "View"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "Confine", "MemoryWeights", "OutputCheck", "PermissionRule", "PlaceUse",

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFormLayout, QLineEdit, QPushButton, QScrollArea, 
 
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.policy.condition_form import ConditionForm
+from gatewright_gui.pages.policy.times_form import TimesForm
 from gatewright_gui.pages.policy.words_field import WordsField
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
@@ -51,6 +52,7 @@ class RuleForm(QWidget):
         self.tools = WordsField("policy.tools", tr("Tools"), tr("all tools"))
         self.operations = WordsField("policy.operations", tr("Operations"), tr("all operations"))
         self.when = ConditionForm()
+        self.times = TimesForm()
         self.message = named(QLineEdit(), "policy.message", spoken=tr("Message"))
         self.message.setPlaceholderText(tr("why; told to whoever is asked, and to the model that is denied"))
         self.apply_button = named(QPushButton(tr("Apply")), "policy.apply", spoken=tr("Apply the rule"), kind="primary")
@@ -60,6 +62,7 @@ class RuleForm(QWidget):
         self._lay_out()
         for signal in (self.name.textChanged, self.agents.textChanged, self.tools.textChanged, self.when.changed):
             signal.connect(self.changed)
+        self.times.changed.connect(self.changed)
         for signal in (self.operations.textChanged, self.effect.current_changed, self.message.textChanged):
             signal.connect(self.changed)
         for button in (self.apply_button, self.revert_button):
@@ -78,6 +81,7 @@ class RuleForm(QWidget):
             self.tools.set_words(rule.tools)
             self.operations.set_words(rule.operations)
             self.when.set_when(rule.when)
+            self.times.set_times(rule.times)
             self.message.setText(rule.message or "")
         self.changed.emit()
 
@@ -93,11 +97,16 @@ class RuleForm(QWidget):
 
     @property
     def rule(self) -> PolicyRule | None:
-        """What the form says; None where its condition cannot be read, which is said there."""
+        """What the form says; None where its condition or its times cannot be read, which is said there."""
         try:
             when = self.when.when
         except ValueError as error:
             self.when.show_faults({"": str(error)})
+            return None
+        try:
+            times = self.times.times
+        except ValueError as error:
+            self.show_faults(((("policy", "rules", 0, "times"), str(error)),))
             return None
         return replace(
             self._shown,
@@ -107,6 +116,7 @@ class RuleForm(QWidget):
             tools=self.tools.words,
             operations=self.operations.words,
             when=when,
+            times=times,
             message=self.message.text().strip() or None,
         )
 
@@ -147,6 +157,7 @@ class RuleForm(QWidget):
             ("tools", tr("&Tools"), self.tools),
             ("operations", tr("&Operations"), self.operations),
             ("when", tr("When"), self.when),
+            ("times", tr("Times"), self.times),
             ("message", tr("&Message"), self.message),
         )
         for key, words, field in rows:

@@ -1,12 +1,13 @@
 """The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it."""
 
+import asyncio
 import time
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Observed, ObservedKind, PolicyRule, Verdict
+from gatewright.workspace.api import GatewrightError, Observed, ObservedKind, PolicyRule, Verdict, available_zones
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
@@ -33,7 +34,7 @@ NO_RULES = (
 TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS, _COUNT_MS = 80, 250, 20_000
 _ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-_TRY, _ARGUMENTS = "policy.try", "policy.arguments"
+_TRY, _ARGUMENTS, _ZONES = "policy.try", "policy.arguments", "policy.zones"
 
 
 class RulesPane(QWidget):
@@ -100,6 +101,7 @@ class RulesPane(QWidget):
         for signal in (self.view.edit_requested, self.view.doubleClicked):
             signal.connect(self._focus_form)
         self.form.changed.connect(self._edited)
+        self.form.times.zones_wanted.connect(self._offer_zones)
         self.form.apply_requested.connect(self._apply)
         self.form.revert_requested.connect(self._revert)
         self._check_soon.timeout.connect(self._check)
@@ -291,6 +293,15 @@ class RulesPane(QWidget):
         elif isValid(self):
             self.form.offer_arguments(found)
             self._check_soon.start()
+
+    def _offer_zones(self) -> None:
+        if _ZONES not in self._context.tasks.names:
+            self._context.tasks.start(self._find_zones(), _ZONES)
+
+    async def _find_zones(self) -> None:
+        found = await asyncio.to_thread(available_zones)
+        if isValid(self):
+            self.form.times.offer(found)
 
     def _try(self) -> None:
         if self._below.currentIndex() == 1 and self._document.is_open and self.isVisible():
