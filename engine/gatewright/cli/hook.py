@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gatewright.adapters.hosts import Scope
+from gatewright.adapters.hosts import HostScope
 from gatewright.base.amount import iso_utc
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
@@ -16,14 +16,14 @@ from gatewright.workspace import Workspace
 from gatewright.workspace.host_files import (
     HostEdit,
     HostFile,
-    around,
+    host_around,
     host_file,
     host_of,
     install_edit,
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostStatus, Level, find_hosts, host_status
+from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_status
 
 HostArgument = Annotated[
     str, typer.Argument(metavar="HOST", help="claude-code, codex, gemini-cli, opencode, copilot, cursor or vscode")
@@ -54,12 +54,12 @@ def install(
         path = workspace.policy_path
     edit = install_edit(file, path, agent)
     _carry_out(edit, "the gate is there already", yes=yes, quiet=json)
-    status = host_status(host, around(_folder(project)))
+    status = host_status(host, host_around(_folder(project)))
     if json:
         print_json(status.to_json())
         return
     print_line(f"{status.title} asks the gate before each call: {file.path}")
-    _print_facts(status, least=Level.AMBER)
+    _print_facts(status, least=HostLevel.AMBER)
 
 
 def uninstall(
@@ -86,7 +86,7 @@ def status(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption
 
     It reads files and the log, and starts nothing.
     """
-    where = around(_folder(project))
+    where = host_around(_folder(project))
     found = (host_status(host, where),) if host else find_hosts(where)
     if json:
         print_json([one.to_json() for one in found])
@@ -97,7 +97,7 @@ def status(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption
         missing = [one.title for one in found if not one.is_found]
         if missing and not host:
             print_line(f"not on this machine: {', '.join(missing)}")
-    raise typer.Exit(Exit.PROBLEMS if any(one.level is Level.RED and one.file for one in found) else Exit.OK)
+    raise typer.Exit(Exit.PROBLEMS if any(one.level is HostLevel.RED and one.file for one in found) else Exit.OK)
 
 
 def _folder(project: Path | None) -> Path:
@@ -110,8 +110,8 @@ def _file(host: str, *, user: bool, project: Path | None, managed: bool) -> Host
         raise UsageProblem("say one of --user, --project and --managed")
     if project is not None and not project.is_dir():
         raise UsageProblem(f"`{project}` is no folder")
-    scope = Scope.USER if user else Scope.MANAGED if managed else Scope.PROJECT
-    return host_file(host, scope, around(_folder(project)))
+    scope = HostScope.USER if user else HostScope.MANAGED if managed else HostScope.PROJECT
+    return host_file(host, scope, host_around(_folder(project)))
 
 
 def _carry_out(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
@@ -140,11 +140,11 @@ def _print_status(one: HostStatus) -> None:
     calls = "" if one.calls_today is None else f", {one.calls_today:,} calls today"
     last = "" if one.last_call_s is None else f", the last at {iso_utc(one.last_call_s)}"
     print_line(f"{one.title}: gate in {one.file.path}, agent `{one.agent_id}` of {one.policy}{calls}{last}")
-    _print_facts(one, least=Level.OK)
+    _print_facts(one, least=HostLevel.OK)
 
 
-def _print_facts(one: HostStatus, *, least: Level) -> None:
-    order = list(Level)
+def _print_facts(one: HostStatus, *, least: HostLevel) -> None:
+    order = list(HostLevel)
     for fact in one.facts:
         if order.index(fact.level) >= order.index(least):
             print_line(f"  {fact.level!s:<6} {fact.sentence}")

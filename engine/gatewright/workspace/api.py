@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.late import door
 
 if TYPE_CHECKING:
+    from gatewright.adapters.hosts import HostScope
     from gatewright.adapters.mcp_client import ServerState, ServerStatus
     from gatewright.base.amount import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
@@ -272,6 +273,15 @@ if TYPE_CHECKING:
         read_typed_servers,
         write_client_file,
     )
+    from gatewright.workspace.host_files import (
+        HostEdit,
+        host_around,
+        host_file,
+        install_edit,
+        uninstall_edit,
+        write_host_file,
+    )
+    from gatewright.workspace.host_status import HostFact, HostLevel, HostStatus, find_hosts
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.policytext import WorkspaceImage
@@ -430,6 +440,7 @@ door(
         "gatewright.gate.sessionstore": ("ClientSession", "ServingProcess"),
         # adapters
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
+        "gatewright.adapters.hosts": ("HostScope",),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.template": (
@@ -439,6 +450,10 @@ door(
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
+        "gatewright.workspace.host_files": (
+            "HostEdit", "host_around", "host_file", "install_edit", "uninstall_edit", "write_host_file",
+        ),
+        "gatewright.workspace.host_status": ("HostFact", "HostLevel", "HostStatus", "find_hosts"),
         "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.trust": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, TIMEOUT_S, Around, Hook, Host, Scope, load_host
+from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, TIMEOUT_S, Around, Hook, Host, HostScope, load_host
 from gatewright.base.errors import GatewrightError, WorkspaceError, near_hint, printable
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
@@ -40,7 +40,7 @@ class HostFile:
     """A file in which a host looks for hooks, existing or not."""
 
     host_id: str
-    scope: Scope
+    scope: HostScope
     path: Path
 
 
@@ -52,7 +52,7 @@ class HostRecord:
     """
 
     host_id: str
-    scope: Scope
+    scope: HostScope
     path: str
     policy: str
     agent_id: str
@@ -84,7 +84,7 @@ class HostEdit:
         return self.before != self.after
 
 
-def around(project: Path | None = None) -> Around:
+def host_around(project: Path | None = None) -> Around:
     """Return the surroundings of this user, and of a project's folder."""
     return Around(Path.home(), os.environ, None if project is None else Path(os.path.realpath(project)))
 
@@ -96,7 +96,7 @@ def host_of(host_id: str) -> Host:
     return load_host(host_id)
 
 
-def host_file(host_id: str, scope: Scope, where: Around) -> HostFile:
+def host_file(host_id: str, scope: HostScope, where: Around) -> HostFile:
     """Return the file of a host that takes our entry. Raises WorkspaceError if it has none of that scope."""
     host = host_of(host_id)
     path = host.file(scope, where)
@@ -212,7 +212,7 @@ def write_host_file(edit: HostEdit, *, keys: Path | None = None) -> None:
 
 def files_of(host: Host, where: Around) -> tuple[HostFile, ...]:
     """List its files, the most particular one last."""
-    scopes = (Scope.MANAGED, Scope.USER, Scope.PROJECT)
+    scopes = (HostScope.MANAGED, HostScope.USER, HostScope.PROJECT)
     found = ((scope, host.file(scope, where)) for scope in scopes)
     return tuple(HostFile(host.host_id, scope, path) for scope, path in found if path is not None)
 
@@ -234,8 +234,8 @@ def _empty(host: Host) -> str:
 
 def _places(host: Host, file: HostFile) -> tuple[str, ...]:
     """List every file in which the host looks for hooks there."""
-    parents = (parent for parent in file.path.parents if host.file(Scope.PROJECT, around(parent)) == file.path)
-    where = around(next(parents, None) if file.scope is Scope.PROJECT else None)
+    parents = (parent for parent in file.path.parents if host.file(HostScope.PROJECT, host_around(parent)) == file.path)
+    where = host_around(next(parents, None) if file.scope is HostScope.PROJECT else None)
     paths = (file.path, *(one.path for one in files_of(host, where)), *host.other_files(where))
     return tuple(dict.fromkeys(map(str, paths)))
 
@@ -276,7 +276,7 @@ def _require_folder(file: HostFile) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise WorkspaceError(f"`{folder}` is no folder: `{file.path}` was left alone")
-    if file.scope is Scope.PROJECT and folder == file.path.parent and folder.is_symlink():
+    if file.scope is HostScope.PROJECT and folder == file.path.parent and folder.is_symlink():
         raise WorkspaceError(f"`{folder}` is a link to `{os.path.realpath(folder)}`: it was left alone")
     if not os.access(folder, os.W_OK):
         raise WorkspaceError(f"`{folder}` cannot be written to by you: `{file.path}` was left alone")
@@ -296,7 +296,7 @@ def _replace(path: Path, edit: HostEdit) -> None:
         path.unlink()
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = (0o644 if edit.file.scope is Scope.MANAGED else 0o600) if edit.before is None else None
+    mode = (0o644 if edit.file.scope is HostScope.MANAGED else 0o600) if edit.before is None else None
     write_atomically(path, edit.after, mode=mode, follow=False)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gatewright.adapters.confine import Confiner
-from gatewright.adapters.hosts import HOST_IDS, Around, Host, Scope
+from gatewright.adapters.hosts import HOST_IDS, Around, Host, HostScope
 from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, digest
@@ -22,16 +22,16 @@ from gatewright.workspace.client_file import content_of
 from gatewright.workspace.host_files import (
     HostFile,
     HostRecord,
-    around,
     files_of,
     has_entry,
+    host_around,
     host_of,
     read_host_file,
     records,
 )
 
 
-class Level(Word):
+class HostLevel(Word):
     """The weight of a fact about a coding agent: nothing to do, worth a look, or a way past the gate."""
 
     OK = "ok"
@@ -44,7 +44,7 @@ class HostFact:
     """One fact about a host's hook: a ``name`` for scripts, and a sentence for people."""
 
     name: str
-    level: Level
+    level: HostLevel
     sentence: str
 
 
@@ -69,9 +69,9 @@ class HostStatus:
     facts: tuple[HostFact, ...] = ()
 
     @property
-    def level(self) -> Level:
+    def level(self) -> HostLevel:
         """The worst level of its facts."""
-        return max((fact.level for fact in self.facts), key=list(Level).index, default=Level.OK)
+        return max((fact.level for fact in self.facts), key=list(HostLevel).index, default=HostLevel.OK)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Shape: host, title, found, program, hook (null, or scope, file, policy, agent, ...), level, facts."""
@@ -107,13 +107,13 @@ def find_hosts(where: Around | None = None, *, keys: Path | None = None) -> tupl
 
 def host_status(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
     """Say how a host is gated, by its files and the log alone."""
-    host, where = host_of(host_id), where or around()
+    host, where = host_of(host_id), where or host_around()
     program = next((Path(found) for name in host.programs if (found := _on_path(name, where))), None)
     files = files_of(host, where)
     try:
         known = tuple(record for record in records(keys) if record.host_id == host_id)
     except WorkspaceError as error:
-        known, facts = (), [HostFact("records", Level.RED, str(error))]
+        known, facts = (), [HostFact("records", HostLevel.RED, str(error))]
     else:
         facts = list[HostFact]()
     there = {record.path for record in known}
@@ -123,7 +123,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     is_found = program is not None or host.folder(where).is_dir() or bool(gated)
     if not gated:
         said = "no gate is there: its calls pass nobody" if is_found else "it is not on this machine"
-        facts.append(HostFact("hook", Level.AMBER if is_found else Level.OK, f"{host.title}: {said}"))
+        facts.append(HostFact("hook", HostLevel.AMBER if is_found else HostLevel.OK, f"{host.title}: {said}"))
         return HostStatus(host_id, host.title, is_found, program, facts=tuple(facts))
     file = gated[-1]
     record = next((one for one in known if one.path == str(file.path)), None)
@@ -132,19 +132,21 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     trusted = _trusted(host, file, where)
     if trusted is False:
         facts.append(
-            HostFact("trusted", Level.RED, f"{host.title} skips the hook silently until somebody has reviewed it there")
+            HostFact(
+                "trusted", HostLevel.RED, f"{host.title} skips the hook silently until somebody has reviewed it there"
+            )
         )
     facts.append(_failure_fact(host))
     if not host.enforcement.is_tried:
         said = f"what {host.title} enforces is known from its documentation, and was not tried with the program"
-        facts.append(HostFact("tried", Level.AMBER, said))
+        facts.append(HostFact("tried", HostLevel.AMBER, said))
     obstacle = Confiner.why_not() if host.shells.keys() <= host.enforcement.changes else ""
     confined = host.shells.keys() <= host.enforcement.changes and not obstacle
     facts.append(_confinement_fact(host, obstacle, confined=confined))
-    facts += [HostFact("open", Level.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]
+    facts += [HostFact("open", HostLevel.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]
     last, today = (None, None) if record is None else _calls(record)
     if record is not None and not Path(record.policy).is_file():
-        facts.append(HostFact("policy", Level.RED, f"its policy `{record.policy}` is gone: every call is denied"))
+        facts.append(HostFact("policy", HostLevel.RED, f"its policy `{record.policy}` is gone: every call is denied"))
     return HostStatus(
         host_id,
         host.title,
@@ -169,45 +171,53 @@ def _entry_facts(host: Host, gated: Iterable[HostFile], known: tuple[HostRecord,
         try:
             text = read_host_file(file)[1]
             if record is None:
-                yield HostFact("hook", Level.AMBER, f"`{file.path}` has an entry of ours that we have no record of")
+                yield HostFact("hook", HostLevel.AMBER, f"`{file.path}` has an entry of ours that we have no record of")
             elif not has_entry(host, file.path):
-                yield HostFact("hook", Level.RED, f"our entry is gone from `{file.path}`: its calls pass nobody")
+                yield HostFact("hook", HostLevel.RED, f"our entry is gone from `{file.path}`: its calls pass nobody")
             elif digest(host.entry.hooks(text)) != record.hooks:
                 said = f"hooks in `{file.path}` were changed since the gate was put there"
-                yield HostFact("hook", Level.RED, f"{said}: look at them, then install it again")
+                yield HostFact("hook", HostLevel.RED, f"{said}: look at them, then install it again")
             elif not Path(record.command[0]).is_file() or not Path(record.command[3]).is_file():
-                yield HostFact("hook", Level.RED, f"the hook in `{file.path}` starts a program that is gone")
+                yield HostFact("hook", HostLevel.RED, f"the hook in `{file.path}` starts a program that is gone")
             else:
-                yield HostFact("hook", Level.OK, f"the gate is in `{file.path}`")
+                yield HostFact("hook", HostLevel.OK, f"the gate is in `{file.path}`")
         except WorkspaceError as error:
-            yield HostFact("hook", Level.RED, str(error))
+            yield HostFact("hook", HostLevel.RED, str(error))
 
 
 def _switch_facts(host: Host, files: Iterable[HostFile], where: Around) -> Generator[HostFact]:
-    scopes: dict[Path, Scope | None] = {file.path: file.scope for file in files}
+    scopes: dict[Path, HostScope | None] = {file.path: file.scope for file in files}
     for path in host.other_files(where):
         scopes.setdefault(path, None)
     for path, scope in scopes.items():
         with suppress(WorkspaceError, UnicodeDecodeError):
             if path.is_file() and (said := host.switched_off(content_of(path).decode(), scope)):
-                yield HostFact("switched-off", Level.RED, f"in `{path}` {said}")
+                yield HostFact("switched-off", HostLevel.RED, f"in `{path}` {said}")
 
 
 def _failure_fact(host: Host) -> HostFact:
     if host.enforcement.fails_closed:
-        return HostFact("fails-closed", Level.OK, f"{host.title} blocks a call whose hook crashes or is too slow")
+        return HostFact("fails-closed", HostLevel.OK, f"{host.title} blocks a call whose hook crashes or is too slow")
     return HostFact(
-        "fails-closed", Level.RED, f"{host.title} lets a call run whose hook is too slow or cannot start: it fails open"
+        "fails-closed",
+        HostLevel.RED,
+        f"{host.title} lets a call run whose hook is too slow or cannot start: it fails open",
     )
 
 
 def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
     if confined:
-        return HostFact("confined", Level.OK, "its commands run confined: the page Files holds for them in the kernel")
+        return HostFact(
+            "confined", HostLevel.OK, "its commands run confined: the page Files holds for them in the kernel"
+        )
     if obstacle:
-        return HostFact("confined", Level.RED, f"its commands are denied, since they cannot be confined: {obstacle}")
+        return HostFact(
+            "confined", HostLevel.RED, f"its commands are denied, since they cannot be confined: {obstacle}"
+        )
     names = ", ".join(f"`{name}`" for name in sorted(host.shells.keys() - host.enforcement.changes))
-    return HostFact("confined", Level.RED, f"{names} would run with your rights, since {host.title} changes no command")
+    return HostFact(
+        "confined", HostLevel.RED, f"{names} would run with your rights, since {host.title} changes no command"
+    )
 
 
 def _calls(record: HostRecord) -> tuple[float | None, int | None]:

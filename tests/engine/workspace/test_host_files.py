@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, Around, Scope, load_host
+from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, Around, HostScope, load_host
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, read_json
 from gatewright.policy.verdict import Verdict
@@ -25,7 +25,7 @@ from gatewright.workspace.host_files import (
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostStatus, Level, find_hosts, host_status
+from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_status
 from gatewright.workspace.trust import host_places
 from tests.engine.adapters.test_client_config import COMMENTS, VALUES, written
 
@@ -33,7 +33,7 @@ JSON_HOSTS = ("claude-code", "gemini-cli", "copilot", "cursor", "vscode")
 PLACES = [
     (host_id, scope)
     for host_id in HOST_IDS
-    for scope in Scope
+    for scope in HostScope
     if load_host(host_id).file(scope, Around(Path("/h"), project=Path("/p"))) is not None
 ]
 
@@ -49,7 +49,7 @@ class Machine:
         self.policy.write_text("gatewright = 1\n")
         self.where = Around(self.home, {"PATH": str(folder)}, self.project, "linux", self.root)
 
-    def file(self, host_id: str, scope: Scope = Scope.PROJECT) -> HostFile:
+    def file(self, host_id: str, scope: HostScope = HostScope.PROJECT) -> HostFile:
         return host_file(host_id, scope, self.where)
 
     def install(self, file: HostFile, agent: str = "ada") -> bool:
@@ -80,7 +80,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize(("host_id", "scope"), PLACES)
-def test_a_file_that_we_made_is_gone_again_with_its_folders(machine: Machine, host_id: str, scope: Scope) -> None:
+def test_a_file_that_we_made_is_gone_again_with_its_folders(machine: Machine, host_id: str, scope: HostScope) -> None:
     file, before = machine.file(host_id, scope), machine.files()
     assert machine.install(file)
     made = machine.files()
@@ -299,7 +299,7 @@ def test_status_of_a_machine_without_agents_finds_none(machine: Machine) -> None
     found = find_hosts(machine.where, keys=machine.keys)
     assert [one.host_id for one in found] == list(HOST_IDS)
     assert not any(one.is_found or one.file for one in found)
-    assert {one.level for one in found} == {Level.OK}
+    assert {one.level for one in found} == {HostLevel.OK}
 
 
 def test_an_agent_is_found_by_its_program_or_its_settings_and_without_a_gate_it_is_amber(machine: Machine) -> None:
@@ -310,10 +310,10 @@ def test_an_agent_is_found_by_its_program_or_its_settings_and_without_a_gate_it_
     found = {one.host_id: one for one in find_hosts(machine.where, keys=machine.keys)}
     assert found["codex"].program == program
     assert [one.host_id for one in found.values() if one.is_found] == ["codex", "gemini-cli"]
-    assert {found[one].level for one in ("codex", "gemini-cli")} == {Level.AMBER}
+    assert {found[one].level for one in ("codex", "gemini-cli")} == {HostLevel.AMBER}
 
 
-def fact(status: HostStatus, name: str) -> tuple[Level, str]:
+def fact(status: HostStatus, name: str) -> tuple[HostLevel, str]:
     (found,) = [(one.level, one.sentence) for one in status.facts if one.name == name]
     return found
 
@@ -322,45 +322,45 @@ def fact(status: HostStatus, name: str) -> tuple[Level, str]:
 def test_a_hook_that_is_changed_or_gone_is_red(machine: Machine, host_id: str) -> None:
     file = machine.file(host_id)
     machine.install(file)
-    assert fact(machine.status(host_id), "hook")[0] is not Level.AMBER
+    assert fact(machine.status(host_id), "hook")[0] is not HostLevel.AMBER
     text = file.path.read_text()
     file.path.write_text(text.replace("--agent ada", "--agent eve").replace('"ada"', '"eve"'))
     assert fact(machine.status(host_id), "hook") == (
-        Level.RED,
+        HostLevel.RED,
         f"hooks in `{file.path}` were changed since the gate was put there: look at them, then install it again",
     )
     file.path.write_text("" if host_id in {"codex", "opencode"} else "{}")
     level, sentence = fact(machine.status(host_id), "hook")
-    assert (level, "is gone from" in sentence) == (Level.RED, True)
+    assert (level, "is gone from" in sentence) == (HostLevel.RED, True)
     file.path.unlink()
-    assert fact(machine.status(host_id), "hook")[0] is Level.RED
+    assert fact(machine.status(host_id), "hook")[0] is HostLevel.RED
 
 
 def test_what_switches_hooks_off_is_red(machine: Machine) -> None:
     machine.install(machine.file("claude-code"))
     (machine.project / ".claude" / "settings.local.json").write_text('{"disableAllHooks": true}')
-    assert fact(machine.status("claude-code"), "switched-off")[0] is Level.RED
+    assert fact(machine.status("claude-code"), "switched-off")[0] is HostLevel.RED
     machine.install(machine.file("gemini-cli"))
     (machine.home / ".gemini").mkdir()
     (machine.home / ".gemini" / "settings.json").write_text('{"hooksConfig": {"enabled": false}}')
-    assert fact(machine.status("gemini-cli"), "switched-off")[0] is Level.RED
+    assert fact(machine.status("gemini-cli"), "switched-off")[0] is HostLevel.RED
 
 
 def test_a_hook_of_codex_is_red_until_somebody_has_reviewed_it(machine: Machine) -> None:
-    user = machine.file("codex", Scope.USER)
+    user = machine.file("codex", HostScope.USER)
     machine.install(user)
     assert machine.status("codex").is_trusted is False
-    assert fact(machine.status("codex"), "trusted")[0] is Level.RED
+    assert fact(machine.status("codex"), "trusted")[0] is HostLevel.RED
     with user.path.open("a") as stream:
         stream.write(f'\n[hooks.state."file:{user.path}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:0"\n')
     status = machine.status("codex")
     assert status.is_trusted is True
-    assert fact(status, "hook")[0] is not Level.AMBER
+    assert fact(status, "hook")[0] is not HostLevel.AMBER
     assert not [one for one in status.facts if one.name == "trusted"]
 
 
 def test_a_managed_hook_of_codex_needs_no_review(machine: Machine) -> None:
-    machine.install(machine.file("codex", Scope.MANAGED))
+    machine.install(machine.file("codex", HostScope.MANAGED))
     assert machine.status("codex").is_trusted is None
 
 
@@ -404,6 +404,6 @@ def test_a_record_that_is_damaged_is_said_and_not_followed(machine: Machine) -> 
     machine.install(file)
     for record in (machine.keys / "hosts").glob("*.json"):
         record.write_text("{")
-    assert fact(machine.status("claude-code"), "records")[0] is Level.RED
+    assert fact(machine.status("claude-code"), "records")[0] is HostLevel.RED
     with pytest.raises(WorkspaceError, match="damaged"):
         uninstall_edit(file, keys=machine.keys)

@@ -97,7 +97,7 @@ class Enforcement:
     is_tried: bool = True
 
 
-class Scope(StrEnum):
+class HostScope(StrEnum):
     """The reach of a file of hooks: all work of one user, one project, or everybody on the machine."""
 
     USER = "user"
@@ -191,7 +191,7 @@ class Host(Protocol):
         """Return the folder of its settings, which exists where somebody has used it."""
         ...
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return the file that takes our entry; None if the host has none of that scope."""
         ...
 
@@ -199,7 +199,7 @@ class Host(Protocol):
         """List further files that add hooks or switch them off."""
         return ()
 
-    def switched_off(self, text: str, scope: Scope | None) -> str:  # noqa: ARG002 - most hosts have no switch
+    def switched_off(self, text: str, scope: HostScope | None) -> str:  # noqa: ARG002 - most hosts have no switch
         """Say, for the operator, what in a file of that scope keeps our hook from running; "" if nothing does."""
         return ""
 

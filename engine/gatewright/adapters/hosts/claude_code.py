@@ -16,8 +16,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     table_in,
     text_in,
@@ -114,14 +114,14 @@ class ClaudeCode(Host):
         """Return the folder of the user's settings."""
         return around.folder("CLAUDE_CONFIG_DIR", ".claude")
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return the settings of that scope."""
-        if scope is Scope.MANAGED:
+        if scope is HostScope.MANAGED:
             return around.shared(
                 "etc/claude-code/managed-settings.json",
                 "Library/Application Support/ClaudeCode/managed-settings.json",
             )
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "settings.json"
         return next(iter(around.within(".claude/settings.json")), None)
 
@@ -129,12 +129,12 @@ class ClaudeCode(Host):
         """List the user's own settings of a project."""
         return around.within(".claude/settings.local.json")
 
-    def switched_off(self, text: str, scope: Scope | None) -> str:
+    def switched_off(self, text: str, scope: HostScope | None) -> str:
         """Name the setting that switches hooks off."""
         settings = table_of(text)
         if settings.get("disableAllHooks") is True:
             return "`disableAllHooks` is on: no hook runs"
-        if scope is Scope.MANAGED and settings.get("allowManagedHooksOnly") is True:
+        if scope is HostScope.MANAGED and settings.get("allowManagedHooksOnly") is True:
             return "`allowManagedHooksOnly` is on: only managed hooks run"
         return ""
 

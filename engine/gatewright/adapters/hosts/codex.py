@@ -21,8 +21,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     table_in,
     text_in,
@@ -106,11 +106,11 @@ class Codex(Host):
         """Return the folder of the user's settings."""
         return around.folder("CODEX_HOME", ".codex")
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return the configuration of that scope; the requirements of the machine are the managed one."""
-        if scope is Scope.MANAGED:
+        if scope is HostScope.MANAGED:
             return around.shared("etc/codex/requirements.toml", "etc/codex/requirements.toml")
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "config.toml"
         return next(iter(around.within(".codex/config.toml")), None)
 
@@ -118,7 +118,7 @@ class Codex(Host):
         """List the files that hold hooks alone."""
         return (self.folder(around) / "hooks.json", *around.within(".codex/hooks.json"))
 
-    def switched_off(self, text: str, scope: Scope | None) -> str:
+    def switched_off(self, text: str, scope: HostScope | None) -> str:
         """Name the setting that switches hooks off."""
         try:
             value = read_toml(text)
@@ -127,13 +127,13 @@ class Codex(Host):
         features = value.get("features")
         if isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks")):
             return "`hooks` of `[features]` is false: no hook runs"
-        if scope is Scope.MANAGED and value.get("allow_managed_hooks_only") is True:
+        if scope is HostScope.MANAGED and value.get("allow_managed_hooks_only") is True:
             return "`allow_managed_hooks_only` is on: only managed hooks run"
         return ""
 
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:
         """Tell whether the user's configuration holds a review of our entry; a managed entry needs none."""
-        if path == self.file(Scope.MANAGED, around):
+        if path == self.file(HostScope.MANAGED, around):
             return None
         try:
             groups = cast("Mapping[str, Groups]", read_toml(text).get("hooks", {})).get("PreToolUse", [])

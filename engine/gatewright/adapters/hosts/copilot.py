@@ -20,8 +20,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     text_in,
     text_or,
@@ -96,11 +96,11 @@ class Copilot(Host):
         """Return the folder of the user's settings."""
         return around.folder("COPILOT_HOME", ".copilot")
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return our file in the folder of hooks of that scope; there is none for a machine."""
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "hooks" / "gatewright.json"
-        return None if scope is Scope.MANAGED else next(iter(around.within(".github/hooks/gatewright.json")), None)
+        return None if scope is HostScope.MANAGED else next(iter(around.within(".github/hooks/gatewright.json")), None)
 
 
 HOST = Copilot()

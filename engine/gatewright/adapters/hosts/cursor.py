@@ -20,8 +20,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     text_in,
     text_or,
@@ -109,11 +109,11 @@ class Cursor(Host):
         """Return the folder of the user's settings."""
         return around.home / ".cursor"
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return the hooks of that scope."""
-        if scope is Scope.MANAGED:
+        if scope is HostScope.MANAGED:
             return around.shared("etc/cursor/hooks.json", "Library/Application Support/Cursor/hooks.json")
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "hooks.json"
         return next(iter(around.within(".cursor/hooks.json")), None)
 

@@ -20,8 +20,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     table_in,
     text_in,
@@ -102,17 +102,17 @@ class GeminiCli(Host):
         named = around.environment.get("GEMINI_CLI_HOME")
         return (Path(named) if named else around.home) / ".gemini"
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return the settings of that scope."""
-        if scope is Scope.MANAGED:
+        if scope is HostScope.MANAGED:
             named = around.environment.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
             usual = around.shared("etc/gemini-cli/settings.json", "Library/Application Support/GeminiCli/settings.json")
             return Path(named) if named else usual
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "settings.json"
         return next(iter(around.within(".gemini/settings.json")), None)
 
-    def switched_off(self, text: str, scope: Scope | None) -> str:  # noqa: ARG002 - the same in all
+    def switched_off(self, text: str, scope: HostScope | None) -> str:  # noqa: ARG002 - the same in all
         """Name the setting that switches hooks off."""
         settings = table_of(text)
         for key, inner in (("hooksConfig", "enabled"), ("hooks", "enabled"), ("tools", "enableHooks")):

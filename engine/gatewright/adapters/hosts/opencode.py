@@ -18,8 +18,8 @@ from gatewright.adapters.hosts import (
     Host,
     HostAnswer,
     HostEvent,
+    HostScope,
     Reply,
-    Scope,
     effective,
     table_in,
     text_in,
@@ -172,11 +172,13 @@ class OpenCode(Host):
         named = around.environment.get("OPENCODE_CONFIG_DIR")
         return Path(named) if named else around.folder("XDG_CONFIG_HOME", ".config") / "opencode"
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return our plugin in the folder of that scope; there is none for a machine."""
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return self.folder(around) / "plugins" / "gatewright.js"
-        return None if scope is Scope.MANAGED else next(iter(around.within(".opencode/plugins/gatewright.js")), None)
+        return (
+            None if scope is HostScope.MANAGED else next(iter(around.within(".opencode/plugins/gatewright.js")), None)
+        )
 
     def other_files(self, around: Around) -> tuple[Path, ...]:
         """List the files that name plugins."""

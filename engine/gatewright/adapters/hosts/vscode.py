@@ -14,7 +14,7 @@ from gatewright.adapters.hosts import (
     EventKind,
     Hook,
     HostEvent,
-    Scope,
+    HostScope,
     table_in,
     text_in,
     text_or,
@@ -81,18 +81,18 @@ class VsCode(ClaudeCode):
             return around.home / "Library/Application Support/Code/User"
         return around.folder("XDG_CONFIG_HOME", ".config") / "Code" / "User"
 
-    def file(self, scope: Scope, around: Around) -> Path | None:
+    def file(self, scope: HostScope, around: Around) -> Path | None:
         """Return our file in the folder of hooks of that scope; there is none for a machine."""
-        if scope is Scope.USER:
+        if scope is HostScope.USER:
             return around.home / ".copilot/hooks/gatewright-vscode.json"
         name = ".github/hooks/gatewright-vscode.json"
-        return None if scope is Scope.MANAGED else next(iter(around.within(name)), None)
+        return None if scope is HostScope.MANAGED else next(iter(around.within(name)), None)
 
     def other_files(self, around: Around) -> tuple[Path, ...]:
         """List the settings."""
         return (self.folder(around) / "settings.json", *around.within(".vscode/settings.json"))
 
-    def switched_off(self, text: str, scope: Scope | None) -> str:  # noqa: ARG002 - none of its files tells surely
+    def switched_off(self, text: str, scope: HostScope | None) -> str:  # noqa: ARG002 - none of its files tells surely
         """Return nothing: what its settings say of hooks is not known well enough."""
         return ""
 
