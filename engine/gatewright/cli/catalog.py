@@ -1,7 +1,11 @@
-"""``catalog``: the servers and tools of others in a policy: imports, lists and accepts them."""
+"""``catalog``: the servers and tools of others in a policy: imports, lists and accepts them.
+
+It has more than 450 lines because each command states all of its options here, where the help takes them from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +28,7 @@ from gatewright.cli.output import (
     require_agent,
     user_name,
 )
-from gatewright.policy.document import Catalog
+from gatewright.policy.document import Catalog, CatalogType
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.pin import Acceptance, Pin
 from gatewright.workspace import Workspace
@@ -74,6 +78,9 @@ def import_(
         typer.Option("--openapi", metavar="FILE", help="an OpenAPI 3 document, or `-`: its operations become tools"),
     ] = None,
     place: PlaceOption = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="a coding agent: its built-in tools become a catalog")
+    ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
     ] = False,
@@ -90,6 +97,14 @@ def import_(
     that catalog is asked again. Without --trust nothing is started. Of --from no value of a variable gets into the
     policy, and what the client has switched off is left out unless --only names it.
     """
+    if host is not None:
+        if any((words, file, only, catalog_id, url, prefix, env, header, cwd, manifest, module, openapi, place)):
+            raise UsageProblem("--host goes with no other server: write it alone")
+        from gatewright.cli.catalog_import import import_host
+
+        with Workspace.open(policy, state=state) as workspace:
+            import_host(workspace, host, as_json=json)
+        return
     if openapi is not None:
         from gatewright.cli.catalog_import import http_catalog, import_openapi
 
@@ -240,6 +255,10 @@ def accept(
     if catalog_id is None and (tiers or instructions):
         raise UsageProblem("say of which catalog: --tier and --instructions go with an ID")
     with Workspace.open(policy, state=state) as workspace:
+        chosen = None if catalog_id is None else workspace.policy.catalog(catalog_id)
+        if chosen is not None and chosen.kind is CatalogType.HOST:
+            _accept_of_host(workspace, chosen.catalog_id, names or (), as_json=json)
+            return
         pinned = (state.catalog.catalog_id for state in workspace.catalog_states() if state.pin is not None)
         chosen = pinned if catalog_id is None else (catalog_id,)
         asked = _Asked(all_, tuple(names or ()), tuple(tiers or ()), instructions or all_, not no_capabilities)
@@ -252,6 +271,17 @@ def accept(
         _print_accept(one, rows, before, after, all_=all_, acts=asked.acts, verbose=verbose)
     if not found:
         print_line("the tools of no server were ever imported")
+
+
+def _accept_of_host(workspace: Workspace, catalog_id: str, names: Sequence[str], *, as_json: bool) -> None:
+    """Accept tools of a program by name: its calls alone tell of those that its definitions lack."""
+    if not names:
+        raise UsageProblem(f"`{catalog_id}` lists no tools: name those to accept, as a denial in the log does")
+    accepted = workspace.accept_host_tools(catalog_id, names, who=user_name())
+    if as_json:
+        print_json({"catalog": catalog_id, "accepted": list(accepted)})
+    else:
+        print_line(f"accepted of catalog `{catalog_id}`, with any arguments: {', '.join(accepted)}")
 
 
 @frozen

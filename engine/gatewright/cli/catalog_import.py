@@ -73,6 +73,17 @@ def http_catalog(catalog_id: str, url: str | None, headers: Sequence[str], prefi
     return Catalog(catalog_id, CatalogType.HTTP, prefix=prefix, url=url, headers_env=dict(map(_header, headers)))
 
 
+def import_host(workspace: Workspace, host_id: str, *, as_json: bool) -> None:
+    """Add a coding agent's built-in tools, or renew their definitions, and print what changed."""
+    changed = workspace.add_host_tools(host_id)
+    if as_json:
+        print_json({"catalog": host_id, "changed": list(changed)})
+        return
+    print_line(f"{host_id}: {plural(len(changed), 'tool')} new or changed")
+    for name in changed:
+        print_line(f"  {name}")
+
+
 def import_server(
     workspace: Workspace,
     catalog_id: str,

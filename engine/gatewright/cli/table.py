@@ -95,6 +95,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "catalog import work --url https://mcp.example.org/mcp",
         "catalog import work --from claude_desktop_config.json",
         "catalog import work --openapi api.yaml --id shop --trust",
+        "catalog import work --host claude-code",
     ),
     "catalog accept": ("catalog accept work git", "catalog accept work git --all"),
     "catalog places": (

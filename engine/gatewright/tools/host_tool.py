@@ -6,20 +6,22 @@ outside of the agent's sources. A definition that nobody trusts can only add to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Unpack
 
 from gatewright.arguments.path import parent_of_glob
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.late import once
+from gatewright.base.late import late_regex, once
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.verdict import Action, PathUse
+from gatewright.schema.walk import Schema, as_object, objects
 from gatewright.tools.declaration import ResourceBounds, SideEffect, kinds_of_effects
 from gatewright.tools.defined import DefinedTool, Given
 from gatewright.tools.definition import ArgumentUse, ToolDefinition
 from gatewright.tools.parameter import CommandParameter, Mark, Marker, NamedPath, UrlParameter, at_of, values_at
+from gatewright.tools.tool import Tool
 
 LONGEST_S = 2 * 60 * 60.0
 """The time in which a coding agent must report the end of a call, unless the definition sets another."""
@@ -149,3 +151,49 @@ def files_of_patch(patch: str) -> tuple[tuple[str, Action], ...]:
         text = "the patch names no file" if not found else f"the patch names more than {MAX_PATCHED:,} files"
         raise ToolFailure(f"{text}; write it with `*** Begin Patch`", code="unreadable-patch")
     return tuple(dict.fromkeys(found))
+
+
+MCP_NAMES = "mcp__{server}__{tool}"
+"""The name by which most coding agents call a tool of an MCP server."""
+_NOT_IN_NAMES = late_regex(r"[^A-Za-z0-9_-]")
+
+
+def names_for_host(tools: Iterable[Tool], catalog_id: str, mcp_names: str) -> dict[str, frozenset[str]]:
+    """Return the names in the policy for each name that a coding agent may call, servers' tools included.
+
+    ``mcp_names``: how it names these. A name that may mean several tools is ambiguous.
+    """
+    own: dict[str, frozenset[str]] = {}
+    others: dict[str, frozenset[str]] = {}
+    for tool in tools:
+        if tool.origin == catalog_id:
+            own[tool.listed_name] = frozenset({tool.name})
+        elif not tool.in_folder:
+            server, listed = (_NOT_IN_NAMES.sub("_", text) for text in (tool.origin, tool.listed_name))
+            name = mcp_names.format(server=server, tool=listed)
+            others[name] = others.get(name, frozenset()) | {tool.name}
+    return {**others, **own}
+
+
+def with_tools(manifest: Schema, names: Iterable[str]) -> Schema:
+    """Return a manifest with these tools: a new one takes any arguments and is privileged, and one that is there takes
+    arguments that its schema lacks.
+    """
+    rows = {str(row.get("name")): row for row in objects(manifest.get("tools"))}
+    for name in names:
+        new: Schema = {"name": name, "description": _UNKNOWN, "inputSchema": {"type": "object"}}
+        there = rows.get(name, new)
+        schema = {**(as_object(there.get("inputSchema")) or {}), "additionalProperties": True}
+        rows[name] = {**there, "inputSchema": schema}
+    return {**manifest, "tools": list(rows.values())}
+
+
+def with_accepted(ours: Schema, there: Schema) -> Schema:
+    """Return our manifest with the tools that were accepted in an earlier copy of it, and that it lacks."""
+    rows = objects(ours.get("tools"))
+    known = {row.get("name") for row in rows}
+    added = [row for row in objects(there.get("tools")) if row.get("description") == _UNKNOWN]
+    return {**ours, "tools": [*rows, *(row for row in added if row.get("name") not in known)]}
+
+
+_UNKNOWN = "A tool that is known by its name alone."

@@ -11,19 +11,22 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gatewright.base.errors import JsonRefused, Severity, WorkspaceError
+from gatewright.base.errors import JsonRefused, Severity, WorkspaceError, near_hint
 from gatewright.base.frozen import frozen
-from gatewright.policy.document import Catalog
+from gatewright.policy.document import PINS, Catalog, CatalogType
+from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.sources.ground import is_inside
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.declaration import major_of
 from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relist
 
 _SHOWN = 80
+_TOOLS = ".tools.json"
 
 
 def parse_json(content: bytes, what: str) -> object:
@@ -176,6 +179,32 @@ def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None)
     if manifest.pin is None:
         raise WorkspaceError(manifest.problems[0][2])
     return manifest.pin.listing, manifest
+
+
+def shipped_host(host_id: str) -> tuple[Catalog, Schema]:
+    """Return the catalog of a coding agent's built-in tools, and our manifest of them. Raises WorkspaceError."""
+    there = {entry.name.removesuffix(_TOOLS): entry for entry in (files("gatewright_resources") / "hosts").iterdir()}
+    if host_id not in there:
+        raise WorkspaceError(f"no coding agent `{host_id}` is known{near_hint(host_id, there)}")
+    manifest = as_object(parse_json(there[host_id].read_bytes(), "the manifest")) or {}
+    file, prefix = f"{PINS}/{host_id}{_TOOLS}", str(manifest["prefix"])
+    return Catalog(host_id, CatalogType.HOST, file, trusted=True, prefix=prefix), manifest
+
+
+def manifest_at(path: Path) -> Schema:
+    """Return a manifest with a list of tools; empty if nothing is there. Raises WorkspaceError for anything else."""
+    try:
+        value = parse_json(_content(path, MAX_MANIFEST_BYTES)[0], f"`{path.name}`")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise WorkspaceError(f"`{path.name}` cannot be read: {error.strerror or error}") from None
+    return {"tools": as_list(value) or []} if as_object(value) is None else as_object(value) or {}
+
+
+def manifest_text(manifest: Schema) -> bytes:
+    """Return the text of a manifest's file."""
+    return f"{json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def _read_manifest(

@@ -52,6 +52,7 @@ from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.block_store import adopt_memory, foreign_stores
 from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Questions, Written
+from gatewright.policy.policyedit import add_catalog
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import new_identity
 from gatewright.policy.rulematch import all_with_settings
@@ -59,15 +60,19 @@ from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import SafetyTier, split_name
 from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
+from gatewright.schema.walk import as_object, objects
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.ground import is_inside, list_folders, policy_path_of, resolve_base
 from gatewright.sources.stream import Streams
 from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
+from gatewright.tools.definition import read_definitions
+from gatewright.tools.host_tool import MCP_NAMES, names_for_host, with_accepted, with_tools
 from gatewright.tools.pin import Listing, Pin, write_pin
 from gatewright.workspace.assembly import CopyOf, Folders, assemble
 from gatewright.workspace.attachment import SourceWatches, agent_blocks
 from gatewright.workspace.catalog import as_it_came
+from gatewright.workspace.manifest import manifest_at, manifest_text, parse_json, shipped_host
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.policytext import SavedViews, WorkspaceImage
@@ -111,6 +116,8 @@ if TYPE_CHECKING:
     from gatewright.workspace.servers import Servers
     from gatewright.workspace.trust import TokenBook
 
+_NO_TOOL = "this tool is not available; go on without it"
+_SHOWN = 100
 _MOST_FILES = 100
 """The most adopted memory files that the log names."""
 
@@ -161,6 +168,7 @@ class Workspace:
             self._state, self.problems = self._reader.read(None, trust=trust)
         else:
             self._state, self.problems = self._reader.parse(image.text, image.saved), ()
+        self._host_names: dict[str, tuple[PolicyState, dict[str, frozenset[str]]]] = {}
         self._pins = ServerPins(policy_path, self._records, lambda: self._state, self._replace_pin)
         self._parts = assemble(
             self._state,
@@ -1396,14 +1404,78 @@ class Workspace:
             who=who,
         )
 
+    def host_tool(self, catalog_id: str, name: str) -> str | Refusal:
+        """Return the policy's name for a tool as a coding agent calls it, one of an MCP server included.
+
+        The refusal of a name that the policy does not know says how to accept it.
+        """
+        state, held = self._state, self._host_names.get(catalog_id)
+        if held is None or held[0] is not state:
+            catalog, said = state.policy.catalog(catalog_id), MCP_NAMES
+            if catalog is not None and (content := state.book.manifest(catalog).content) is not None:
+                said = str((as_object(parse_json(content, "the manifest")) or {}).get("mcp_names", MCP_NAMES))
+            names = names_for_host(state.book.tools(state.policy.catalogs), catalog_id, said)
+            self._host_names[catalog_id] = held = state, names
+        found = held[1].get(name, frozenset[str]())
+        if len(found) == 1:
+            return next(iter(found))
+        if found:
+            text = f"`{name[:_SHOWN]}` may mean {' or '.join(f'`{one}`' for one in sorted(found))}: rename a catalog"
+            return Refusal("ambiguous-tool", text, _NO_TOOL)
+        how = (
+            f"`gatewright catalog accept POLICY {catalog_id} NAME` accepts one of its own, `catalog import` a server's"
+        )
+        return Refusal("unknown-host-tool", f"`{catalog_id}` calls an unknown tool `{name[:_SHOWN]}`: {how}", _NO_TOOL)
+
+    def add_host_tools(self, host_id: str) -> tuple[str, ...]:
+        """Write our definitions of a coding agent's built-in tools beside the policy, with their catalog, and save.
+
+        Returns the names of tools that are new or defined otherwise. Raises WorkspaceError, PolicyInvalid.
+        """
+        self._refuse_in_copy()
+        catalog, ours = shipped_host(host_id)
+        there = self.policy.catalog(host_id)
+        if there is not None and (there.kind, there.manifest) != (catalog.kind, catalog.manifest):
+            raise WorkspaceError(f"another catalog is called `{host_id}`: rename it first")
+        before = manifest_at(self.folder / catalog.manifest)
+        after = with_accepted(ours, before)
+        known = {str(row.get("name")): row for row in objects(before.get("tools"))}
+        changed = tuple(name for row in objects(after["tools"]) if known.get(name := str(row["name"])) != row)
+        if there is not None:
+            self._replace_file(there, manifest_text(after), None)
+        else:
+            store(self.folder, catalog, manifest_text(after))
+            self.apply(add_catalog(self.policy, catalog))
+        self.save()
+        return changed
+
+    def accept_host_tools(self, catalog_id: str, names: Iterable[str], *, who: str = "") -> tuple[str, ...]:
+        """Accept tools that a coding agent calls and its definitions lack; they are privileged and take any arguments.
+
+        One that is defined takes from now on arguments that its schema lacks. Returns the names. Raises WorkspaceError,
+        PolicyInvalid.
+        """
+        catalog, accepted = self.policy.catalog(catalog_id), tuple(dict.fromkeys(names))
+        if catalog is None or catalog.kind is not CatalogType.HOST:
+            raise WorkspaceError(f"`{catalog_id}` is no catalog of a coding agent's tools")
+        after = manifest_text(with_tools(manifest_at(self.folder / catalog.manifest), accepted))
+        if problems := read_definitions(parse_json(after, "the manifest"))[1]:
+            raise WorkspaceError(f"`{problems[0].name}` cannot be accepted: {problems[0].message}")
+        body: dict[str, JsonValue] = {"catalog": catalog_id, "who": who, "accepted": len(accepted)}
+        body["tools"] = {name: {"tier": str(SafetyTier.PRIVILEGED)} for name in accepted}
+        self._replace_file(catalog, after, AuditEntry(RowKind.CATALOG_ACCEPTED, body=body))
+        return accepted
+
     def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None) -> None:
-        """Write a pin and put it in force, if the edited policy loads with it."""
+        self._replace_file(catalog, write_pin(pin), row)
+
+    def _replace_file(self, catalog: Catalog, content: bytes, row: AuditEntry | None) -> None:
+        """Write a pin, or the manifest of a program, and put it in force, if the edited policy loads with it."""
         self._refuse_in_copy()
         with self._changing:
             state = self._state
             if state.book.manifest(catalog).is_rewritten():
                 raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
-            content = write_pin(pin)
             tried = self._reader.catalogs(state.book, {catalog.file: content})
             found = state.text.reread(tried.known).read(state.policy).problems
             if any(problem.is_error for problem in found):

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.cli.main import main
 from gatewright.gate import Decision
+from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright_resources import folder
 
@@ -215,5 +218,68 @@ def test_only_a_trusted_definition_says_that_a_path_is_only_read(tmp_path: Path,
     agent.workspace.close()
 
 
-def test_definitions_that_we_ship_are_usable(agent: Agent) -> None:
-    assert agent.workspace.problems == ()
+HOSTS = sorted(entry.name.removesuffix(".tools.json") for entry in folder("hosts").iterdir())
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_built_in_tools_come_into_a_policy_by_one_command(tmp_path: Path, host: str) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("gatewright = 1\n\n[agents.coder]\ntools = []\n")
+    assert main(["catalog", "import", str(policy), "--host", host]) == 0
+    text = policy.read_text()
+    with Workspace.open(policy) as workspace:
+        assert workspace.problems == ()
+        (state,) = workspace.catalog_states()
+        assert (state.catalog.catalog_id, state.catalog.trusted, state.held) == (host, True, ())
+        for name, listed in zip(state.tool_names, state.listed_names, strict=True):
+            assert name == f"{state.catalog.prefix}.{listed}"
+            assert workspace.host_tool(host, listed) == name
+        assert workspace.add_host_tools(host) == ()
+    assert policy.read_text() == text
+
+
+def test_unknown_tool_of_a_newer_version_is_denied_until_it_is_accepted(agent: Agent) -> None:
+    refused = agent.workspace.host_tool("claude-code", "Teleport")
+    assert isinstance(refused, Refusal)
+    assert "catalog accept POLICY claude-code NAME" in refused.reason
+    assert agent.decide("Teleport", to="x").code == "unknown-tool"
+    policy = str(agent.workspace.policy_path)
+    agent.workspace.close()
+    for names in ((), ("Teleport", "bad name\n")):
+        assert main(["catalog", "accept", policy, "claude-code", *names]) == 2
+    assert main(["catalog", "accept", policy, "claude-code", "Teleport"]) == 0
+    agent.workspace = Workspace.open(Path(policy))
+    assert agent.workspace.host_tool("claude-code", "Teleport") == "claude.Teleport"
+    assert agent.decide("Teleport", to="x").verdict is ALLOW  # privileged ones are allowed in this policy
+    assert agent.decide("Teleport", to=str(agent.project / "secret" / "key")).code == "level-none"
+    agent.workspace.add_host_tools("claude-code")
+    assert agent.workspace.host_tool("claude-code", "Teleport") == "claude.Teleport"
+
+
+def test_argument_of_a_newer_version_is_denied_until_it_is_accepted(agent: Agent) -> None:
+    assert agent.decide("Read", file_path="a.py", newly=True).code == "schema-mismatch"
+    agent.workspace.accept_host_tools("claude-code", ["Read"])
+    assert agent.decide("Read", file_path="a.py", newly=True).verdict is ALLOW
+    assert agent.decide("Read", file_path="a.py", newly=str(agent.project / "secret" / "key")).code == "level-none"
+    assert agent.workspace.add_host_tools("claude-code") == ("Read",)
+    assert agent.decide("Read", file_path="a.py", newly=True).code == "schema-mismatch"
+
+
+SERVER = """
+[[catalogs]]
+id = "hub.one"
+type = "mcp"
+command = "hub"
+places = {}
+"""
+
+
+def test_tool_of_a_server_has_one_name_in_the_policy_whoever_calls_it(agent: Agent) -> None:
+    pin = accept(Pin(Listing.of([{"name": "make.issue", "inputSchema": {"type": "object"}}])), None)
+    (agent.workspace.folder / "catalogs" / "hub.one.json").write_bytes(write_pin(pin))
+    policy = agent.workspace.policy_path
+    policy.write_text(policy.read_text() + SERVER)
+    assert not [problem for problem in agent.workspace.reload() if problem.is_error]
+    assert agent.workspace.host_tool("claude-code", "mcp__hub_one__make_issue") == "make.issue"
+    for name in ("mcp__hub_one__other", "mcp__other__make_issue", "make.issue", "", "x" * 10_000):
+        assert isinstance(agent.workspace.host_tool("claude-code", name), Refusal)
