@@ -66,6 +66,7 @@ LATE = {
         "gatewright.workspace.catalog",
         "gatewright.workspace.pins",
         "gatewright.workspace.gateway",
+        "gatewright.workspace.hooks",
         "gatewright.workspace.pins",
         "gatewright.workspace.policytext",
         "gatewright.workspace.template",

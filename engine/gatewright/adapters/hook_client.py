@@ -3,8 +3,7 @@
 It imports nothing but modules in C, since every call of the agent waits for its start. It passes the host's message to
 the gate over a Unix socket, where both prove the key, and prints the answer; without a gate it starts one. Whatever
 goes wrong is a denial in the host's form, after half of the host's time at the latest. As `FILE confined ID -- COMMAND`
-it has the gate run an allowed command on its own standard streams, passes signals on, and ends like the command. It has more
-than 450 lines because it can take nothing from another module.
+It has more than 450 lines because it can take nothing from another module.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _MOST_LOG = 400
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
 _FILE = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
-_GIVEN = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "COLUMNS", "LINES", "TZ", "NO_COLOR", "FORCE_COLOR", "CI")
+GIVEN = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "COLUMNS", "LINES", "TZ", "NO_COLOR", "FORCE_COLOR", "CI")
 """The variables that a confined command gets from the host."""
 _KEPT = ("HOME", "PATH", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME")
 _KEPT_BEGINS = ("GATEWRIGHT_", "OTEL_")
@@ -97,10 +96,10 @@ def _report(host: str, options: dict[str, str], message: bytes) -> int:
 def _deny(host: str, error: BaseException) -> int:
     signal.setitimer(signal.ITIMER_REAL, 0)
     reason = str(error) if isinstance(error, Refused | _Again) else f"{type(error).__name__}: {error}"
-    reason = f"gatewright: not allowed, because the gate gave no answer: {reason}"
     if host == "confined":
-        _write(2, f"{reason}\n".encode("utf-8", "replace"))
+        _write(2, f"gatewright: not run: {reason}\n".encode("utf-8", "replace"))
         return _NOT_STARTED_EXIT
+    reason = f"gatewright: not allowed, because the gate gave no answer: {reason}"
     code, form = _FALLBACKS.get(host, (DENIED_EXIT, ""))
     if form:
         _write(1, form.replace("%s", _json(reason)).encode())
@@ -159,6 +158,11 @@ def place_name(policy: str) -> str:
     return sha256(policy.encode("utf-8", "surrogateescape")).hex()[:24]
 
 
+def lock_name(place: str) -> str:
+    """Return the name of the lock beside the keys that the gate of a place holds; it names the folder of the socket."""
+    return f"hooks-{place}{LOCK}"
+
+
 def run_folder(keys: str) -> str:
     """Return the folder for sockets: the user's run-time folder, else one beside the keys.
 
@@ -207,7 +211,8 @@ class Gate:
         self._key_file = options["key"]
         self._policy = _real(options["policy"])
         self.place = place_name(self._policy)
-        self._folder = run_folder(self._key_file.rpartition("/")[0])
+        self._keys = self._key_file.rpartition("/")[0]
+        self._folder = run_folder(self._keys)
 
     def reach(self) -> Connection:
         """Connect, and start the gate if nobody serves. Raises Refused, OSError."""
@@ -229,12 +234,13 @@ class Gate:
     def connect(self) -> Connection:
         """Connect to the gate and exchange proofs. Raises _Again if nobody serves, Refused, OSError."""
         try:
-            folder, key = open_folder(self._folder), self._key()
+            path, key = self._served() or self._folder, self._key()
+            folder = open_folder(path)
         except FileNotFoundError:
             raise _Again from None
         sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
-            sock.connect(address(folder, self._folder, self.place + SOCKET))
+            sock.connect(address(folder, path, self.place + SOCKET))
         except (FileNotFoundError, ConnectionRefusedError):
             raise _Again from None
         finally:
@@ -242,6 +248,14 @@ class Gate:
         if peer_uid(sock) != posix.getuid():
             raise Refused("another user serves the socket of the gate")
         return Connection(sock, key, self.place)
+
+    def _served(self) -> str:
+        """Return the folder of the present gate's socket, which another environment may have given it."""
+        number = posix.open(f"{self._keys}/{lock_name(self.place)}", _FILE)
+        try:
+            return posix.read(number, 4096).decode("utf-8", "surrogateescape")
+        finally:
+            posix.close(number)
 
     def _key(self) -> bytes:
         number = posix.open(self._key_file, _FILE)
@@ -308,7 +322,7 @@ class Gate:
             for name, value in posix.environ.items()
             if (text := name.decode("ascii", "replace")) in _KEPT or text.startswith(_KEPT_BEGINS)
         }
-        environment[b"GATEWRIGHT_KEYS"] = self._key_file.rpartition("/")[0].encode("utf-8", "surrogateescape")
+        environment[b"GATEWRIGHT_KEYS"] = self._keys.encode("utf-8", "surrogateescape")
         words = [sys.executable, "-I", "-m", "gatewright", "serve", self._policy, "--hooks"]
         if "state" in self._options:
             words += ["--state", self._options["state"]]
@@ -392,7 +406,7 @@ def _confined(words: list[str]) -> int:
     connection = Gate(options, 0.0).connect()
     for number in _PASSED_ON:
         signal.signal(number, connection.pass_on)
-    named = [(name, posix.environ.get(name.encode())) for name in _GIVEN]
+    named = [(name, posix.environ.get(name.encode())) for name in GIVEN]
     given = b"\n".join(name.encode() + b"=" + value for name, value in named if value and b"\n" not in value)
     answer = connection.ask(b"confined", plain[0], posix.getcwd(), given, plain[1], descriptors=(0, 1, 2))
     if answer[:1] != b"X":

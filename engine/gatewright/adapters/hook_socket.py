@@ -81,13 +81,16 @@ async def listen(place: HookPlace) -> AsyncGenerator[tuple[socket.socket, bytes]
     """
     key, keys = place.make_key(), PrivateFolder(place.keys)
     try:
-        held = keys.open(f"hooks-{place.name}{hook_client.LOCK}", os.O_RDWR | os.O_CREAT)
+        held = keys.open(hook_client.lock_name(place.name), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise WorkspaceError(f"the folder of keys `{place.keys}` cannot be used: {error.strerror}") from None
     try:
         lock(held, 0.0)
         passed = _passed()
         listening = passed if passed is not None else _bind(place)
+        where = os.fsencode(place.folder if passed is None else Path(passed.getsockname()).parent)
+        os.ftruncate(held, 0)
+        os.pwrite(held, where, 0)
         try:
             yield listening, key
         finally:

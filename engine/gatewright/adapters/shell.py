@@ -4,7 +4,7 @@ Each is a process with its own session, an environment of a few fixed variables 
 process group outlives the command, the session or this program. It runs in its agent's room (`confine`) with only the
 granted things, unless the policy turns confinement off. A program on a terminal gets a terminal of its own, which
 passes on keys, output and window size. Job control works inside, and the program cannot type into the terminal of its
-starter. It ends with this process.
+starter. It ends with this process. The module has more than 450 lines because all of them start and end alike.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from gatewright.adapters.confine import Confiner, Room
@@ -333,31 +333,49 @@ async def run_in_room(room: Room, command: Command) -> int:
 
     Only the main thread may call this.
     """
+    with _terminal() as slave:
+        before: tuple[str, ...] = ()
+        if slave is not None:
+            joined = "".join(f" {number}>&0" for number in (1, 2) if os.isatty(number))
+            before = ("/bin/sh", "-c", f'exec "$@" 0<>"$0"{joined}', os.ttyname(slave))
+        code = await run_on(room, command, (None, None, None), _signals_to, before)
+    return code if code >= 0 else 128 - code
+
+
+async def run_on(
+    room: Room,
+    command: Command,
+    streams: tuple[int | None, int | None, int | None],
+    meanwhile: Callable[[int], AbstractContextManager[None]],
+    before: Sequence[str] = (),
+) -> int:
+    """Run a program to its end on these standard streams (None: ours) and return its code, negative for a signal.
+
+    ``meanwhile`` gets its group while it runs; ``before``: words of a program that starts it. A cancellation kills the
+    group. Raises ToolFailure, OSError.
+    """
     launch = room.launch(command)
     try:
-        with _terminal() as slave:
-            words = [launch.command.command, *launch.command.arguments]
-            if slave is not None:
-                joined = "".join(f" {number}>&0" for number in (1, 2) if os.isatty(number))
-                words = ["/bin/sh", "-c", f'exec "$@" 0<>"$0"{joined}', os.ttyname(slave), *words]
-            process = subprocess.Popen(
-                words,
-                env=dict(launch.command.environment),
-                cwd=launch.command.cwd,
-                pass_fds=launch.command.pass_fds,
-                start_new_session=True,  # so that it owns the terminal that it opens
-            )
-            try:
-                await launch.began(process.pid)
-                with _signals_to(process.pid):
-                    code = await _end_of(process)
-            finally:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        process = subprocess.Popen(
+            [*before, launch.command.command, *launch.command.arguments],
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            env=dict(launch.command.environment),
+            cwd=launch.command.cwd,
+            pass_fds=launch.command.pass_fds,
+            start_new_session=True,  # so that it owns the terminal that it opens
+        )
+        try:
+            await launch.began(process.pid)
+            with meanwhile(process.pid):
+                return await _end_of(process)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     finally:
         launch.close()
-    return code if code >= 0 else 128 - code
 
 
 async def _end_of(process: subprocess.Popen[bytes]) -> int:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from json import dumps, loads
@@ -243,6 +243,12 @@ def serve(
         str | None,
         typer.Option("--wait", metavar="DURATION", help="how long a call that asks waits for an answer (45s)"),
     ] = None,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="answer the hooks of coding agents instead; a hook starts this when needed")
+    ] = False,
+    idle: Annotated[
+        str | None, typer.Option("--idle", metavar="DURATION", help="with --hooks: end so long after a call (15m)")
+    ] = None,
     command: Annotated[str | None, typer.Option(_COMMAND, hidden=True)] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="print which processes serve the policy now, and who is connected there")
@@ -263,6 +269,9 @@ def serve(
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     if json and not list_:
         raise UsageProblem("`--json` goes with `--list`")
+    if hooks:
+        _serve_hooks(policy, state, idle)
+        return
     with Workspace.open(policy, state=state, trust=trust, approvals=_limits(wait)) as workspace:
         if list_:
             _print_serving(workspace.serving.list(workspace.policy_path), as_json=json)
@@ -286,6 +295,23 @@ def with_command(words: list[str]) -> list[str]:
         return words
     end = words.index("--")
     return [*words[:end], _COMMAND, dumps(words[end + 1 :])]
+
+
+def _serve_hooks(policy: Path, state: Path | None, idle: str | None) -> None:
+    from gatewright.workspace.hooks import IDLE_S, HookGate
+
+    try:
+        idle_s = IDLE_S if idle is None else parse_duration(idle)
+    except ValueError as error:
+        raise UsageProblem(f"--idle `{idle}`: {error}") from None
+
+    def began(workspace: Workspace) -> Callable[[], None]:
+        exporting = ExitStack()
+        exporting.enter_context(_exporting(workspace))
+        return exporting.close
+
+    gate = HookGate(policy, lambda line: print_error(f"gatewright: {line}"), state=state, idle_s=idle_s, began=began)
+    asyncio.run(gate.serve())
 
 
 def _limits(wait: str | None) -> ApprovalLimits | None:

@@ -315,6 +315,14 @@ class ApprovalStore:
         asked = (_request(row) for row in alive if row.kind == _REQUEST)
         return tuple((one, answers.get(one.request_id)) for one in asked if one.is_suspended and one.call_id == call_id)
 
+    def find_alike(self, agent_id: str, conversation: str, form: str) -> ApprovalRequest | None:
+        """The question of a suspended call with these arguments, under whatever call id. Raises WorkspaceError."""
+        if not self._rows.version():
+            return None
+        asked = (_request(row) for row in self._alive(self._rows.rows()) if row.kind == _REQUEST)
+        same = (one for one in asked if one.is_suspended and form in one.forms)
+        return next((one for one in same if (one.agent_id, one.conversation) == (agent_id, conversation)), None)
+
     def waiting(self, request_id: str) -> ApprovalRequest | None:
         """The suspended question of that id, answered or not. Raises WorkspaceError."""
         row = _one(self._alive(self._rows.rows()), _REQUEST, request_id)

@@ -215,6 +215,17 @@ class Within:
     depth: int
 
 
+@frozen
+class Effect:
+    """The work of a call that another program does in place of the tool: ``run`` returns its result.
+
+    ``ends``: a cancellation of ``run`` ends the work.
+    """
+
+    run: Callable[[str, dict[str, JsonValue], ToolExecutionContext], Awaitable[JsonValue | bytes]]
+    ends: bool = False
+
+
 class NamedCall(Protocol):
     """A call by the id that its program gave it."""
 
@@ -328,6 +339,8 @@ class CallState:
     """The id that its program gave the call, with what the ledger of such calls knows."""
     within: Within | None = None
     """The call that this one belongs to."""
+    effect: Effect | None = None
+    """The work of another program in place of the tool's."""
     held_s: Callable[[], float] | None = None
     """The seconds for which an observer has delayed its steps, which do not count."""
     trace_id: str = ""
@@ -392,6 +405,8 @@ class CallState:
             state.claim = self.claim
         if self.folder is not None:
             state.folder = self.folder
+        if self.effect is not None:
+            state.effect = self.effect
         return state
 
     def context(self, **more: Any) -> ToolExecutionContext:

@@ -21,7 +21,7 @@ from gatewright.gate.approval import Approver
 from gatewright.gate.approvalstore import ApprovalStore
 from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
-from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Recorder, Services
+from gatewright.gate.call import MOST_AT_ONCE, CallState, Effect, RawArguments, Recorder, Services
 from gatewright.gate.decision import Decision, DecisionProof, Places, nowhere
 from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
@@ -318,6 +318,7 @@ class Gate:
         call_id: str = "",
         conversation: str = "",
         on_ask: OnAsk = "wait",
+        effect: Effect | None = None,
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client, folder and progress count.
 
@@ -331,13 +332,13 @@ class Gate:
         tells its recorded outcome afterwards; without a conversation a replay is not recognised. ``on_ask``
         ``suspend``: a call that asks returns its question at once, with the status ``waiting``; the same call with the
         same id takes the answer, in any process. Raises WorkspaceError for either in a gate without a log, or without
-        a store of questions.
+        a store of questions. ``effect``: the work of another program, in place of the tool's and without its time-out.
         """
         from gatewright.gate.callrun import CallRun, Watched
 
         force, given_id = self.in_force(), new_id("call")
         state = self._state(force, agent_id, tool, arguments, session, context, given_id)
-        state.on_piece = on_piece
+        state.on_piece, state.effect = on_piece, effect
         if unanswered:
             state.unanswered = unanswered
         make = CallRun

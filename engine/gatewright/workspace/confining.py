@@ -122,6 +122,29 @@ class Confinements:
             subject=f"run {Path(words[0]).name}",
         )
 
+    def of_host(self, agent_id: str, start: Path, hidden: Sequence[Path]) -> Confinement | None:
+        """Return the confinement of a command that a coding agent runs in ``start``: that of its shell commands, with
+        its sources by their levels, and without the policy and ``hidden``; None under ``confine = "none"``.
+
+        Raises WorkspaceError for an unknown agent.
+        """
+        shell = self.of(agent_id, None)
+        if shell is None:
+            return None
+        policy = self._policy()
+        where, agent = self._whereabouts(policy), policy.agents[agent_id]
+        given = {one.path: one.use for one in shell.places}
+        for source_id, path in where.sources.items():
+            if source_id not in where.refused and (agent.sources is None or source_id in agent.sources):
+                given[path] = PlaceUse.WRITE
+        return replace(
+            shell,
+            places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
+            closed=tuple(dict.fromkeys((*shell.closed, *shell.fixed, *_real(hidden)))),
+            fixed=(),
+            folder=os.path.realpath(start),
+        )
+
     def _shell(self, policy: Policy, agent: Agent) -> Confinement:
         folder = str(self._folder)
         reads, writes = (

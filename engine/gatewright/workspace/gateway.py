@@ -214,11 +214,11 @@ class Gateway:
         """
         leave = self._workspace.gate.on_alarm(self._tell_alarm)
         stop_sending = None
-        known = None if self._workspace.is_changed_outside() else _signature(self._workspace)
+        known = None if self._workspace.is_changed_outside() else self._workspace.file_marks()
         seen = known
         try:
             while True:
-                now = _signature(self._workspace)
+                now = self._workspace.file_marks()
                 if now != known and now == seen:  # wait until changes stop, since an editor may write in several steps
                     await self._reload()
                     known = now
@@ -350,18 +350,6 @@ async def _keep(store: SessionStore, session: Session) -> None:
                 kept = now
             except WorkspaceError as error:
                 _log.warning("the session cannot be saved now: %s", error)
-
-
-def _signature(workspace: Workspace) -> tuple[object, ...]:
-    """Return values that change with any write to the policy's files."""
-    facts: list[object] = []
-    for path in workspace.files:
-        try:
-            found = path.stat()
-            facts.append((path, found.st_ino, found.st_mtime_ns, found.st_size))
-        except OSError as error:
-            facts.append((path, error.errno))
-    return tuple(facts)
 
 
 async def _until(stopped: asyncio.Future[int], *works: Awaitable[None]) -> None:

@@ -88,7 +88,7 @@ from gatewright.workspace.trust import TrustRecords, server_digest
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
-    from gatewright.adapters.confine import Confiner
+    from gatewright.adapters.confine import Confiner, Room
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
     from gatewright.adapters.subprocess_tool import ToolAdapter
@@ -508,6 +508,15 @@ class Workspace:
         """
         return self._confinements.of(agent_id, catalog_id)
 
+    async def host_room(self, agent_id: str, start: Path, hidden: Sequence[Path]) -> Room | None:
+        """Open a room for a command that a coding agent runs in ``start``, for the caller to close; None for
+        ``confine = "none"``.
+
+        ``hidden``: files of the coding agent itself. Raises ToolFailure if it cannot be confined, WorkspaceError.
+        """
+        confinement = self._confinements.of_host(agent_id, start, hidden)
+        return None if confinement is None else await self.confiner.room(confinement)
+
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
         """Propose the places that a server's command line names, for a person to accept.
 
@@ -659,6 +668,17 @@ class Workspace:
         """List the files that a reload reads: the policy and the manifests of its catalogs."""
         state = self._state
         return (self.policy_path, *state.book.paths(state.policy.catalogs))
+
+    def file_marks(self) -> tuple[object, ...]:
+        """Return values that change with any write to these files."""
+        facts: list[object] = []
+        for path in self.files:
+            try:
+                found = path.stat()
+                facts.append((path, found.st_ino, found.st_mtime_ns, found.st_size))
+            except OSError as error:
+                facts.append((path, error.errno))
+        return tuple(facts)
 
     def tool_schema(self, tool_name: str) -> Schema | None:
         """Return the whole original schema of a tool, without the policy's declarations; None for an unknown tool."""

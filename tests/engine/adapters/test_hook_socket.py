@@ -132,6 +132,15 @@ async def test_a_gate_that_gives_no_answer_is_a_denial_in_the_hosts_form(
     assert (code, "deny" in out) == ((0, True) if host in {"cursor", "copilot"} else (2, False))
 
 
+async def test_a_client_in_another_environment_finds_the_gate(
+    place: HookPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(place):
+        (tmp_path / "other").mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "other"))
+        assert await ask(place) == (0, "yes", "err")
+
+
 async def test_who_serves_without_the_key_is_not_believed(place: HookPlace) -> None:
     async with serving(place, key=b"x" * 32):
         code, _, said = await ask(place)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +68,8 @@ async def _run(state: CallState) -> StageResult:
     if objection is not None or isinstance(taken, Finding):
         return objection or StageResult()
     state.execution = Execution(taken, time.monotonic())
-    is_pure, results = state.plan.tool.determinism is Determinism.PURE, state.services.results
+    is_pure = state.effect is None and state.plan.tool.determinism is Determinism.PURE
+    results = state.services.results
     kept = results.find(state.session, _result_key(state)) if is_pure and results is not None else None
     if kept is not None:  # the result of an equal call of a pure tool in this session
         state.reused, state.output, state.normal = True, kept.output, kept.normal
@@ -147,7 +149,8 @@ async def _execute(state: CallState) -> None:
         if loop not in stops.watched:
             _watch(stops, loop)
     try:
-        is_done = await _is_done(task, ended, state.plan.timeout_s, state.held_s)
+        timeout_s = state.plan.timeout_s if state.effect is None else math.inf
+        is_done = await _is_done(task, ended, timeout_s, state.held_s)
         if not is_done:
             await _stop(state, task, stop)
             return
@@ -266,7 +269,8 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
         # so that changes by the tool to its arguments reach no record and no stored result
         moved = replace_texts(state.arguments, state.moved) if state.moved else state.arguments
         given = copy_value(cast("dict[str, JsonValue]", moved))
-        return await state.plan.actor.execute(state.chosen.name, given, context)
+        execute = state.plan.actor.execute if state.effect is None else state.effect.run
+        return await execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task would pass it to the loop, and the program would end
         raise Exited from error
     finally:
@@ -330,8 +334,9 @@ async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> No
     done, _ = await aio.wait({task}, timeout=GRACE_S)
     _forget(task)
     if state.stop is not None:
-        state.stopped = bool(done)
-        await _end_by_stop(state, state.stop, "while it ran" if done else "while it ran, and did not stop when asked")
+        state.stopped = _has_stopped(state, task)
+        late = "" if state.stopped else ", and did not stop when asked"
+        await _end_by_stop(state, state.stop, f"while it ran{late}")
         return
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     failure = task.exception() if done and not task.cancelled() else None
@@ -352,7 +357,12 @@ async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> 
         await aio.wait({task}, timeout=GRACE_S)
     finally:
         _forget(task)
-        state.stopped = task.done()
+        state.stopped = _has_stopped(state, task)
+
+
+def _has_stopped(state: CallState, task: aio.Future[Any]) -> bool:
+    """Tell whether the tool no longer runs; that of another program may."""
+    return task.done() and (state.effect is None or state.effect.ends)
 
 
 async def give_up(state: CallState) -> None:

@@ -1,0 +1,197 @@
+"""The resident gate in its own process, asked by the real client as the hook of a coding agent."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import closing
+
+import pytest
+
+from gatewright.gate import Approval, ApprovalRequest
+from gatewright.workspace import permission_broker
+from tests.engine.hooks.world import POLICY, HookWorld
+from tests.support.patience import until
+
+pytest.importorskip("gatewright.adapters.hosts.claude_code")
+READ = {"file_path": "a.txt"}
+
+
+async def test_the_first_hook_starts_the_gate_and_each_call_is_in_the_log_from_its_begin_to_its_end(
+    world: HookWorld,
+) -> None:
+    assert world.gate_pid == 0
+    assert (await world.ask("Read", READ, "t1"))["permissionDecision"] == "allow"
+    first = world.gate_pid
+    assert world.rows("ToolCompleted") == []
+    await world.report("Read", READ, "t1", {"text": "content"})
+    await until(lambda: world.rows("ToolCompleted"))
+    assert [kind for kind, _, _ in world.rows()][-3:] == ["ToolInvoked", "PolicyDecision", "ToolCompleted"]
+    assert first == world.gate_pid
+
+
+async def test_a_denied_call_gives_the_host_the_reason_of_the_rule(world: HookWorld) -> None:
+    answer = await world.ask("Read", {"file_path": "yesterday.txt"}, "t1")
+    assert answer["permissionDecision"] == "deny"
+    assert "yesterday is over" in answer["permissionDecisionReason"]
+    assert [kind for kind, _, _ in world.rows()][-1] == "ToolDenied"
+
+
+async def test_an_unknown_tool_is_denied_in_every_mode_with_the_way_to_accept_it(world: HookWorld) -> None:
+    for number, mode in enumerate(("default", "bypassPermissions", "dontAsk", "acceptEdits")):
+        answer = await world.ask("NewThing", {"a": 1}, f"t{number}", permission_mode=mode)
+        assert answer["permissionDecision"] == "deny"
+        assert "catalog import" in answer["permissionDecisionReason"]
+
+
+async def test_a_gate_that_is_killed_mid_call_leaves_a_sound_log_and_the_next_hook_starts_another(
+    world: HookWorld,
+) -> None:
+    assert (await world.ask("Read", READ, "t1"))["permissionDecision"] == "allow"
+    world.end(signal.SIGKILL)
+    await world.report("Read", READ, "t1")
+    again = await world.ask("Read", READ, "t1")
+    assert again["permissionDecision"] == "deny"  # its end is unknown, so it is not repeated
+    assert (await world.ask("Read", READ, "t2"))["permissionDecision"] == "allow"
+    assert len(world.rows("ToolInvoked")) == 3
+
+
+async def test_a_gate_that_is_told_to_end_says_that_its_calls_were_abandoned(world: HookWorld) -> None:
+    await world.ask("Read", READ, "t1")
+    world.end()
+    ((_, _, body),) = world.rows("ToolAbandoned")
+    assert body["stopped"] is False
+
+
+async def test_the_end_of_a_conversation_ends_what_was_never_reported(world: HookWorld) -> None:
+    await world.ask("Read", READ, "t1")
+    assert (await world.send(world.message("SessionEnd", "", {}, "")))[0] == 0
+    await until(lambda: world.rows("ToolAbandoned"))
+
+
+async def test_a_policy_that_is_edited_meanwhile_holds_for_the_very_next_call(world: HookWorld) -> None:
+    await world.ask("Read", READ, "t1")
+    world.policy.write_text(POLICY.replace('tools = ["claude.Bash", "claude.Read"', 'tools = ["claude.Bash"'))
+    assert (await world.ask("Read", READ, "t2"))["permissionDecision"] == "deny"
+    world.policy.write_text(POLICY)
+    assert (await world.ask("Read", READ, "t3"))["permissionDecision"] == "allow"
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_a_policy_with_errors_denies_with_the_reason_until_it_is_mended(
+    world: HookWorld, is_running: bool
+) -> None:
+    if is_running:
+        await world.ask("Read", READ, "t1")
+    world.policy.write_text(POLICY + "\n[agents.x]\nnonsense = 1\n")
+    answer = await world.ask("Read", READ, "t2")
+    assert answer["permissionDecision"] == "deny"
+    assert "nonsense" in answer["permissionDecisionReason"]
+    world.policy.write_text(POLICY)
+    assert (await world.ask("Read", READ, "t3"))["permissionDecision"] == "allow"
+
+
+async def test_fifty_calls_at_once_start_one_gate_and_each_runs_once(world: HookWorld) -> None:
+    answers = await asyncio.gather(*(world.ask("Read", READ, f"t{number}") for number in range(50)))
+    assert {answer["permissionDecision"] for answer in answers} == {"allow"}
+    assert len(world.rows("ToolInvoked")) == 50
+
+
+async def test_the_same_message_from_two_entries_is_one_call_with_one_answer(world: HookWorld) -> None:
+    answers = await asyncio.gather(*(world.ask("Read", READ, "t1") for _ in range(4)))
+    assert {answer["permissionDecision"] for answer in answers} == {"allow"}
+    assert len(world.rows("ToolInvoked")) == 1
+
+
+async def test_a_call_id_that_comes_with_other_arguments_is_denied(world: HookWorld) -> None:
+    await world.ask("Read", READ, "t1")
+    assert (await world.ask("Read", {"file_path": "b.txt"}, "t1"))["permissionDecision"] == "deny"
+
+
+async def test_a_question_that_the_host_cannot_ask_waits_and_the_repeated_call_runs_once(world: HookWorld) -> None:
+    given = {"file_path": "a.txt", "content": "x"}
+    answer = await world.ask("Write", given, "t1")
+    assert answer["permissionDecision"] == "deny"
+    with closing(permission_broker(world.policy, keys=world.keys)) as broker:
+        (question,) = broker.pending()
+        assert question.request_id in answer["permissionDecisionReason"]
+        again = await world.ask("Write", given, "t2")
+        assert question.request_id in again["permissionDecisionReason"]
+        broker.answer(question.request_id, Approval(True, "ann"))
+    assert (await world.ask("Write", {**given, "content": "y"}, "t3"))["permissionDecision"] == "deny"
+    assert (await world.ask("Write", given, "t4", session_id="talk-2"))["permissionDecision"] == "deny"
+    assert (await world.ask("Write", given, "t5"))["permissionDecision"] == "allow"
+    await world.report("Write", given, "t5")
+    await until(lambda: world.rows("ToolCompleted"))
+    assert (await world.ask("Write", given, "t6"))["permissionDecision"] == "deny"
+
+
+async def test_the_same_call_id_takes_its_answer_in_another_process_of_the_gate(world: HookWorld) -> None:
+    given = {"file_path": "a.txt", "content": "x"}
+    await world.ask("Write", given, "t1")
+    world.end()
+    with closing(permission_broker(world.policy, keys=world.keys)) as broker:
+        (question,) = broker.pending()
+        broker.answer(question.request_id, Approval(True, "ann"))
+    assert (await world.ask("Write", given, "t1"))["permissionDecision"] == "allow"
+
+
+async def test_an_operator_who_is_there_answers_within_the_hosts_time(world: HookWorld) -> None:
+    with closing(permission_broker(world.policy, keys=world.keys)) as broker:
+
+        def allow(questions: tuple[ApprovalRequest, ...]) -> None:
+            for one in questions:
+                broker.answer(one.request_id, Approval(True, "ann"))
+
+        leave = broker.subscribe(allow)
+        answer = await world.ask("Write", {"file_path": "a.txt"}, "t1")
+        leave()
+    assert answer["permissionDecision"] == "allow"
+
+
+async def test_a_host_that_asks_its_person_gets_the_question_and_the_log_says_who_answered(world: HookWorld) -> None:
+    given = {"file_path": "a.txt", "content": "x"}
+    answer = await world.ask("Write", given, "t1", permission_mode="default")
+    assert answer["permissionDecision"] == "ask"
+    assert world.rows("ApprovalResolved", "ToolCompleted") == []
+    await world.report("Write", given, "t1")
+    await until(lambda: world.rows("ToolCompleted"))
+    ((_, _, body),) = world.rows("ApprovalResolved")
+    assert body["who"] == "the person at Claude Code"
+
+
+async def test_a_sub_agent_has_its_own_rights_but_nothing_that_its_caller_is_denied(world: HookWorld) -> None:
+    assert (await world.ask("Bash", {"command": "ls"}, "t1", agent_type="helper"))["permissionDecision"] == "deny"
+    assert (await world.ask("Read", READ, "t2", agent_type="helper"))["permissionDecision"] == "allow"
+    denied = await world.ask("Read", {"file_path": "yesterday"}, "t3", agent_type="helper")
+    assert denied["permissionDecision"] == "deny"
+    assert (await world.ask("Read", READ, "t4", agent_type="Explore"))["permissionDecision"] == "allow"
+    assert [agent for _, agent, _ in world.rows("ToolInvoked")] == ["helper", "helper", "coder", "coder"]
+
+
+_NO_MESSAGES = (b"", b"{", b"[]", b"null", b'{"a": 1}', b'{"hook_event_name": "PreToolUse"}', b"\xff", b"[" * 100_000)
+
+
+@pytest.mark.parametrize("message", _NO_MESSAGES)
+async def test_a_message_that_cannot_be_read_is_a_denial_and_the_gate_goes_on(world: HookWorld, message: bytes) -> None:
+    code, out, said = await world.send(message)
+    assert (code, out) == (2, "")
+    assert said.startswith("gatewright: not allowed")
+    assert (await world.ask("Read", READ, "t1"))["permissionDecision"] == "allow"
+
+
+async def test_two_agents_of_one_policy_share_a_gate_and_keep_their_rights(world: HookWorld) -> None:
+    coder, helper = await asyncio.gather(
+        world.ask("Bash", {"command": "true"}, "t1"), world.ask("Bash", {"command": "true"}, "t2", agent="helper")
+    )
+    assert (coder["permissionDecision"], helper["permissionDecision"]) == ("allow", "deny")
+    assert (await world.ask("Read", READ, "t3", agent="nobody"))["permissionDecision"] == "deny"
+
+
+async def test_a_gate_without_calls_ends_itself(world: HookWorld) -> None:
+    words = ("-m", "gatewright", "serve", str(world.policy), "--hooks", "--idle", "1s")
+    world.environment["GATEWRIGHT_KEYS"] = str(world.keys)
+    code, _, said = await world.start((sys.executable, *words))
+    assert (code, "answering hooks" in said) == (0, True)
+    assert not world.place.socket.exists()
