@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from gatewright.adapters.hosts import HostScope
 from gatewright.base.amount import iso_utc
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
+from gatewright.sources.ground import policy_path_of
 from gatewright.workspace import Workspace
 from gatewright.workspace.host_files import (
     HostEdit,
@@ -24,6 +26,7 @@ from gatewright.workspace.host_files import (
     write_host_file,
 )
 from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_status
+from gatewright.workspace.template import agent_policy, agent_policy_path, write_agent_policy
 
 HostArgument = Annotated[
     str, typer.Argument(metavar="HOST", help="claude-code, codex, gemini-cli, opencode, copilot, cursor or vscode")
@@ -39,27 +42,48 @@ YesOption = Annotated[bool, typer.Option("--yes", help="do it without asking")]
 
 def install(
     host: HostArgument,
-    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="the policy that decides")],
-    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="the agent whose rights it gets")],
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="FILE", help="the policy that decides, else a new one")
+    ] = None,
+    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="the agent whose rights it gets")] = "",
     user: UserOption = False,
     project: ProjectOption = None,
     managed: ManagedOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Put the gate into a coding agent, so that each of its calls is decided first. Shows the difference, then asks."""
+    """Put the gate into a coding agent, so that each of its calls is decided first. Shows the difference, then asks.
+
+    Without --policy it makes one for this project, in `.gatewright-policy`, or adds the agent to that one.
+    """
     file = _file(host, user=user, project=project, managed=managed)
-    with Workspace.open(policy) as workspace:
-        require_agent(workspace, agent)
-        path = workspace.policy_path
-    edit = install_edit(file, path, agent)
-    _carry_out(edit, "the gate is there already", yes=yes, quiet=json)
+    folder = Path(os.path.realpath(_folder(project)))
+    path = policy_path_of(policy) if policy is not None else agent_policy_path(file.scope, folder)
+    is_new = not path.exists()
+    text = agent_policy(host, folder, path) if policy is None else ""
+    who = _agent_of(path, agent or (host_of(host).prefix if policy is None else ""), text)
+    edit = install_edit(file, path, who)
+    if text and not json and (is_new or text != path.read_text("utf-8")):
+        print_line(f"{'makes' if is_new else 'adds an agent to'} {path}: agent `{who}` works in {folder}")
+    _agree(edit, "the gate is there already", yes=yes, quiet=json)
+    if text:
+        write_agent_policy(host, folder, path)
+    write_host_file(edit)
     status = host_status(host, host_around(_folder(project)))
     if json:
         print_json(status.to_json())
         return
     print_line(f"{status.title} asks the gate before each call: {file.path}")
     _print_facts(status, least=HostLevel.AMBER)
+
+
+def _agent_of(path: Path, agent: str, text: str) -> str:
+    """Return the agent that calls, if the policy has it, or will have it as ``text``. Raises UsageProblem."""
+    if text:
+        return agent
+    with Workspace.open(path) as workspace:
+        agents = list(workspace.policy.agents)
+        return require_agent(workspace, agent or (agents[0] if len(agents) == 1 else ""))
 
 
 def uninstall(
@@ -73,7 +97,8 @@ def uninstall(
     """Take the gate out of a coding agent: its file is then as it was before, to the byte."""
     file = _file(host, user=user, project=project, managed=managed)
     edit = uninstall_edit(file)
-    _carry_out(edit, "no gate is there", yes=yes, quiet=json)
+    _agree(edit, "no gate is there", yes=yes, quiet=json)
+    write_host_file(edit)
     if json:
         print_json({"host": host, "file": str(file.path), "removed": edit.changes})
     else:
@@ -84,7 +109,7 @@ def uninstall(
 def status(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption = False) -> None:
     """Say of each coding agent whether a gate is there and what it cannot stop; exit 1 if something is red.
 
-    It reads files and the log, and starts nothing.
+    It reads files and the log, and starts none of them.
     """
     where = host_around(_folder(project))
     found = (host_status(host, where),) if host else find_hosts(where)
@@ -114,8 +139,8 @@ def _file(host: str, *, user: bool, project: Path | None, managed: bool) -> Host
     return host_file(host, scope, host_around(_folder(project)))
 
 
-def _carry_out(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
-    """Show the edit, ask, and write it; raise typer.Exit without a yes."""
+def _agree(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
+    """Show the edit and ask; raise typer.Exit without a yes."""
     path = edit.file.path
     if not edit.changes:
         print_error(f"gatewright: {nothing}: `{path}`")
@@ -126,7 +151,6 @@ def _carry_out(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
     if edit.changes and not yes and not _agrees(f"Write `{path}`?"):
         print_error("gatewright: nothing was changed (--yes does it without asking)")
         raise typer.Exit(Exit.ASK_UNANSWERED)
-    write_host_file(edit)
 
 
 def _agrees(question: str) -> bool:

@@ -105,10 +105,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "catalog client-config": ("catalog client-config work --client claude-desktop --agent archivist",),
     "hook install": (
-        "hook install claude-code --policy work --agent archivist",
-        "hook install codex --policy work --agent archivist --user --yes",
+        "hook install claude-code --yes",
+        "hook install gemini-cli --project work --policy work --agent archivist --yes",
     ),
-    "hook uninstall": ("hook uninstall claude-code",),
+    "hook uninstall": ("hook uninstall claude-code --yes", "hook uninstall gemini-cli --project work --yes"),
     "hook status": ("hook status", "hook status codex --json"),
     "memory adopt": ("memory adopt work",),
     "token add": ("token add work --agent archivist --user ada",),

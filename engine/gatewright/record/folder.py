@@ -49,6 +49,11 @@ def key_folder(explicit: Path | None = None) -> Path:
     return Path(os.path.realpath(named))
 
 
+def config_folder() -> Path:
+    """The folder of the user's settings."""
+    return platformdirs.user_config_path("gatewright")
+
+
 def is_durable(explicit: bool | None = None) -> bool:
     """Tell whether audit rows must survive loss of power: ``explicit``, else GATEWRIGHT_DURABLE (1, true, yes, on)."""
     if explicit is not None:

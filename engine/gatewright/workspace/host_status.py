@@ -1,6 +1,6 @@
 """The state of the gate in coding agents: found, there, trusted, failing closed, and what it cannot stop.
 
-It reads files, the PATH and the log, and starts nothing.
+It reads files, the PATH and the log, and starts none of them.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     trusted = _trusted(host, file, where)
     if trusted is False:
         facts.append(
-            HostFact(
-                "trusted", HostLevel.RED, f"{host.title} skips the hook silently until somebody has reviewed it there"
-            )
+            HostFact("trusted", HostLevel.RED, f"{host.title} skips the hook without a word until somebody reviews it")
         )
     facts.append(_failure_fact(host))
     if not host.enforcement.is_tried:
@@ -198,26 +196,17 @@ def _switch_facts(host: Host, files: Iterable[HostFile], where: Around) -> Gener
 def _failure_fact(host: Host) -> HostFact:
     if host.enforcement.fails_closed:
         return HostFact("fails-closed", HostLevel.OK, f"{host.title} blocks a call whose hook crashes or is too slow")
-    return HostFact(
-        "fails-closed",
-        HostLevel.RED,
-        f"{host.title} lets a call run whose hook is too slow or cannot start: it fails open",
-    )
+    said = f"{host.title} lets a call run if it kills the hook or cannot start it: it fails open"
+    return HostFact("fails-closed", HostLevel.AMBER, f"{said}; whatever else goes wrong in our entry is a denial")
 
 
 def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
     if confined:
-        return HostFact(
-            "confined", HostLevel.OK, "its commands run confined: the page Files holds for them in the kernel"
-        )
+        return HostFact("confined", HostLevel.OK, "its commands run confined by the levels of files")
     if obstacle:
-        return HostFact(
-            "confined", HostLevel.RED, f"its commands are denied, since they cannot be confined: {obstacle}"
-        )
+        return HostFact("confined", HostLevel.RED, f"its commands are denied, as they cannot be confined: {obstacle}")
     names = ", ".join(f"`{name}`" for name in sorted(host.shells.keys() - host.enforcement.changes))
-    return HostFact(
-        "confined", HostLevel.RED, f"{names} would run with your rights, since {host.title} changes no command"
-    )
+    return HostFact("confined", HostLevel.RED, f"{names} run with your rights: {host.title} changes no command")
 
 
 def _calls(record: HostRecord) -> tuple[float | None, int | None]:

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
+from string import Template
 
 from gatewright import policyfile
 from gatewright.adapters.claude_settings import read_claude_settings, unsure_settings
 from gatewright.adapters.host_rules import Migrated, Places
+from gatewright.adapters.hosts import HostScope, load_host
 from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.gate import key_folder, state_folder
 from gatewright.policy.agentedit import add_agent
-from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy, Source
+from gatewright.policy.document import PINS, Defaults, Dialect, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
-from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile.reader import write_policy_text
+from gatewright.record.folder import STATE_FOLDER, config_folder
 from gatewright.sources.basefolder import as_on_disk
-from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME
+from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, place_file
+from gatewright.tools import read_definitions
+from gatewright.tools.declaration import SideEffect
 from gatewright.workspace.client_file import content_of
+from gatewright.workspace.trust import TrustRecords
 from gatewright.workspace.workspace import Workspace
 
 SECRETS = (
@@ -211,6 +218,87 @@ def write_demo(folder: Path) -> Path:
     """Return the demo workspace in ``folder``; only the first call writes it."""
     policy_path = folder / POLICY_NAME
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
+
+
+AGENT_FOLDER = ".gatewright-policy"
+"""The folder of a project's policy for coding agents."""
+
+
+def agent_policy_path(scope: HostScope, project: Path) -> Path:
+    """Return the place of a policy for coding agents: in the project, else in the user's settings."""
+    folder = project / AGENT_FOLDER if scope is HostScope.PROJECT else config_folder() / "coding-agents"
+    return folder / POLICY_NAME
+
+
+def host_definitions(host_id: str) -> bytes:
+    """Return the shipped definitions of a coding agent's own tools. Raises WorkspaceError if there are none."""
+    try:
+        return (files("gatewright_resources") / "hosts" / f"{host_id}.tools.json").read_bytes()
+    except OSError:
+        raise WorkspaceError(f"no definitions of the tools of `{host_id}` come with this version") from None
+
+
+def agent_policy(host_id: str, project: Path, path: Path) -> str:
+    """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``.
+
+    A missing policy is begun; in one that is there, the host's agent and catalog come at the end. It is unchanged if
+    the policy has the catalog already. Raises WorkspaceError, PolicyInvalid.
+    """
+    host, tools, approvals, sources = load_host(host_id), list[str](), list[str](), ["project"]
+    text = "" if not path.exists() else content_of(path).decode("utf-8-sig")
+    if text:
+        with Workspace.open(path) as workspace:
+            if workspace.policy.catalog(host_id) is not None:
+                return text
+            sources = [source.source_id for source in workspace.policy.folder_sources]
+    for tool in read_definitions(json.loads(host_definitions(host_id)))[0]:
+        name, effects = f"{host.prefix}.{tool.name}", tool.conduct.side_effects or frozenset[SideEffect]()
+        if tool.name in host.shells:
+            approvals.append(f"{_toml(name)} = {_toml('allow')}")
+        elif tool.safety_tier not in {SafetyTier.READ_ONLY, SafetyTier.SIDE_EFFECTING}:
+            continue
+        elif effects & {SideEffect.NET_READ, SideEffect.NET_WRITE}:
+            approvals.append(f"{_toml(name)} = {_toml('ask')}")
+        tools.append(name)
+    base = ".." if path.parent == project / AGENT_FOLDER else project.as_posix()
+    given = {"title": host.title, "prefix": host.prefix, "host": host_id, "approvals": "\n".join(approvals)}
+    given |= {"name": _toml(f"Coding agents in {project.name}"), "base": _toml(base), "sources": _toml(sources)}
+    given |= {"description": _toml(f"{host.title}, in {project.name}"), "tools": _lines(tools)}
+    pieces = ["agent.toml"] if text else ["policy.toml", "agent.toml"]
+    made = (Template((files("gatewright_resources") / "hosts" / piece).read_text("utf-8")) for piece in pieces)
+    return text + "".join(piece.substitute(given) for piece in made)
+
+
+def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
+    """Write that policy with the definitions; the source of a new one is trusted, as the person said.
+
+    Raises WorkspaceError, PolicyInvalid.
+    """
+    before = content_of(path).decode("utf-8-sig") if path.exists() else None
+    text = agent_policy(host_id, project, path)
+    if text == before:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent == project / AGENT_FOLDER and not (path.parent / ".gitignore").exists():
+            write_atomically(path.parent / ".gitignore", f"{STATE_FOLDER}/\n".encode())
+        place_file(path.parent, f"{PINS}/{host_id}.tools.json", host_definitions(host_id))
+    except OSError as error:
+        raise WorkspaceError(f"cannot write to `{path.parent}`: {error.strerror or error}") from None
+    write_policy_text(path, text, expected=before)
+    if before is None:
+        TrustRecords(key_folder()).trust_folder("source", path, "project", Path(os.path.realpath(project)))
+    Workspace.open(path).close()
+
+
+def _toml(value: str | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(words: Iterable[str]) -> str:
+    """Write a list of words on lines of their own."""
+    lines = textwrap.wrap(", ".join(map(_toml, words)), 110, break_long_words=False, break_on_hyphens=False)
+    return "[\n" + "".join(f"  {line}\n" for line in lines) + "]"
 
 
 SETTINGS_FOLDER = ".claude"

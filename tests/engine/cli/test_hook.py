@@ -1,0 +1,148 @@
+"""``hook install``, ``uninstall`` and ``status``, from a terminal and for scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.cli.output import Exit
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.workspace import Workspace
+from tests.engine.cli.conftest import Runner
+
+POLICY = ".gatewright-policy/policy.toml"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a few files, in which the command runs, and a home folder that nobody has used."""
+    home = tmp_path / "home"
+    shop = tmp_path / "shop"
+    for name in ("src/a.py", ".env", ".git/config", ".git/hooks/pre-commit", "docs/notes.md"):
+        (shop / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop / name).write_text("text")
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("PATH", str(home))
+    monkeypatch.chdir(shop)
+    return shop
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_install_shows_the_difference_and_changes_nothing_without_a_yes(shop: Path, run: Runner) -> None:
+    before = tree(shop)
+    status, out, err = run("hook", "install", "claude-code")
+    assert status == Exit.ASK_UNANSWERED
+    assert '+            "onFailure": "block"' in out
+    assert "--yes" in err
+    assert tree(shop) == before
+
+
+def test_from_nothing_to_a_gate_and_back(shop: Path, run: Runner) -> None:
+    """The policy that it made stays, and no other trace."""
+    before = tree(shop)
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    entry = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
+    assert entry["args"][3:8] == ["claude-code", "--policy", str(shop / POLICY), "--agent", "claude"]
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    _, out, _ = run("hook", "status", "--json")
+    found = next(one for one in json.loads(out) if one["host"] == "claude-code")
+    assert (found["hook"]["policy"], found["hook"]["calls_today"]) == (str(shop / POLICY), 0)
+    assert run("hook", "uninstall", "claude-code", "--yes")[0] == Exit.OK
+    assert {name: held for name, held in tree(shop).items() if not name.startswith(".gatewright-policy/")} == before
+    assert run("hook", "uninstall", "claude-code", "--yes")[0] == Exit.OK
+
+
+@pytest.fixture
+def begun(shop: Path, run: Runner) -> Iterator[Workspace]:
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    with Workspace.open(shop / POLICY) as workspace:
+        yield workspace
+
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "verdict"),
+    [
+        ("Bash", {"command": "rm -rf src"}, DENY),
+        ("Bash", {"command": "ls && rm -rf /"}, DENY),
+        ("Bash", {"command": "sudo ls"}, DENY),
+        ("Bash", {"command": "git status && ls src"}, ALLOW),
+        ("Bash", {"command": "cat .env"}, DENY),
+        ("Bash", {"command": "echo x > .claude/settings.json"}, DENY),
+        ("Read", {"file_path": "src/a.py"}, ALLOW),
+        ("Read", {"file_path": ".env"}, DENY),
+        ("Read", {"file_path": "/etc/passwd"}, DENY),
+        ("Write", {"file_path": "src/new.py", "content": "x"}, ALLOW),
+        ("Edit", {"file_path": "src/a.py", "old_string": "text", "new_string": "x"}, ALLOW),
+        ("Write", {"file_path": ".git/hooks/pre-commit", "content": "x"}, DENY),
+        ("Write", {"file_path": ".git/config", "content": "x"}, DENY),
+        ("Write", {"file_path": ".claude/settings.json", "content": "{}"}, DENY),
+        ("Write", {"file_path": ".claude/settings.local.json", "content": "{}"}, DENY),
+        ("Write", {"file_path": ".gatewright-policy/policy.toml", "content": ""}, DENY),
+        ("WebFetch", {"url": "https://example.org/a", "prompt": "x"}, ASK),
+        ("Grep", {"pattern": "x", "path": "src"}, ALLOW),
+        ("TodoWrite", {"todos": []}, ALLOW),
+        ("RemoteTrigger", {"action": "list"}, DENY),
+        ("NewTool", {}, DENY),
+    ],
+)
+def test_the_policy_that_it_makes_lets_an_agent_work_in_the_project_and_nothing_else(
+    shop: Path, begun: Workspace, tool: str, arguments: dict[str, JsonValue], verdict: Verdict
+) -> None:
+    context = ToolExecutionContext("claude", "any", folder=str(shop))
+    assert begun.gate.decide("claude", f"claude.{tool}", arguments, context=context).verdict is verdict
+
+
+def test_the_policy_that_it_makes_says_the_same_everywhere(begun: Workspace) -> None:
+    assert not begun.problems
+    assert not begun.selfcheck().differences
+
+
+def test_a_policy_that_is_there_decides_with_the_agent_that_is_named(shop: Path, run: Runner) -> None:
+    folder = shop.parent / "work"
+    assert run("init", folder, "--template", "demo")[0] == Exit.OK
+    status, _, err = run("hook", "install", "claude-code", "--policy", folder, "--agent", "nobody", "--yes")
+    assert (status, "no agent `nobody`" in err) == (Exit.USAGE, True)
+    assert run("hook", "install", "claude-code", "--policy", folder, "--agent", "archivist", "--yes")[0] == Exit.OK
+    assert not (shop / POLICY).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("install", "claude"), "no coding agent `claude`"),
+        (("install", "opencode", "--managed", "--policy", "."), "has no file of hooks for that"),
+        (("install", "claude-code", "--user", "--managed"), "one of --user, --project and --managed"),
+        (("install", "claude-code", "--project", "nowhere"), "`nowhere` is no folder"),
+        (("status", "vim"), "no coding agent `vim`"),
+    ],
+)
+def test_a_wrong_word_is_one_sentence(shop: Path, run: Runner, words: tuple[str, ...], said: str) -> None:
+    before = tree(shop)
+    status, _, err = run("hook", *words)
+    assert status == Exit.USAGE
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert tree(shop) == before
+
+
+def test_status_is_1_once_a_gate_is_red(shop: Path, run: Runner) -> None:
+    assert run("hook", "status")[0] == Exit.OK
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    (shop / ".claude" / "settings.local.json").write_text('{"disableAllHooks": true}')
+    status, out, _ = run("hook", "status", "claude-code")
+    assert status == Exit.PROBLEMS
+    assert "red" in out
+    assert "disableAllHooks" in out
