@@ -21,6 +21,7 @@ from gatewright.adapters.hosts import (
     HostAnswer,
     HostEvent,
     Reply,
+    is_denial,
     load_host,
 )
 from gatewright.adapters.hosts.entry import shell_line
@@ -45,11 +46,11 @@ def said(reply: Reply) -> dict[str, Any]:
 
 
 def lets_run(reply: Reply) -> bool:
-    """True unless the reply stops the call, however the host spells that."""
-    text = reply.stdout
-    value: dict[str, Any] = json.loads(text) if text else {}
+    """True if every word that a host may read for its answer says allow."""
+    value: dict[str, Any] = json.loads(reply.stdout) if reply.stdout else {}
     spelt: dict[str, Any] = value.get("hookSpecificOutput", value)
     word = spelt.get("permissionDecision", value.get("permission", value.get("decision", "allow")))
+    assert is_denial(reply) == (reply.exit_code == 2 or word == "deny")
     return reply.exit_code == 0 and word == "allow"
 
 

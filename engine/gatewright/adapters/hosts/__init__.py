@@ -15,8 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.verdict import Verdict
 
 
@@ -177,11 +178,56 @@ class Host(Protocol):
     enforcement: Enforcement
     shells: Mapping[str, str]
     """Its tools that run a command, each with the argument that holds it."""
+    kinds: Mapping[str, EventKind]
+    """The moments of which it tells its hook, by its own names; any other asks for no decision."""
+    gives_ids: bool = True
+    """False for a host that gives calls no ids."""
     entry: Entry
 
     def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of the host. Raises ValueError for one that lacks what a decision needs."""
-        ...
+        """Read a message of the host, in any spelling that hosts use.
+
+        Raises ValueError for one that lacks what a decision needs.
+        """
+        name = self.moment(message)
+        kind = self.kinds.get(name, EventKind.OTHER)
+        folder = text_or(message, "cwd", "directory")
+        if kind is EventKind.SHOW:
+            return HostEvent(kind, name, text_in(message, *_TOOL), folder=folder)
+        conversation = text_in(message, *_CONVERSATION)
+        if kind in {EventKind.OTHER, EventKind.END}:
+            return HostEvent(kind, name, conversation=conversation, folder=folder)
+        tool, arguments = self.called(name, message)
+        if not folder:
+            raise ValueError("the message has no `cwd`")
+        return HostEvent(
+            kind,
+            name,
+            tool,
+            arguments,
+            conversation,
+            text_in(message, *_CALL) if self.needs_id(name) else text_or(message, *_CALL),
+            folder,
+            text_or(message, "agent_type", "agentType", "subagent_type", "agent_id"),
+            is_attended=self.enforcement.asks and self.is_attended(name, message),
+            result=next((message[key] for key in _RESULT if key in message), None),
+        )
+
+    def moment(self, message: Mapping[str, JsonValue]) -> str:
+        """Return the host's name of the moment. Raises ValueError."""
+        return text_in(message, "hook_event_name", "hookEventName", "event")
+
+    def called(self, name: str, message: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:  # noqa: ARG002 - for most hosts the same at all moments
+        """Return the tool and the arguments of a message. Raises ValueError."""
+        return text_in(message, *_TOOL), arguments_in(message, *_ARGUMENTS)
+
+    def needs_id(self, name: str) -> bool:  # noqa: ARG002 - for most hosts the same at all moments
+        """Tell whether a message without the id of its call is refused."""
+        return self.gives_ids
+
+    def is_attended(self, name: str, message: Mapping[str, JsonValue]) -> bool:  # noqa: ARG002 - for most hosts always
+        """Tell whether somebody sits before it, if it can ask at all."""
+        return True
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer for the host. A question that it cannot ask becomes a denial."""
@@ -222,13 +268,41 @@ def text_or(message: Mapping[str, JsonValue], *names: str) -> str:
     return next((value for name in names if isinstance(value := message.get(name), str)), "")
 
 
-def table_in(message: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
-    """Return the first object under one of these names. Raises ValueError if it has none."""
+def arguments_in(message: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
+    """Return the arguments of a call, which some hosts give as JSON text. Raises ValueError if it has none."""
     for name in names:
         value = message.get(name)
         if isinstance(value, dict):
             return value
+        if isinstance(value, str):
+            try:
+                return parse_object(value)
+            except JsonRefused as error:
+                raise ValueError(f"`{name}` is no object: {error}") from None
     raise ValueError(f"the message has no `{names[0]}`")
+
+
+_CONVERSATION = ("session_id", "sessionId", "sessionID", "conversation_id", "conversationId")
+_TOOL = ("tool_name", "toolName", "tool")
+_ARGUMENTS = ("tool_input", "toolInput", "toolArgs", "args")
+_CALL = ("tool_use_id", "toolUseId", "callID", "call_id", "tool_call_id")
+_RESULT = ("tool_response", "toolResponse", "toolResult", "tool_output", "output", "error_message", "error")
+"""The spellings of hosts."""
+
+
+def is_denial(reply: Reply) -> bool:
+    """Tell whether a reply stops the call, in any host's words."""
+    try:
+        value = parse_object(reply.stdout)
+    except JsonRefused:
+        return reply.exit_code == _DENIED
+    inner = value.get("hookSpecificOutput")
+    said = inner if isinstance(inner, dict) else value
+    words = [said.get(key) for key in ("permissionDecision", "permission", "decision")]
+    return reply.exit_code == _DENIED or "deny" in words
+
+
+_DENIED = 2
 
 
 def effective(host: Host, event: HostEvent, answer: HostAnswer) -> HostAnswer:

@@ -19,17 +19,16 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
-    table_in,
-    text_in,
     text_or,
 )
 from gatewright.adapters.hosts.entry import Elements, JsonHooks, table_of
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 
+_IN_SKILL = "PreSkillShellCommand"
 _KINDS = {
     "PreToolUse": EventKind.BEFORE,
-    "PreSkillShellCommand": EventKind.BEFORE,
+    _IN_SKILL: EventKind.BEFORE,
     "PostToolUse": EventKind.AFTER,
     "PostToolUseFailure": EventKind.FAILED,
     "SessionEnd": EventKind.END,
@@ -44,7 +43,7 @@ def _elements(hook: Hook) -> Elements:
     report: JsonValue = _run(hook.report)
     return {
         "PreToolUse": {"matcher": "*", "hooks": [strict]},
-        "PreSkillShellCommand": {"hooks": [strict]},
+        _IN_SKILL: {"hooks": [strict]},
         **{event: {"matcher": "*", "hooks": [report]} for event in _REPORTS},
         "SessionEnd": {"hooks": [report]},
     }
@@ -63,6 +62,7 @@ class ClaudeCode(Host):
     prefix = "claude"
     programs = ("claude",)
     shells = MappingProxyType({"Bash": "command", "PowerShell": "command"})
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=True,
         changes=frozenset({"Bash", "PowerShell"}),
@@ -75,28 +75,13 @@ class ClaudeCode(Host):
     )
     entry = JsonHooks(_elements, {}, ("disableAllHooks", "allowManagedHooksOnly"))
 
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook."""
-        name = text_in(message, "hook_event_name", "hookEventName")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        conversation = text_in(message, "session_id", "sessionId")
-        folder = text_or(message, "cwd")
-        if kind in {EventKind.OTHER, EventKind.END}:
-            return HostEvent(kind, name, conversation=conversation, folder=folder)
-        mode = text_or(message, "permission_mode", "permissionMode")
-        is_call = name != "PreSkillShellCommand"
-        return HostEvent(
-            kind,
-            name,
-            text_in(message, "tool_name", "toolName"),
-            table_in(message, "tool_input", "toolInput"),
-            conversation,
-            text_in(message, "tool_use_id", "toolUseId") if is_call else text_or(message, "tool_use_id"),
-            text_in(message, "cwd"),
-            text_or(message, "agent_type", "agentType", "agent_id"),
-            is_attended=is_call and mode not in _UNATTENDED,
-            result=message.get("tool_response", message.get("error")),
-        )
+    def needs_id(self, name: str) -> bool:
+        """Tell whether the moment is about a call; a command in a text of a skill is none, and has no id."""
+        return name != _IN_SKILL
+
+    def is_attended(self, name: str, message: Mapping[str, JsonValue]) -> bool:
+        """Tell whether it would put a question to somebody: not in a skill, nor in modes that never ask."""
+        return name != _IN_SKILL and text_or(message, "permission_mode", "permissionMode") not in _UNATTENDED
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""

@@ -24,9 +24,6 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
-    table_in,
-    text_in,
-    text_or,
 )
 from gatewright.adapters.hosts.entry import Groups, TomlHooks, own_groups, read_toml, report_line, shell_line
 from gatewright.base.errors import WorkspaceError
@@ -57,6 +54,7 @@ class Codex(Host):
     prefix = "codex"
     programs = ("codex",)
     shells = MappingProxyType({"Bash": "command"})
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=False,
         changes=frozenset({"Bash"}),
@@ -68,25 +66,6 @@ class Codex(Host):
         ),
     )
     entry = TomlHooks(_groups, ("features", "allow_managed_hooks_only"))
-
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook."""
-        name = text_in(message, "hook_event_name", "hookEventName")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        conversation = text_in(message, "session_id", "sessionId")
-        if kind in {EventKind.OTHER, EventKind.END}:
-            return HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
-        return HostEvent(
-            kind,
-            name,
-            text_in(message, "tool_name", "toolName"),
-            table_in(message, "tool_input", "toolInput"),
-            conversation,
-            text_in(message, "tool_use_id", "toolUseId"),
-            text_in(message, "cwd"),
-            text_or(message, "agent_type", "agentType", "agent_id"),
-            result=message.get("tool_response"),
-        )
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook: nothing for what may run as it is."""

@@ -23,10 +23,9 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
-    text_in,
     text_or,
 )
-from gatewright.adapters.hosts.entry import Elements, JsonHooks, arguments_in, report_line, shell_line
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line
 from gatewright.base.jsonvalue import JsonValue
 
 _KINDS = {"preToolUse": EventKind.BEFORE, "postToolUse": EventKind.AFTER, "sessionEnd": EventKind.END}
@@ -49,6 +48,8 @@ class Copilot(Host):
     prefix = "copilot"
     programs = ("copilot",)
     shells = MappingProxyType({"bash": "command", "powershell": "command"})
+    gives_ids = False
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=False,
         changes=frozenset({"bash", "powershell"}),
@@ -58,27 +59,13 @@ class Copilot(Host):
     )
     entry = JsonHooks(_elements, {"version": 1})
 
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook. One in camelCase does not name its event, and none gives calls an id."""
-        name = text_or(message, "hook_event_name", "hookEventName")
-        if not name:
-            has_tool, has_result = "toolName" in message, "toolResult" in message
-            name = "postToolUse" if has_result else "preToolUse" if has_tool else "sessionEnd"
-        kind = _KINDS.get(name[:1].lower() + name[1:], EventKind.OTHER)
-        conversation = text_in(message, "sessionId", "session_id")
-        if kind in {EventKind.OTHER, EventKind.END}:
-            kind = EventKind.OTHER if "reason" not in message else kind
-            return HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
-        return HostEvent(
-            kind,
-            name,
-            text_in(message, "toolName", "tool_name"),
-            arguments_in(message, "toolArgs", "tool_input"),
-            conversation,
-            text_or(message, "toolUseId", "tool_use_id"),
-            text_in(message, "cwd"),
-            result=message.get("toolResult", message.get("tool_response")),
-        )
+    def moment(self, message: Mapping[str, JsonValue]) -> str:
+        """Return the name of the moment, which a message in camelCase does not say."""
+        if name := text_or(message, "hook_event_name", "hookEventName"):
+            return name[:1].lower() + name[1:]
+        if "toolResult" in message:
+            return "postToolUse"
+        return "preToolUse" if "toolName" in message else "sessionEnd" if "reason" in message else ""
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""

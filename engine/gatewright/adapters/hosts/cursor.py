@@ -26,7 +26,7 @@ from gatewright.adapters.hosts import (
     text_in,
     text_or,
 )
-from gatewright.adapters.hosts.entry import Elements, JsonHooks, arguments_in, report_line, shell_line
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 
@@ -57,6 +57,8 @@ class Cursor(Host):
     prefix = "cursor"
     programs = ("cursor", "cursor-agent")
     shells = MappingProxyType({"Shell": "command"})
+    gives_ids = False
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=False,
         changes=frozenset({"Shell"}),
@@ -67,29 +69,18 @@ class Cursor(Host):
     entry = JsonHooks(_elements, {"version": 1})
 
     def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook."""
-        name = text_in(message, "hook_event_name", "hookEventName")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        conversation = text_in(message, "conversation_id", "conversationId", "session_id")
+        """Read a message of a hook; the first folder of its workspace stands for a missing one."""
         roots = message.get("workspace_roots")
-        root = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
-        folder = text_or(message, "cwd") or root
-        if kind in {EventKind.OTHER, EventKind.END}:
-            return HostEvent(kind, name, conversation=conversation, folder=folder)
-        if not folder:
-            raise ValueError("the message has no `cwd`")
-        tool, arguments = _call(name, message)
-        return HostEvent(
-            kind,
-            name,
-            tool,
-            arguments,
-            conversation,
-            text_or(message, "tool_use_id", "toolUseId"),
-            folder,
-            text_or(message, "subagent_type", "agent_type"),
-            result=message.get("tool_output", message.get("error_message")),
-        )
+        given = {"cwd": roots[0]} if isinstance(roots, list) and roots and not text_or(message, "cwd") else {}
+        return super().read({**message, **given})
+
+    def called(self, name: str, message: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:
+        """Return tool and arguments, which older hooks give by other names. Raises ValueError."""
+        if name == "beforeShellExecution":
+            return "Shell", {"command": text_in(message, "command")}
+        if name == "beforeReadFile":
+            return "Read", {"file_path": text_in(message, "file_path", "filePath")}
+        return super().called(name, message)
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook, never an empty one."""
@@ -116,15 +107,6 @@ class Cursor(Host):
         if scope is HostScope.USER:
             return self.folder(around) / "hooks.json"
         return next(iter(around.within(".cursor/hooks.json")), None)
-
-
-def _call(name: str, message: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:
-    """Return tool and arguments of a message. Raises ValueError."""
-    if name == "beforeShellExecution":
-        return "Shell", {"command": text_in(message, "command")}
-    if name == "beforeReadFile":
-        return "Read", {"file_path": text_in(message, "file_path", "filePath")}
-    return text_in(message, "tool_name", "toolName"), arguments_in(message, "tool_input", "toolInput")
 
 
 HOST = Cursor()

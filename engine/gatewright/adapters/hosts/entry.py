@@ -13,10 +13,10 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from gatewright.adapters.hosts import CLIENT_FILE, NO_GATE, Hook, table_in
-from gatewright.base.errors import JsonRefused, WeMustFix, WorkspaceError
+from gatewright.adapters.hosts import CLIENT_FILE, NO_GATE, Hook
+from gatewright.base.errors import WeMustFix, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, append, drop, parse_object, put, read_json, take
+from gatewright.base.jsonvalue import JsonValue, append, drop, put, read_json, take
 
 Elements = Mapping[str, JsonValue]
 _KEY = "hooks"
@@ -116,19 +116,6 @@ class JsonHooks:
         if not isinstance(hooks, dict):
             raise WorkspaceError(f"its `{_KEY}` is not an object")
         return value
-
-
-def arguments_in(message: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
-    """Return the arguments of a call, which some hosts give as JSON text. Raises ValueError."""
-    for name in names:
-        value = message.get(name)
-        try:
-            return parse_object(value) if isinstance(value, str) else table_in(message, name)
-        except JsonRefused as error:
-            raise ValueError(f"`{name}` is no object: {error}") from None
-        except ValueError:
-            continue
-    raise ValueError(f"the message has no `{names[0]}`")
 
 
 def table_of(text: str) -> dict[str, JsonValue]:

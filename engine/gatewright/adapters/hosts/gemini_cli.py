@@ -7,7 +7,6 @@ question of a hook hung where nobody sits, so it becomes a denial.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,9 +22,6 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
-    table_in,
-    text_in,
-    text_or,
 )
 from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line, table_of
 from gatewright.base.jsonvalue import JsonValue
@@ -56,6 +52,8 @@ class GeminiCli(Host):
     prefix = "gemini"
     programs = ("gemini",)
     shells = MappingProxyType({"run_shell_command": "command"})
+    gives_ids = False
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=False,
         changes=frozenset({"run_shell_command"}),
@@ -66,24 +64,6 @@ class GeminiCli(Host):
         ),
     )
     entry = JsonHooks(_elements, {}, ("hooksConfig",))
-
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook. It gives calls no ids."""
-        name = text_in(message, "hook_event_name", "hookEventName")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        conversation = text_in(message, "session_id", "sessionId")
-        if kind in {EventKind.OTHER, EventKind.END}:
-            return HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
-        return HostEvent(
-            kind,
-            name,
-            text_in(message, "tool_name", "toolName"),
-            table_in(message, "tool_input", "toolInput"),
-            conversation,
-            text_or(message, "tool_use_id", "tool_call_id"),
-            text_in(message, "cwd"),
-            result=message.get("tool_response"),
-        )
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""

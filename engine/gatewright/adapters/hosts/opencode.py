@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,8 +20,6 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
-    table_in,
-    text_in,
 )
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -119,6 +116,7 @@ class OpenCode(Host):
     prefix = "opencode"
     programs = ("opencode",)
     shells = MappingProxyType({"bash": "command"})
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=False,
         changes=frozenset({"bash"}),
@@ -130,28 +128,6 @@ class OpenCode(Host):
         ),
     )
     entry = PluginFile()
-
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of our plugin."""
-        name = text_in(message, "event")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        if kind is EventKind.SHOW:
-            return HostEvent(kind, name, text_in(message, "tool", "toolID"), folder=text_in(message, "directory"))
-        if kind is EventKind.OTHER:
-            return HostEvent(kind, name)
-        conversation = text_in(message, "sessionID", "sessionId", "session_id")
-        if kind is EventKind.END:
-            return HostEvent(kind, name, conversation=conversation)
-        return HostEvent(
-            kind,
-            name,
-            text_in(message, "tool"),
-            table_in(message, "args"),
-            conversation,
-            text_in(message, "callID", "callId", "call_id"),
-            text_in(message, "directory", "cwd"),
-            result=message.get("output"),
-        )
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to our plugin."""

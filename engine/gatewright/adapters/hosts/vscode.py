@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,15 +11,10 @@ from gatewright.adapters.hosts import (
     Enforcement,
     EventKind,
     Hook,
-    HostEvent,
     HostScope,
-    table_in,
-    text_in,
-    text_or,
 )
 from gatewright.adapters.hosts.claude_code import ClaudeCode
 from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line
-from gatewright.base.jsonvalue import JsonValue
 
 _KINDS = {"PreToolUse": EventKind.BEFORE, "PostToolUse": EventKind.AFTER}
 
@@ -46,6 +39,7 @@ class VsCode(ClaudeCode):
     prefix = "vscode"
     programs = ("code", "code-insiders", "codium")
     shells = MappingProxyType({"run_in_terminal": "command", "runInTerminal": "command"})
+    kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=True,
         changes=frozenset({"run_in_terminal", "runInTerminal"}),
@@ -56,24 +50,6 @@ class VsCode(ClaudeCode):
         ),
     )
     entry = JsonHooks(_elements, {})
-
-    def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
-        """Read a message of a hook, in either spelling."""
-        name = text_in(message, "hookEventName", "hook_event_name")
-        kind = _KINDS.get(name, EventKind.OTHER)
-        conversation = text_in(message, "sessionId", "session_id")
-        event = HostEvent(kind, name, conversation=conversation, folder=text_or(message, "cwd"))
-        if kind is EventKind.OTHER:
-            return event
-        return replace(
-            event,
-            tool=text_in(message, "tool_name", "toolName"),
-            arguments=table_in(message, "tool_input", "toolInput"),
-            call_id=text_in(message, "tool_use_id", "toolUseId"),
-            folder=text_in(message, "cwd"),
-            is_attended=True,
-            result=message.get("tool_response", message.get("toolResponse")),
-        )
 
     def folder(self, around: Around) -> Path:
         """Return the folder of the user's settings."""
