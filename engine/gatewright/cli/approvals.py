@@ -209,7 +209,8 @@ def _print_request(request: ApprovalRequest) -> None:
     print_line(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
     if request.is_suspended:
         named = f" of the conversation {request.conversation}" if request.conversation else ""
-        print_line(f"  call {request.call_key}{named}")
+        step = f" (a step of {request.whole.tool})" if request.whole is not None else ""
+        print_line(f"  call {request.call_key}{step}{named}")
     for reason in request.reasons:
         print_passage("  because ", reason)
     if request.scope:

@@ -4,6 +4,8 @@ An answer holds for one digest: agent, user, session, tool, operation, canonical
 the arguments the operator sees the objects behind ids, if an earlier result of the same session contained them. An id
 is a text, or a whole number whose key is `id` or ends with it. It stands for an object in a result with the same value,
 of the same type, under such a key.
+
+It exceeds 450 lines, since a question is asked, stored and read back as one value.
 """
 
 from __future__ import annotations
@@ -213,6 +215,14 @@ class Ask:
         return cls(str(data["key"]), scope, data["once_only"] is True, str(data.get("about", "")))
 
 
+class WholeCall(NamedTuple):
+    """The call that takes the answer to a question, by the id that its program gave it."""
+
+    tool: str
+    arguments: Mapping[str, JsonValue]
+    call_id: str
+
+
 @frozen
 class ApprovalRequest:
     """One question. ``reasons``: the reasons to ask, the deciding one first. ``diff``: the text change, if any.
@@ -221,7 +231,8 @@ class ApprovalRequest:
     wait. ``client``: the name that the calling program gave itself; ``process_id``: of the process that waits.
     ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids. Of a
     suspended call: ``call_key``, the call id that its program gave it, in ``conversation``; ``policy_digest``;
-    ``forms``, the keyed digests of the call as sent and as canonical; ``due_wall_s``, when to remind the operator.
+    ``forms``, the keyed digests of the call as sent and as canonical; ``due_wall_s``, when to remind the operator;
+    ``whole``, if it is a step, the composition's call.
     """
 
     agent_id: str
@@ -251,6 +262,12 @@ class ApprovalRequest:
     policy_digest: str = ""
     forms: tuple[str, ...] = ()
     due_wall_s: float | None = None
+    whole: WholeCall | None = field(default=None, hash=False)
+
+    @property
+    def again(self) -> WholeCall:
+        """The suspended call to make again."""
+        return self.whole or WholeCall(self.tool, self.arguments, self.call_key)
 
     @property
     def is_suspended(self) -> bool:
@@ -269,6 +286,7 @@ class ApprovalRequest:
         records: list[JsonValue] = [record.to_json() for record in self.records]
         suspended: dict[str, JsonValue] = {"call_id": self.call_key, "due": self.due_wall_s, "forms": [*self.forms]}
         suspended |= {name: getattr(self, name) for name in _BINDING}
+        suspended |= {} if self.whole is None else {"whole": {**self.whole._asdict()}}
         return {
             "id": self.request_id,
             "agent": self.agent_id,
@@ -330,6 +348,7 @@ class ApprovalRequest:
             **{name: str(data.get(name, "")) for name in _BINDING},
             forms=tuple(cast("list[str]", data.get("forms", []))),
             due_wall_s=cast("float | None", data.get("due")),
+            whole=WholeCall(**cast("dict[str, Any]", data["whole"])) if "whole" in data else None,
         )
 
 

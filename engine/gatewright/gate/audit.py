@@ -327,7 +327,7 @@ class _Writer:
                 if self._counts.refuses(entry.slot, connection):
                     refused.add(entry.call_id)
                 elif entry.slot.test is not None:
-                    self._counts.begin(entry.slot, entry.tool, end[0] + 1, time)
+                    self._counts.begin(entry.slot, entry.call_id, entry.tool, end[0] + 1, time)
             if entry.call_id not in refused:
                 ready.append(columns)
         return self._insert(connection, end, ready, time) if ready else end

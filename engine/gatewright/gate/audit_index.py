@@ -32,6 +32,8 @@ _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
 _BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
 _WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
 _IS_STEP = "kind = 'ToolInvoked' AND instr(CAST(body AS TEXT), '\"within\"')"
+_WAITS = "kind = 'ToolAbandoned' AND instr(CAST(body AS TEXT), '\"question\"')"
+_LATER = "CASE WHEN excluded.seq > last THEN coalesce(excluded.{0}, {0}) ELSE coalesce({0}, excluded.{0}) END"
 _IS_NOTED = f"kind = 'PolicyDecision' AND instr(CAST(body AS TEXT), '\"enforced\"') AND {_BODY} ->> '$.enforced' = 0"
 _TABLE = """CREATE TEMP TABLE calls (
   seq INTEGER PRIMARY KEY, last INTEGER, wall_s REAL, kind TEXT, call_id TEXT UNIQUE, agent TEXT, session TEXT,
@@ -47,7 +49,7 @@ _READ = f"""INSERT INTO calls
     CASE WHEN call_id = '' THEN CAST(body AS TEXT)
       WHEN kind = 'PolicyDecision' THEN CAST({_BODY} ->> '$.reason' AS TEXT) END,
     CASE kind WHEN 'ToolInvoked' THEN CAST({_BODY} ->> '$.client' AS TEXT) END,
-    CASE WHEN kind IN ({_ENDS}) THEN kind END,
+    CASE WHEN kind IN ({_ENDS}) THEN CASE WHEN {_WAITS} THEN '' ELSE kind END END,
     CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END,
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.within' AS TEXT) END,
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.step' AS INTEGER) END,
@@ -58,12 +60,12 @@ _READ = f"""INSERT INTO calls
     decided = max(decided, excluded.decided),
     verdict = CASE WHEN excluded.decided > decided THEN excluded.verdict ELSE verdict END,
     reason = CASE WHEN excluded.decided > decided THEN excluded.reason ELSE reason END,
-    client = coalesce(excluded.client, client), ended = coalesce(excluded.ended, ended),
-    elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms),
+    client = coalesce(excluded.client, client), ended = {_LATER.format("ended")},
+    elapsed_ms = {_LATER.format("elapsed_ms")},
     within = coalesce(excluded.within, within), step = coalesce(excluded.step, step),
     noted = coalesce(noted, excluded.noted)"""
 """A call's first row represents it, and a row without a call represents itself; a call that asked is decided twice, and
-the last decision counts.
+the last decision counts. A composition that waits with a step has no end.
 """
 _OLDER = """SELECT min(seq), count(*) FROM (
   SELECT seq FROM main.rows WHERE seq < ?1 OR (?2 AND seq = ?1) ORDER BY seq DESC LIMIT ?3)"""

@@ -29,7 +29,7 @@ from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import Finding, RuleBook
-from gatewright.gate.approval import Answer, EarlierResults
+from gatewright.gate.approval import Answer, ApprovalRequest, EarlierResults
 from gatewright.gate.approvalstore import ApprovalStore, Grant
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.decision import NO_FACTS
@@ -160,8 +160,8 @@ RawArguments = str | bytes | Mapping[str, JsonValue] | JsonRefused
 class Status(StrEnum):
     """The end of a call. ``unanswered``: the decision is ask, and nobody was there to answer; nothing ran.
 
-    ``waiting``: it is suspended until an answer. ``unknown``: a call with this id was made, and its end or its outcome
-    is unknown; it is not repeated.
+    ``waiting``: it, or a step of it, is suspended until an answer. ``unknown``: a call with this id was made, and its
+    end or its outcome is unknown; it is not repeated.
     """
 
     ALLOWED = "allowed"
@@ -243,6 +243,10 @@ class NamedCall(Protocol):
 
     def keep(self, state: CallState) -> dict[str, JsonValue]:
         """Keep its outcome; the fields for the row of its end."""
+        ...
+
+    def step(self, number: int) -> NamedCall:
+        """The call of a step of it, a composition."""
         ...
 
 
@@ -341,6 +345,8 @@ class CallState:
     """The call that this one belongs to."""
     effect: Effect | None = None
     """The work of another program in place of the tool's."""
+    question: ApprovalRequest | None = None
+    """The question for which a step of this call, a composition, waits."""
     held_s: Callable[[], float] | None = None
     """The seconds for which an observer has delayed its steps, which do not count."""
     trace_id: str = ""
@@ -433,6 +439,8 @@ class CallState:
         who = self.agent, self.session, self.services, self.user_id, self.client
         state = CallState(call_id, self.agent_id, tool, arguments, *who)
         state.within, state.folder = within, self.folder
+        if self.claim is not None:
+            state.claim = self.claim.step(within.step)
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()) -> CallState:

@@ -323,13 +323,13 @@ class CallRun:
         if watched is not None:
             on_stage = partial(watched.watch.stage, place)
             below.on_piece = partial(watched.watch.piece, place)
-        calls = state.services.record.calls
-        calls.add(below.call_id)
+        calls, given_id = state.services.record.calls, below.call_id
+        calls.add(given_id)
         try:
-            run = CallRun(self._passage, below, on_stage, self._approver, watched, place, self._followers)
+            run = type(self)(self._passage, below, on_stage, self._approver, watched, place, self._followers)
             outcome = await (run.follow() if self._followers else run.run())
         finally:
-            calls.discard(below.call_id)
+            calls.discard(given_id)
         self._steps.append(outcome)
         if watched is not None:
             watched.watch.end(place, outcome)
@@ -337,7 +337,10 @@ class CallRun:
             said = outcome.output.removeprefix(to_model("")).strip()
             detail = f"`{tool}`: {outcome.detail or outcome.decision.reason}"
             began = outcome.status not in {Status.DENIED, Status.UNANSWERED}
+            state.question = outcome.question
             return StepDone(failure=StepFailure(said, detail, outcome.code, began))
+        if outcome.data is None:  # the recorded outcome of a replayed step was too large to keep
+            return StepDone(failure=StepFailure(Message.OUTCOME_GONE, f"`{tool}`: not kept", "outcome-not-kept", True))
         return StepDone(result_of(outcome))
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:

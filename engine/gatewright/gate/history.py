@@ -80,10 +80,10 @@ class Counts:
         session.is_counted = session.is_counted and slot.refusal is None
         return slot.refusal is not None
 
-    def begin(self, slot: Reservation, tool: str, seq: int, time: str) -> None:
+    def begin(self, slot: Reservation, call_id: str, tool: str, seq: int, time: str) -> None:
         """Count the new row of a call without objections, so that it need not be read again."""
         session = slot.session
-        self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
+        self._kept[session.log_name, session.log_agent].take(seq, call_id, tool, slot, time)
 
     def clear(self) -> None:
         """Forget everything: the counted rows were not written."""
@@ -100,6 +100,8 @@ class Counted:
     def __init__(self) -> None:
         self.uses: dict[str, dict[tuple[str, str], Use]] = {}
         self._marks: dict[str, Mark] = {}
+        self._last: dict[tuple[str, tuple[str, str]], tuple[str, float | None]] = {}
+        """The call of each latest start, and the start before it."""
         self._seq = 0
 
     def read(self, connection: Connection, session: Session) -> None:
@@ -114,12 +116,13 @@ class Counted:
             if kind == RowKind.SESSION_DELETED:
                 self.uses.clear()
                 self._marks.clear()
+                self._last.clear()
             elif kind == RowKind.TOOL_ABANDONED:
                 self._marks.pop(call_id, None)
                 if said.get("started") is False:
-                    self._take(tool, *_uses_in(said, operation), None, -1)
+                    self._take(call_id, tool, *_uses_in(said, operation), None)
             elif QUESTION not in said and _begins(read_object(decision) or {}):
-                self._take(tool, *_uses_in(said, operation), _wall_s(time), 1)
+                self._take(call_id, tool, *_uses_in(said, operation), _wall_s(time) or 0.0)
                 if said.get(OUTSIDE) is True:
                     self._marks[call_id] = Mark(call_words(tool, operation), call_id, _wall_s(time) or 0.0)
 
@@ -128,20 +131,26 @@ class Counted:
         """The first result from outside."""
         return next(iter(self._marks.values()), None)
 
-    def take(self, seq: int, tool: str, slot: Reservation, time: str) -> None:
+    def take(self, seq: int, call_id: str, tool: str, slot: Reservation, time: str) -> None:
         """Count the next row, which begins that call."""
         self._seq = seq
-        self._take(tool, slot.operations, slot.sources, _wall_s(time), 1)
+        self._take(call_id, tool, slot.operations, slot.sources, _wall_s(time) or 0.0)
 
     def _take(
-        self, tool: str, times: Mapping[str, object], sources: Iterable[str], started_s: float | None, sign: int
+        self, call_id: str, tool: str, times: Mapping[str, object], sources: Iterable[str], started_s: float | None
     ) -> None:
+        """Count the uses of a call that starts; without a start, take them back."""
         uses = self.uses.setdefault(tool, {})
         for key in keys_of(times, sources):
             use, count = uses.get(key, NO_USE), times[key[0]]
             if type(count) is int and 0 < count < _MOST_TIMES:
-                is_later = started_s is not None and (use.started_s is None or started_s > use.started_s)
-                uses[key] = Use(max(0, use.calls + sign * count), started_s=started_s if is_later else use.started_s)
+                if started_s is None:
+                    last, before_s = self._last.get((tool, key), ("", None))
+                    uses[key] = Use(max(0, use.calls - count), started_s=before_s if last == call_id else use.started_s)
+                    continue
+                if is_later := use.started_s is None or started_s > use.started_s:
+                    self._last[tool, key] = call_id, use.started_s
+                uses[key] = Use(use.calls + count, started_s=started_s if is_later else use.started_s)
 
 
 def _begins(decision: Mapping[str, object]) -> bool:

@@ -10,6 +10,10 @@ that its end is unknown, and it is never repeated.
 
 Without a conversation a call id names a question and no more: the answer is spent once, and a replay is a new call.
 
+The steps of a composition are named calls too, by its id and their number. If a step waits, so does the composition: a
+row takes back its beginning, and made again it runs anew, while its finished steps tell their outcomes. So does one
+whose process has died. ``run`` in its rows is the same for all that, and names its steps where no conversation does.
+
 More than 450 lines, since what makes a call happen once is read best in one place.
 """
 
@@ -31,18 +35,20 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.late import aio, unbroken
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
-from gatewright.gate.approval import Answer, Approval, ApprovalRequest
+from gatewright.gate.approval import Answer, Approval, ApprovalRequest, WholeCall
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
 from gatewright.gate.audit import AuditLog, AuditUnavailable, claimed_rows
 from gatewright.gate.call import CallState, Status
 from gatewright.gate.callrun import CallRun, Outcome, request_of
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind, read_object
 from gatewright.gate.decision import NO_FACTS, Decision, Message, to_model
+from gatewright.gate.history import QUESTION
 from gatewright.gate.pipeline import Passage
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.stages.approval import approval_digest
 from gatewright.gate.stages.execute import EXECUTE
 from gatewright.gate.stages.read import read_arguments
+from gatewright.policy.composition import ORIGIN
 from gatewright.policy.document import Questions
 from gatewright.policy.verdict import Verdict
 from gatewright.record.database import Connection, Database
@@ -63,6 +69,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS outcomes (call_id TEXT PRIMARY KEY, wall_s 
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _BEGINS = frozenset({RowKind.TOOL_INVOKED, RowKind.APPROVAL_RESOLVED})
 _RAN = frozenset(CALL_ENDS) - {RowKind.TOOL_DENIED}
+_RUN = "run"
 _GONE = "the answer was taken back"
 _CONTENT = "what the call would do has changed"
 _POLICY = "the policy has changed"
@@ -107,40 +114,53 @@ class Ledger:
 
 
 class Past(NamedTuple):
-    """The last execution of a call in the log: its first row, its last one, and the answers spent by all of them."""
+    """The last execution of a call in the log: its first row, its last one, and the answers spent by all of them.
+
+    ``waits``: the first row of a composition that waits with a step.
+    """
 
     begun: AuditRow | None
     end: AuditRow | None
     spent: frozenset[str]
+    waits: AuditRow | None = None
 
     @classmethod
     def of(cls, rows: Iterable[AuditRow]) -> Past:
         """Read the rows of a call; an execution that was recorded and never began does not count."""
-        begun = end = None
+        begun = end = waits = None
         spent: list[str] = []
         for row in rows:
-            said = read_object(row.body) or {}
+            said = _said(row)
             if row.kind in _BEGINS and "forms" in said:
-                begun, end = row, None
+                begun, end, waits = row, None, None
                 spent.append(str(said.get("answer", "")))
             elif row.kind in _RAN and begun is not None and end is None:
                 if said.get("started") is False:
-                    begun = None
+                    begun, waits = None, begun if QUESTION in said else None
                     spent.pop()
                 else:
                     end = row
-        return cls(begun, end, frozenset(spent) - {""})
+        return cls(begun, end, frozenset(spent) - {""}, waits)
 
 
 class Claim:
-    """One call by the id that its program gave it. ``suspends``: it does not wait for an answer in its process."""
+    """One call by the id that its program gave it. ``suspends``: it does not wait for an answer in its process.
+
+    ``scope``: where the id means one call: its conversation, or the run of the composition that it is a step of.
+    ``whole``: the call of the outermost composition, and ``place``: the step's number in each.
+    """
+
+    whole: WholeCall | None = None
+    place: tuple[int, ...] = ()
 
     def __init__(self, ledger: Ledger, call_key: str, conversation: str, *, suspends: bool, waits: Questions) -> None:
         self.ledger, self.waits = ledger, waits
         self.call_key, self.conversation = call_key, conversation
-        self.suspends = suspends
+        self.suspends, self.scope = suspends, conversation
         self.arguments: dict[str, JsonValue] = {}
-        self.sent = self.log_id = self.answer_id = self._owner = ""
+        self.tool = self.sent = self.log_id = self.answer_id = self._owner = self._run = ""
+        self._follows = 0
+        """The number of the row that it may begin anew."""
         self._lifeline = Lifeline(ledger.folder, _MARK)
 
     def read(self, state: CallState) -> bool:
@@ -149,10 +169,23 @@ class Claim:
             self.arguments = read_arguments(state.raw)
         except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage parse denies it
             return False
-        self.sent = self._digest(state.tool_name, self.arguments)
-        key = [state.agent_id, state.user_id, self.conversation, self.call_key]
+        self.tool, self.sent = state.tool_name, self._digest(state.tool_name, self.arguments)
+        key = [state.agent_id, state.user_id, self.scope, self.again.call_id, *self.place]
         self.log_id = f"claim-{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]}"
         return True
+
+    @property
+    def again(self) -> WholeCall:
+        """The call that its program makes again."""
+        return self.whole or WholeCall(self.tool, self.arguments, self.call_key)
+
+    def step(self, number: int) -> Claim:
+        """The call of a step of it, a composition."""
+        below = Claim(
+            self.ledger, f"{self.call_key}:{number}", self.conversation, suspends=self.suspends, waits=self.waits
+        )
+        below.scope, below.whole, below.place = self.scope or self._run, self.again, (*self.place, number)
+        return below
 
     def _digest(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
         return self.ledger.log.digest([ascii(tool), dict(arguments)])
@@ -164,22 +197,36 @@ class Claim:
     def past(self) -> Past:
         """The earlier rows of this call in the log; none without a conversation, where every call is a new one."""
         past = Past.of(self.ledger.log.claimed(self.log_id))
-        return past if self._counts(past) else Past(None, None, past.spent)
+        is_left = past.begun is not None and past.end is None and _RUN in _said(past.begun)
+        if past.begun is not None and is_left and not self.is_running(past.begun):
+            past = past._replace(begun=None, waits=past.begun)
+        return past if self._counts(past) else past._replace(begun=None, end=None)
+
+    def is_running(self, begun: AuditRow) -> bool:
+        """Tell whether the process of an execution without an end lives."""
+        return is_alive(self.ledger.folder, str(_said(begun).get("owner", "")), _MARK)
+
+    def follow(self, begun: AuditRow) -> None:
+        """Go on with the run of a composition that waits or was left."""
+        self._run, self._follows = str(_said(begun)[_RUN]), begun.seq
 
     def refusal(self, connection: Connection) -> Finding | None:
         """The objection of the log, in the transaction that would begin the call."""
-        if not self._counts(Past.of(claimed_rows(connection, self.log_id))):
+        past = Past.of(claimed_rows(connection, self.log_id))
+        if not self._counts(past) or (past.begun is not None and past.begun.seq == self._follows):
             return None
         reason = "another caller has begun the call with this id"
         return Finding(Verdict.DENY, RUNNING, reason, model=Message.ID_RUNNING)
 
     def _counts(self, past: Past) -> bool:
-        return past.begun is not None and (self.conversation != "" or self.answer_id in past.spent)
+        return past.begun is not None and (self.scope != "" or self.answer_id in past.spent)
 
     def said(self, state: CallState) -> dict[str, JsonValue]:
         """The fields of the row with which the call begins: its digests, its process, the answer that it spends."""
-        answer: dict[str, JsonValue] = {"answer": self.answer_id} if self.answer_id else {}
-        return {"forms": [*self.forms(state)], "owner": self._owner, **answer}
+        more: dict[str, JsonValue] = {"answer": self.answer_id} if self.answer_id else {}
+        if state.plan.tool.origin == ORIGIN:
+            more[_RUN] = self._run = self._run or new_id("run")
+        return {"forms": [*self.forms(state)], "owner": self._owner, **more}
 
     def bound(self, state: CallState) -> dict[str, JsonValue]:
         """The parts of the approval's digest: this very call, in its conversation, and the files as they are now."""
@@ -228,6 +275,10 @@ class ClaimedRun(CallRun):
             state.call_id, state.raw = claim.log_id, claim.arguments
             asked = await self._find_question()
             past = await aio.to_thread(claim.past)
+            if past.waits is not None and self._is_same(_forms(past.waits)):
+                claim.follow(past.waits)
+            elif past.waits is not None and claim.scope:
+                return await self._refuse_other(past.waits.time)
             if past.begun is not None:
                 return await self._tell_again(past.begun, past.end)
         except WorkspaceError as error:
@@ -245,7 +296,7 @@ class ClaimedRun(CallRun):
         if store is None:
             return None
         for question, answer in await aio.to_thread(store.suspended, claim.log_id):
-            if claim.conversation or self._is_same(question.forms):
+            if claim.scope or self._is_same(question.forms):
                 claim.answer_id = question.request_id if answer is not None else ""
                 return question, answer
         return None
@@ -302,6 +353,7 @@ class ClaimedRun(CallRun):
             conversation=claim.conversation[:_MOST_ID],
             policy_digest=decision.policy_digest,
             forms=tuple(claim.forms(state)),
+            whole=claim.whole,
         )
         replaced = self._question.request_id if self._question is not None else ""
         post = aio.ensure_future(aio.to_thread(store.suspend, request, replaced, self._why))
@@ -345,6 +397,8 @@ class ClaimedRun(CallRun):
         finally:
             await unbroken(aio.ensure_future(aio.to_thread(self._claim.let_go)))
         store, question = self._claim.ledger.store, self._question
+        if passage.state.status is Status.WAITING:
+            return replace(outcome, question=passage.state.question)
         if passage.state.execution is not None and store is not None and question is not None:
             with suppress(WorkspaceError):  # the row in the log says that it is spent
                 await unbroken(aio.ensure_future(aio.to_thread(store.withdraw, question.request_id)))
@@ -352,16 +406,16 @@ class ClaimedRun(CallRun):
 
     async def _tell_again(self, begun: AuditRow, end: AuditRow | None) -> Outcome:
         """The recorded outcome of the call, or why there is none."""
-        claim, said = self._claim, read_object(begun.body) or {}
-        if not self._is_same(cast("list[object]", said.get("forms", []))):
+        claim = self._claim
+        if not self._is_same(_forms(begun)):
             return await self._refuse_other(begun.time)
         if end is None:
-            if is_alive(claim.ledger.folder, str(said.get("owner", "")), _MARK):
+            if claim.is_running(begun):
                 reason = f"the call with this id began at {begun.time} and is still running"
                 return await self._refuse(RUNNING, reason, Message.ID_RUNNING)
             reason = f"the call with this id was started at {begun.time}, end unknown: its process has ended"
             return await self._refuse("end-unknown", reason, Message.END_UNKNOWN, Status.UNKNOWN)
-        wanted = str((read_object(end.body) or {}).get("outcome", ""))
+        wanted = str(_said(end).get("outcome", ""))
         kept = await aio.to_thread(claim.ledger.kept, claim.log_id, wanted) if wanted else None
         if kept is None:
             reason = f"the call with this id ended at {end.time} as {end.kind}, and its outcome is not kept"
@@ -388,6 +442,15 @@ class ClaimedRun(CallRun):
 
         await self._try_record(state, rows)
         return self._outcome(state, decision, status)
+
+
+def _said(row: AuditRow) -> dict[str, object]:
+    return read_object(row.body) or {}
+
+
+def _forms(begun: AuditRow) -> list[object]:
+    """The digests of the call that began."""
+    return cast("list[object]", _said(begun).get("forms", []))
 
 
 def _why_void(question: ApprovalRequest, passage: Passage, decision: Decision) -> str:

@@ -1228,12 +1228,12 @@ class Workspace:
         )
         return await self.call(
             request.agent_id,
-            request.tool,
-            request.arguments,
+            request.again.tool,
+            request.again.arguments,
             session=session,
             context=context,
             approver=approver,
-            call_id=request.call_key,
+            call_id=request.again.call_id,
             conversation=request.conversation,
             on_ask="suspend",
         )

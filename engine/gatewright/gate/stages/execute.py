@@ -24,11 +24,12 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json, copy_value
 from gatewright.base.late import aio, unbroken
 from gatewright.compile.rule_test import Finding
 from gatewright.gate import record
+from gatewright.gate.approval import ApprovalRequest
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.call import CallState, EffectStage, Execution, NamedCall, StageResult, Status, deny
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Message, to_model
-from gatewright.gate.history import COUNTS, KeptResult, Key
+from gatewright.gate.history import COUNTS, QUESTION, KeptResult, Key
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import is_large, scrub_text, valid
 from gatewright.gate.session import Mark, Reservation
@@ -53,6 +54,7 @@ _ENDS = {
     Status.FAILED: RowKind.TOOL_FAILED,
     Status.TIMED_OUT: RowKind.TOOL_TIMED_OUT,
     Status.ABANDONED: RowKind.TOOL_ABANDONED,
+    Status.WAITING: RowKind.TOOL_ABANDONED,
 }
 
 
@@ -377,8 +379,19 @@ def _forget(task: aio.Future[Any]) -> None:
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
+async def _wait(state: CallState, taken: Reservation, question: ApprovalRequest) -> None:
+    """Record that a composition waits with a step: it will run again, and counts once it ends."""
+    back: dict[str, JsonValue] = {COUNTS: {}} if state.slot is None else record.uses(state, state.slot)
+    release(state, taken)
+    state.status, state.output = Status.WAITING, to_model(Message.WAITING)
+    await _close(state, {"started": False, QUESTION: question.request_id, **back})
+
+
 async def finish(state: CallState) -> None:
     """Write the end of a call that ran; without that record, the result is withheld."""
+    if state.question is not None and state.status is Status.FAILED and state.execution is not None:
+        await _wait(state, state.execution.taken, state.question)
+        return
     if state.status is Status.ALLOWED:
         record_success(state)
     else:
