@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Generator
@@ -47,6 +48,7 @@ from gatewright.gate.approvalstore import STALE_S
 from gatewright.gate.stages import execute
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.verdict import SafetyTier
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.reader import parse_policy
@@ -55,24 +57,47 @@ from gatewright.sources.ground import Protection
 from gatewright.sources.manager import SourceManager
 from gatewright.tools.context import Ports
 from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.defined import compose
 from gatewright.tools.registry import ToolRegistry, tool
 from tests.support.clock import ManualClock
 
 _WHO = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 _POLICIES: dict[str, Policy] = {}
-KEYS = "a", "b"
+KEYS = "a", "b", "c", "d"
+COMPOSED = {"c": ("both", ("c0", "c1")), "d": ("nested", ("d0", "d1", "d2"))}
+"""The calls of compositions: the tool, and the keys of the payments that are its steps, or steps of its steps."""
 NAMELESS = "n"
 """The call that is made in no conversation: each answer makes it once, and a replay asks anew."""
 POLICY = """gatewright = 1
 description = "{version}"
 
 [agents.clerk]
-tools = ["pay"]
-approvals = {{ pay = "ask" }}
+tools = ["pay", "both", "nested"]
+approvals = {{ side_effecting = "allow", pay = "ask", nested = "ask" }}
 capabilities = [{{ FsRead = {{ prefixes = ["{folder}"] }} }}]
 
 [tools.pay]
 paths = {{ bill = "read" }}
+
+[[compositions]]
+name = "both"
+input = {{ properties = {{ c0 = {{}}, c1 = {{}}, amount = {{}}, bill = {{}} }} }}
+steps = [
+  {{ tool = "pay", arguments = {{ key = "$input.c0", amount = "$input.amount", bill = "$input.bill" }} }},
+  {{ tool = "pay", arguments = {{ key = "$input.c1", amount = "$input.amount", bill = "$input.bill" }} }},
+]
+
+[[compositions]]
+name = "nested"
+input = {{ properties = {{ d0 = {{}}, d1 = {{}}, d2 = {{}}, amount = {{}}, bill = {{}} }} }}
+
+[[compositions.steps]]
+tool = "pay"
+arguments = {{ key = "$input.d0", amount = "$input.amount", bill = "$input.bill" }}
+
+[[compositions.steps]]
+tool = "both"
+arguments = {{ c0 = "$input.d1", c1 = "$input.d2", amount = "$input.amount", bill = "$input.bill" }}
 """
 
 Death = tuple[object, str, bool]
@@ -89,6 +114,8 @@ MAKING: dict[str, Death] = {
     "the effect has happened": (execute, "_execute", True),
     "before the outcome is kept": (ledgers.Ledger, "keep", False),
     "the outcome is kept, and no end": (ledgers.Ledger, "keep", True),
+    "a step waits, and no row says so of the composition": (execute, "_wait", False),
+    "the composition waits with its step": (execute, "_wait", True),
     "the end is recorded, and the question stands": (ApprovalStore, "withdraw", False),
     "the question is removed, and nobody was told": (ApprovalStore, "withdraw", True),
 }
@@ -127,6 +154,8 @@ class Side:
         self.store = ApprovalStore(folder / "state", folder / "keys", clock=self.clock)
         self.broker = PermissionBroker(self.store, self.clock, audit=self.audit)
         self.policies = [_policy(version, folder, self.registry) for version in (0, 1)]
+        for made in compose(self.policies[0], self.registry.facts(), self.registry.tools()):
+            self.registry.register(made)
         self.gate = Gate(
             self.policies[0],
             self.registry,
@@ -149,9 +178,11 @@ class Side:
 
     def make(self, key: str, amount: int) -> Told:
         """Make a call."""
-        given: dict[str, JsonValue] = {"key": key, "amount": amount, "bill": str(self.bill)}
+        tool, steps = COMPOSED.get(key, ("pay", ()))
+        given: dict[str, JsonValue] = {"amount": amount, "bill": str(self.bill)}
+        given |= {step: step for step in steps} or {"key": key}
         where = "" if key == NAMELESS else "chat"
-        made = asyncio.run(self.gate.call("clerk", "pay", given, call_id=key, conversation=where, on_ask="suspend"))
+        made = asyncio.run(self.gate.call("clerk", tool, given, call_id=key, conversation=where, on_ask="suspend"))
         asked = made.question.request_id if made.question is not None else ""
         return Told(made.status, made.code, made.output, asked, made.replayed)
 
@@ -166,12 +197,12 @@ class Side:
         return self.rows
 
     def begun(self) -> list[tuple[AuditRow, dict[str, Any]]]:
-        """The rows with which a call began."""
+        """The rows with which a call began, or began again."""
         return [(row, body) for row, body in self.read() if row.kind == RowKind.TOOL_INVOKED and "forms" in body]
 
     def spent_by(self, key: str) -> str:
         """The answer that the last call of that key has spent, while its effect happens."""
-        return [str(body.get("answer", "")) for _, body in self.begun() if body["arguments"]["key"] == key][-1]
+        return [str(body.get("answer", "")) for _, body in self.begun() if body["arguments"].get("key") == key][-1]
 
     def close(self) -> None:
         """Close its files."""
@@ -203,6 +234,7 @@ class Peer:
         """Give an order without waiting for its end."""
         if not self._pid:
             self._ours, theirs = Pipe()
+            _let_threads_end()
             self._pid = os.fork()
             if not self._pid:
                 self._ours.close()
@@ -229,6 +261,15 @@ class Peer:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
             self._pid = 0
+
+
+def _let_threads_end() -> None:
+    """Wait until the system has ended the threads that Python has joined: until then they may hold locks of OpenSSL,
+    which a child would wait for without an end.
+    """
+    tasks = Path("/proc/self/task")
+    while tasks.exists() and len([*tasks.iterdir()]) > threading.active_count():
+        os.sched_yield()
 
 
 def _serve(orders: Any) -> None:
@@ -295,6 +336,7 @@ def _death(order: Order) -> Generator[None]:
 class Asked:
     """A question as the model saw it: the call, its bill and the policy of then."""
 
+    root: str
     key: str
     amount: int
     bill: str
@@ -312,6 +354,8 @@ class Schedule:
         self.here = Side(folder)
         self.did: list[str] = []
         self.answered: set[str] = set()
+        self.whole: list[str] = []
+        """The calls that came to their end."""
         self.gave_for_a_time = False
 
     def run(self, steps: int) -> None:
@@ -332,7 +376,7 @@ class Schedule:
         deaths, answered = CALLING, [one for name, one in self.asked.items() if name in self.answered]
         if answered and self.random.random() < 0.6:
             one = self.random.choice(answered[-2:])
-            key, amount, deaths = one.key, one.amount, MAKING
+            key, amount, deaths = one.root, one.amount, MAKING
         self._somewhere(f"call {key} {amount}", "make", (key, amount), deaths)
 
     def answer(self) -> None:
@@ -373,17 +417,18 @@ class Schedule:
 
     def finish(self, key: str) -> None:
         """Ask, answer and repeat the call until it has an outcome, then make it once more; a process may die of it."""
-        amount = next((one.amount for one in reversed(self.asked.values()) if one.key == key), 1)
+        amount = next((one.amount for one in reversed(self.asked.values()) if one.root == key), 1)
         told = self.here.make(key, amount)
-        for attempt in range(5):
+        for attempt in range(12):
             self.look()
             if told.code == "call-id-reused":
                 amount = 3 - amount
             if told.question:
                 self.here.answer(told.question, Approval(True, "dana"))
-            if told.status in {Status.ALLOWED, Status.UNKNOWN} or told.code == "approval-refused":
+            ended = Status.ALLOWED, Status.UNKNOWN, Status.FAILED
+            if told.status in ended or (told.code == "approval-refused" and not told.replayed):
                 break
-            if attempt == 0:
+            if attempt in {0, 2}:
                 self._somewhere(f"finish {key} {amount}", "make", (key, amount), MAKING)
             told = self.here.make(key, amount)
         else:
@@ -392,6 +437,10 @@ class Schedule:
             again = self.here.make(key, amount)
             assert again.replayed or again.status is Status.UNKNOWN, f"`{key}`, made again, came to {again.code}"
             assert not again.replayed or again.output == told.output
+        if told.status is Status.FAILED:
+            assert told.code in {"end-unknown", "approval-refused"}, f"`{key}` failed: {told.code}"
+        if told.status is Status.ALLOWED:
+            self.whole.append(key)
 
     # -- what must be so
 
@@ -401,7 +450,8 @@ class Schedule:
         listed = {one.request_id: one for one in here.broker.pending()}
         for one in listed.values():
             amount = int(str(one.arguments["amount"]))
-            seen = Asked(one.call_key, amount, here.bill.read_text("utf-8"), here.version)
+            key = str(one.arguments.get("key", one.call_key))
+            seen = Asked(one.call_key.partition(":")[0], key, amount, here.bill.read_text("utf-8"), here.version)
             self.asked.setdefault(one.request_id, seen)
         held = {row.row_id for row in here.store._rows.rows()}  # pyright: ignore[reportPrivateUsage]
         held |= {one.request.request_id for one in here.broker.stale()}
@@ -419,11 +469,20 @@ class Schedule:
         here.rows.clear()
         begun = [body for _, body in here.begun()]
         effects = [json.loads(line) for line in here.effects.read_text("utf-8").splitlines()]
+        made, runs = Counter(body["arguments"].get("key") for body in begun), set[tuple[str, str]]()
         for key, times in Counter(one["key"] for one in effects).items():
             assert times == 1 or key == NAMELESS, f"`{key}` happened {times} times"
-            assert times <= sum(body["arguments"]["key"] == key for body in begun), f"`{key}` happened without a row"
-        spent = [body["answer"] for body in begun if "answer" in body]
+            assert times <= made[key], f"`{key}` happened without a row"
+        spent: list[str] = []
+        for number, body in enumerate(begun):
+            run = body.get("answer", ""), str(body.get("run", number))
+            spent += [run[0]] if run[0] and run not in runs else []
+            runs.add(run)
         assert len(set(spent)) == len(spent), "an answer was used twice"
+        for key in self.whole:
+            steps = COMPOSED.get(key, ("", (key,)))[1]
+            happened = [one["key"] for one in effects if one["key"] in steps]
+            assert key == NAMELESS or happened == [*steps], f"of `{key}` happened {happened}"
         for effect in effects:
             asked = self.asked.get(effect["answer"])
             assert asked is not None or not effect["answer"], "an answer to nothing was used"
@@ -435,7 +494,7 @@ class Schedule:
     # -- where it happens
 
     def _order(self, act: str, given: tuple[Any, ...], death: str) -> Order:
-        here, times = self.here, self.random.choice((1, 1, 1, 2))
+        here, times = self.here, self.random.choice((1, 1, 1, 2) if given[0] not in COMPOSED else range(1, 8))
         return Order(self.seed, self.folder, here.version, here.clock.wall_s(), act, given, death, times)
 
     def _somewhere(self, what: str, act: str, given: tuple[Any, ...], deaths: dict[str, Death]) -> None:
@@ -453,10 +512,14 @@ class Schedule:
 def _policy(version: int, folder: Path, registry: ToolRegistry) -> Policy:
     text = POLICY.format(version=version, folder=folder)
     if text not in _POLICIES:
-        loaded = parse_policy(text, file="policy.toml", known=KnownTools(registry.facts()))
+        loaded = parse_policy(text, file="policy.toml", known=KnownTools(registry.facts(), compose=_compose))
         assert loaded.policy is not None, loaded.problems
         _POLICIES[text] = loaded.policy
     return _POLICIES[text]
+
+
+def _compose(policy: Policy, facts: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+    return tuple(made.facts() for made in compose(policy, facts))
 
 
 def _pay(side: Side) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from gatewright.base.amount import new_id
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState
 from gatewright.gate.ledger import Claim, Past
@@ -38,3 +40,15 @@ def test_the_model_notices_an_answer_for_another_content(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Claim, "bound", nothing)
     assert any("was used for" in failure for failure in run_each(0, 2 * AT_ONCE, tmp_path))
+
+
+def test_the_model_notices_steps_that_nobody_recognises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Claim.step
+
+    def step(claim: Claim, number: int) -> Claim:
+        below = whole(claim, number)
+        below.scope = new_id("scope")
+        return below
+
+    monkeypatch.setattr(Claim, "step", step)
+    assert any(re.search("`[cd]` comes to no end", failure) for failure in run_each(0, 4, tmp_path))
