@@ -109,6 +109,7 @@ class Outcome:
 
 
 _log = logging.getLogger(__name__)
+_UNDECIDED = Decision(Verdict.DENY, "parse", "cancelled", "its caller gave up before it was decided")
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 Place = tuple[int, ...]
@@ -204,10 +205,12 @@ class CallRun:
         try:
             outcome = done = await self.run()
         finally:
-            if outcome is None and self._last is not None:  # nobody waits for it any more
-                state = self._last.state
+            if outcome is None:  # nobody waits for it any more
+                state, decision = self._first, _UNDECIDED
+                if self._last is not None:
+                    state, decision = self._last.state, self._last.decision()
                 state.code = state.code or "cancelled"
-                outcome = self._outcome(state, self._last.decision(), Status.ABANDONED, "")
+                outcome = self._outcome(state, decision, Status.ABANDONED, "")
             for end in reversed(ends):
                 _safely(end, outcome)
         return done

@@ -322,6 +322,32 @@ async def test_callers_of_one_moment_make_each_step_once(opened: Opened, world: 
     assert opened().audit.verify().unended == ()
 
 
+@pytest.mark.parametrize("named", ["whole", "call", "waits"])
+async def test_a_listener_hears_of_a_call_at_whatever_moment_its_caller_gives_up(
+    opened: Opened, world: World, named: str
+) -> None:
+    opened().policy_path.write_text((HEAD if named == "waits" else HEAD.replace('"ask"', '"allow"')) + COMPOSITIONS)
+    workspace, heard, ended = opened(), list[Outcome](), False
+    workspace.on_outcome(heard.append)
+    turns = 0
+    while not ended:
+        heard.clear()
+        name = "pay" if named == "call" else "one"
+        call = asyncio.ensure_future(make(workspace, name, call_id=f"n{turns}"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        ended = not call.cancel()
+        (made,) = await asyncio.gather(call, return_exceptions=True)
+        if turns:  # else it never began
+            last = heard[-1]
+            assert last.tool == name
+            assert [one.tool for one in heard].count(name) == 1
+            is_given_up = isinstance(made, asyncio.CancelledError)
+            assert last is made if not is_given_up else last.status is Status.ABANDONED or last.code == "cancelled"
+        turns += 1 if turns < 30 else turns
+    assert turns > 3
+
+
 def _in_child(work: Callable[[], Any]) -> None:
     """Do it in another process, which may be killed in the midst of it."""
     child = os.fork()
