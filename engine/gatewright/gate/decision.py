@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from gatewright.base.errors import Address, Place, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.late import late_regex
 from gatewright.gate.approval import Answer
 from gatewright.gate.approvalstore import Grant
 from gatewright.gate.session import SessionFacts
@@ -172,6 +174,7 @@ class Decision:
     facts: Mapping[str, JsonValue] = field(default_factory=no_facts, hash=False)
     prover: Prover | None = field(default=None, repr=False, compare=False)
     passed: Verdict | None = None
+    places: Places = field(default=nowhere, repr=False, compare=False)
 
     @property
     def enforced(self) -> bool:
@@ -207,11 +210,24 @@ class Decision:
             "enforced": self.enforced,
             "stage": self.stage,
             "code": self.code,
-            "reason": self.reason,
+            "reason": with_lines(self.reason, self.places),
             "rule": self.rule.to_json() if self.rule else None,
             "model_message": self.model_message,
-            "trace": [row.to_json() for row in self.trace],
+            "trace": [{**row.to_json(), "reason": with_lines(row.reason, self.places)} for row in self.trace],
         }
+
+
+_ENTRY = late_regex(r"workspace\.shell\.(allow|ask)\[([0-9]+)\]")
+
+
+def with_lines(reason: str, places: Places) -> str:
+    """Return a reason in which the place of each entry of ``[workspace] shell`` is its line, if the file has one."""
+
+    def line(found: re.Match[str]) -> str:
+        place = places(("workspace", "shell", found[1], int(found[2])))
+        return f"line {place.line}" if place is not None else found[0]
+
+    return _ENTRY.sub(line, reason)
 
 
 def spell_address(address: Address) -> str:

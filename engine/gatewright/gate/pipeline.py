@@ -156,7 +156,15 @@ class Passage:
             text = f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
             self.effect = _ALLOW
             return Decision(
-                _ALLOW, _LAST, "allowed", text, trace=trace, arguments=state.arguments, facts=NO_FACTS, prover=prover
+                _ALLOW,
+                _LAST,
+                "allowed",
+                text,
+                trace=trace,
+                arguments=state.arguments,
+                facts=NO_FACTS,
+                prover=prover,
+                places=force.places,
             )
         stage, finding = decided
         self.effect = passed or finding.verdict
@@ -175,6 +183,7 @@ class Passage:
             finding.facts,
             prover,
             passed,
+            force.places,
         )
 
     def _pass(self, decided: tuple[str, Finding] | None) -> tuple[tuple[str, Finding] | None, Verdict | None]:

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     )
     from gatewright.gate.approval import IdRecord
     from gatewright.gate.approvalstore import SCOPE_S
-    from gatewright.gate.decision import spell_address
+    from gatewright.gate.decision import spell_address, with_lines
     from gatewright.gate.history import Window
     from gatewright.gate.pipeline import STAGES, StepForecast
     from gatewright.gate.sessionstore import ClientSession, ServingProcess
@@ -433,7 +433,7 @@ door(
             "Session", "StageTrace", "StaleQuestion", "Stop",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),
-        "gatewright.gate.decision": ("spell_address",),
+        "gatewright.gate.decision": ("spell_address", "with_lines"),
         "gatewright.gate.pipeline": ("StepForecast", "STAGES"),
         "gatewright.gate.approval": ("IdRecord",),
         "gatewright.gate.history": ("Window",),

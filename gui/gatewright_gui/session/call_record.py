@@ -23,6 +23,7 @@ from gatewright.workspace.api import (
     frozen,
     plain_text,
     spell_address,
+    with_lines,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import (
@@ -158,7 +159,7 @@ def stage_row(row: StageTrace, workspace: Workspace, gate: Workspace) -> StageRo
     if row.address is not None:
         link = RuleLink(spell_address(row.address), row.address, line_of(workspace, row.address))
     reason = _earlier(row.reason, gate) if row.stage == "approval" else row.reason
-    return StageRow(row.stage, row.verdict, visible(own(reason)), row.elapsed_us, link)
+    return StageRow(row.stage, row.verdict, visible(own(with_lines(reason, workspace.place))), row.elapsed_us, link)
 
 
 def line_of(workspace: Workspace, address: Address) -> int | None:

@@ -215,9 +215,10 @@ def _of(*path: str) -> Callable[..., Setting]:
 _defaults, _roots, _shell, _web = _of("defaults"), _of("roots"), _of("shell"), _of("web")
 _discord, _bluesky = _of("endpoints", "discord"), _of("endpoints", "bluesky")
 SECTIONS = (
-    Section("workspace", mark("Workspace"), mark("What it is called."), (
+    Section("workspace", mark("Workspace"), mark("What it is called, and what no tool of any kind touches."), (
         Setting(("name",), mark("Name"), mark("the name of its folder")),
         Setting(("description",), mark("Description"), mark("what it is for")),
+        Setting(("closed",), mark("Closed places"), mark("none; such as ~/.ssh, docs/private: no tool touches them")),
     )),
     Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
         Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"), choices=_VERDICTS),

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -303,6 +303,59 @@ async def test_a_word_that_could_only_be_a_file_of_a_source_somewhere_else_is_no
         assert (await call(workspace, command)).status is Status.DENIED, command
     session = opened("session", more='[[sources]]\nid = "s"\ntype = "file"\nbase_path = "docs"')
     assert (await call(session, "cat todo.txt")).code == "level-denies"
+
+
+FIRST_WORDS = """\
+gatewright = 1
+defaults = { approvals = { privileged = "allow" } }
+[workspace]
+roots = { shared = "shared" }
+[workspace.shell]
+backend = "host"
+confine = "none"
+allow = [
+    "echo",
+    "git status:*",
+    "npm run build $",
+]
+ask = [
+    "git commit",
+]
+deny = ["rm", "git push"]
+[agents.a]
+tools = ["shell_exec"]
+capabilities = ["Exec"]
+"""
+
+
+async def test_why_names_for_each_call_of_a_command_the_entry_that_decides_it_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "policy.toml").write_text(FIRST_WORDS)
+    with Workspace.open(tmp_path, keys=tmp_path / "keys") as workspace:
+
+        def decided(command: str) -> tuple[str, str, int | None, str]:
+            decision = workspace.decide("a", "shell_exec", {"command": command})
+            said = cast("dict[str, Any]", decision.to_json())
+            line = said["rule"]["line"] if said["rule"] else None
+            reason = next(row["reason"] for row in said["trace"] if row["stage"] == "arguments")
+            return str(decision.verdict), decision.code, line, reason
+
+        verdict, _, _, reason = decided("git status -s && timeout 5 npm run build | echo z")
+        by = ("`git status -s` by `git status:*` (line 10)", "`npm run build` by `npm run build $` (line 11)")
+        assert verdict == "allow"
+        assert reason.startswith(f"allowed: {', '.join(by)}, `echo z` by `echo` (line 9); executes ")
+        verdict, code, line, reason = decided("git status; nice git -C x commit -m y; echo z")
+        assert (verdict, code, line) == ("deny", "shell-not-allowed", 8)
+        verdict, code, line, reason = decided("git status; nice git commit -m y; echo z")
+        assert (verdict, code, line) == ("ask", "shell-ask", 14)
+        assert reason.startswith("`git commit -m y` asks first by `git commit` of `[workspace] shell`; allowed: ")
+        assert decided("git status; git commit; git -C x push")[:3] == ("deny", "shell-denied", 16)
+        assert decided("; ".join(f"echo {n}" for n in range(60)) + "; git commit")[0] == "ask"
+        outcome = await workspace.call("a", "shell_exec", {"command": "git commit"})
+        assert outcome.status is Status.UNANSWERED
+        refused = workspace.decide("a", "shell_exec", {"command": "npm run build x"})
+        assert refused.model_message is not None
+        assert "there is `npm run build` alone: write these words first" in refused.model_message
 
 
 def test_a_disabled_shell_is_not_there_and_says_why(opened: Open) -> None:

@@ -228,6 +228,11 @@ async def test_settings_are_written_field_by_field_and_what_is_wrong_stays_with_
 
     assert enter("roots.shared", "docs") == ""
     assert enter("shell.allow", "ls, rm -rf*").startswith("rm -rf* ends in * without a blank")
+    assert enter("shell.ask", "git push, npm publish:*") == enter("shell.allow", "ls, git status") == ""
+    assert document.policy.shell.ask == ("git push", "npm publish:*")
+    assert enter("workspace.closed", "~/.ssh, ~ann/x").startswith("~ann/x is the folder of another user")
+    assert enter("workspace.closed", "~/.ssh, docs/private") == ""
+    assert document.policy.closed == ("~/.ssh", "docs/private")
     assert enter("defaults.max_output_bytes", "many") == "many is no whole number"
     assert enter("defaults.timeout_s", "2 min") == ""
     assert "mailto:ADDRESS" in enter("questions.answer_by", "ann@example.org")

@@ -22,7 +22,7 @@ from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_ur
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.rule_test import Finding
 from gatewright.gate.call import CallState, Stage, StageResult, deny
-from gatewright.gate.decision import Message
+from gatewright.gate.decision import Message, spell_address
 from gatewright.gate.scope import file_prefixes
 from gatewright.gate.stages.read import ProgramWord, look_at_names, start_of, unmet
 from gatewright.policy.capability import CapabilityKind
@@ -414,7 +414,7 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             caveat = state.plan.actor.caveat
             asks = {part.text: part for part in said.parts if part.asks}
             named = [part for part in said.parts if part.text not in asks][:_NOTED]
-            allowed = ", ".join(f"`{part.text}` by `{part.entry}`" for part in named)
+            allowed = ", ".join(f"`{part.text}` by `{part.entry}` ({spell_address(part.at)})" for part in named)
             notes = (f"allowed: {allowed}" if allowed else "", f"executes `{said.text[:_SHOWN]}`", caveat)
             found.notes.append("; ".join(filter(None, notes)))
             for part in asks.values():
