@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gatewright.adapters.host_rules import EVERYTHING, Command, Draft, Migrated, Places, first_words
+from gatewright.adapters.host_rules import EVERYTHING, Draft, Migrated, Places, read_command
 from gatewright.base.errors import WorkspaceError, near_miss, shown
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, members, read_json
@@ -60,6 +60,7 @@ _OURS = {
     "WebFetch": ("web_fetch",),
 }
 """Our operations that do what a tool of Claude Code does."""
+_SEEN_THROUGH = frozenset({"nice", "nohup", "stdbuf", "time", "timeout"})
 _UNANSWERED = {"plan": "that mode changes nothing", "dontAsk": "that mode denies what no rule allows"}
 """Modes that ask nobody."""
 
@@ -157,6 +158,8 @@ def read_claude_settings(
     if not read and not any(one.hooks or one.sandbox for one in every):
         raise WorkspaceError("there are no `permissions` as Claude Code writes them")
     draft = Draft(agent_id, "Claude Code", places)
+    draft.sees_through = _SEEN_THROUGH
+    draft.asks_alone = any(word.strip().startswith("Bash") for one in read for word in one.allow)
     foreign = dict.fromkeys(word for one in others for word in one.allow if _FROM_THERE.match(word.strip()))
     for word in foreign:
         draft.lose(word, Verdict.ALLOW, "is about another folder than the project's")
@@ -192,7 +195,7 @@ def _add_modes(draft: Draft, modes: set[str]) -> None:
     """Take the modes: what a call without a rule gets."""
     mode = next((one for one in _UNANSWERED if one in modes), None)
     if mode is not None:
-        draft.default = Permission.READ_ONLY
+        draft.default, draft.others = Permission.READ_ONLY, Verdict.DENY
         draft.notes.append(f"`defaultMode` is `{mode}`: {_UNANSWERED[mode]}, and so it is here")
     if mode == "plan":
         draft.allowing, draft.runs = Permission.READ_ONLY, False
@@ -216,7 +219,7 @@ def _add_rule(draft: Draft, rule: _Rule) -> None:
         known = name.strip() == "domain" and host.strip()
         draft.fetch(verdict, host.strip() if known else "" if verdict is Verdict.ALLOW else EVERY_HOST, text)
     elif rule.tool == "Bash":
-        draft.run(verdict, _command(scope), text)
+        draft.run(verdict, read_command(scope), text)
     elif rule.tool.startswith("mcp__"):
         draft.lose(text, verdict, "is off here: its server is not known, `gatewright catalog import` adds it")
     else:
@@ -233,17 +236,6 @@ def _place(scope: str, verdict: Verdict) -> str:
         return f".{scope}"
     is_open = verdict is Verdict.ALLOW
     return scope if is_open else scope.removeprefix("./")  # from whatever folder the agent works in
-
-
-def _command(scope: str) -> Command:
-    """Return the commands of a rule: `git status`, `git status:*`, `git status *`, `git st*`, `git * main`."""
-    body = scope.removesuffix(":*") if scope.endswith(":*") else scope.removesuffix("*")
-    words = first_words(body)
-    written = body.split()
-    is_glued = scope.endswith("*") and body == scope[:-1] and body[-1:].strip() != ""
-    if words == tuple(written) and not is_glued:
-        return Command(words, is_exact=scope == body and bool(scope))
-    return Command(words[:-1] if is_glued and words == tuple(written) else words, is_more=True)
 
 
 def _add_limits(draft: Draft, settings: _Settings, raw: JsonValue) -> None:

@@ -12,7 +12,10 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from enum import Enum
 
+from gatewright.arguments.shell_entry import WRAPPERS, read_entry
+from gatewright.arguments.shell_program import EVERY
 from gatewright.base.errors import shown
 from gatewright.base.frozen import frozen
 from gatewright.policy.callrule import AllowedOperations
@@ -37,7 +40,8 @@ EVERYTHING = "**"
 _WILD = re.compile(r"[*?\[\\]")
 _READING = ("read", "list", "status", "diff", "load", "reload")
 _CHANGING = ("append", "create", "insert", "replace", "save")
-_STRICTEST_FIRST = (Permission.NONE, Permission.READ_ONLY, Permission.PARTNER, Permission.READ_WRITE)
+STRICTEST_FIRST = (Permission.NONE, Permission.READ_ONLY, Permission.PARTNER, Permission.READ_WRITE)
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
 _LETTER = re.compile(r"\\.|\[(?:[!^]?\]?[^\]]*)\]|[A-Za-z]", re.DOTALL)
 
 
@@ -172,29 +176,68 @@ def _steps(path: str) -> list[str]:
     return [step for step in path.split("/") if step]
 
 
+class Tail(Enum):
+    """The words behind those of a pattern of commands: any, none, the rest of a word and any, or nobody can say."""
+
+    ANY = "any"
+    NONE = "none"
+    REST = "rest"
+    UNCLEAR = "unclear"
+
+
 @frozen
 class Command:
-    """The commands that a rule is about: those that begin with ``words``, all without any.
-
-    ``is_exact``: these alone, without further words. ``is_more``: the rule is about fewer of them than that.
-    """
+    """The commands that a rule is about: those that begin with ``words``. ``begins``: the text before any wildcard."""
 
     words: tuple[str, ...] = ()
-    is_exact: bool = False
-    is_more: bool = False
+    tail: Tail = Tail.ANY
+    begins: str = ""
+
+    @property
+    def entry(self) -> str:
+        """The entry of a list of `[workspace] shell` that allows them."""
+        return f"{' '.join(self.words)}{' $' * (self.tail is Tail.NONE)}"
+
+    @property
+    def wider(self) -> str:
+        """The entry that covers at least these; empty for all commands."""
+        words = self.words[:-1] if self.tail is Tail.REST else self.words
+        return " ".join(words[:1] if words and words[0] in WRAPPERS else words)
+
+    def meets(self, other: Command) -> bool:
+        """Tell whether both may be about the same command, by their texts."""
+        return self.begins.startswith(other.begins) or other.begins.startswith(self.begins)
+
+
+def read_command(pattern: str) -> Command:
+    """Read a pattern of commands: `git status`, `git status:*`, `git status *`, `git st*`, `git * main`, `*`."""
+    said = " ".join(pattern.split())
+    if said in {"", "*", ":*"}:
+        return Command()
+    body = said[:-2] if said.endswith((":*", " *")) else said.removesuffix("*")
+    words = body.split(" ")
+    plain = next((at for at, word in enumerate(words) if not _PLAIN_WORD.fullmatch(word)), len(words))
+    tail = Tail.NONE if body == said else Tail.ANY if len(said) - len(body) > 1 else Tail.REST
+    kept = () if "=" in words[0] else tuple(words[:plain])
+    return Command(kept, tail if len(kept) == len(words) else Tail.UNCLEAR, body.partition("*")[0])
 
 
 class Draft:
     """A policy of one agent in the making. ``title``: the program whose rules it takes.
 
-    ``default``: the level of a file without a rule. ``allowing``: the level that permission to change a file gives.
+    ``in_order``: the first rule about a file counts, else the strictest. ``default``: the level of a file without a
+    rule. ``allowing``: the level that permission to change a file gives. ``others``: what becomes of commands without a
+    rule there, which are denied here; ``asks_alone``: if no command is allowed, all ask first.
     """
 
-    def __init__(self, agent_id: str, title: str, places: Places) -> None:
-        self._agent_id, self._title, self._places = agent_id, title, places
+    def __init__(self, agent_id: str, title: str, places: Places, *, in_order: bool = False) -> None:
+        self._agent_id, self._title, self._places, self._in_order = agent_id, title, places, in_order
         self.notes: list[str] = []
         self.default, self.allowing = Permission.PARTNER, Permission.READ_WRITE
         self.lists = self.runs = True
+        self.others, self.asks_alone = Verdict.ASK, False
+        self.sees_through = frozenset[str]()
+        """The programs behind which this host too judges the command. Behind others one asks first here."""
         self.asks: set[str] = set()
         """The tools and operations that ask first, whatever else is said."""
         self._levels: list[tuple[str, Permission, str]] = []
@@ -227,15 +270,21 @@ class Draft:
             level = (
                 Permission.READ_ONLY
                 if verdict is Verdict.DENY
-                else min(self.default, Permission.PARTNER, key=_STRICTEST_FIRST.index)
+                else min(self.default, Permission.PARTNER, key=STRICTEST_FIRST.index)
             )
             reach = self._forbid(verdict, level, said, text)
             if reach.outside != "":
                 self.lose(text, verdict, "is about files outside, which nothing changes here")
-        elif (pattern := self._places.allowed(said)) is not None:
-            self._levels.append((pattern, self.allowing, text))
         else:
-            self.lose(text, verdict, "cannot be said below the project: it asks first here")
+            self.give(said, self.allowing, text)
+
+    def give(self, said: str, level: Permission, text: str) -> None:
+        """Give a level to files that a rule allows to change."""
+        pattern = self._places.allowed(said)
+        if pattern is not None:
+            self._levels.append((pattern, level, text))
+        else:
+            self.lose(text, Verdict.ALLOW, "cannot be said below the project: it asks first here")
 
     def _forbid(self, verdict: Verdict, level: Permission, said: str, text: str) -> Reach:
         reach = self._places.forbidden(said)
@@ -276,26 +325,29 @@ class Draft:
     def finish(self) -> Migrated:
         """Return the policy."""
         hosts, shell = self._granted_hosts(), self._shell()
+        has_shell = shell.backend is not ShellBackend.DISABLED
+        tools = ("file", *(("web_fetch",) if hosts else ()), *(("shell_exec",) if has_shell else ()))
+        asking = (one for one in sorted(self.asks) if one.partition(".")[0] in tools)
+        approvals = dict.fromkeys(["shell_exec"] * has_shell, Verdict.ALLOW) | dict.fromkeys(asking, Verdict.ASK)
         operations = [one for one in (*_READING, *_CHANGING) if self.lists or one != "list"]
         agent = Agent(
             self._agent_id,
             description=f"From the settings of {self._title}",
-            tools=("file", *(("web_fetch",) if hosts else ()), *(("shell_exec",) if shell.allow else ())),
+            tools=tools,
             sources=(SOURCE_ID,),
-            approvals={name: Verdict.ASK for name in sorted(self.asks) if name != "shell_exec" or shell.allow},
+            approvals=approvals,
             tool_rules=(ToolRule("file", AllowedOperations(frozenset(operations))),),
-            capabilities=(*((NetRead(hosts),) if hosts else ()), *((Exec(),) if shell.allow else ())),
+            capabilities=(*((NetRead(hosts),) if hosts else ()), *((Exec(),) if has_shell else ())),
         )
+        levels = self._levels if self._in_order else sorted(self._levels, key=lambda row: STRICTEST_FIRST.index(row[1]))
         ordered: dict[str, PermissionRule] = {}
-        for level in _STRICTEST_FIRST:
-            for pattern, given, text in self._levels:
-                if given is level:
-                    ordered.setdefault(pattern, PermissionRule(pattern, level, text[:200]))
+        for pattern, level, text in levels:
+            ordered.setdefault(pattern, PermissionRule(pattern, level, text[:200]))
         policy = Policy(
             defaults=Defaults(unlisted_tools=Verdict.DENY),
             agents={self._agent_id: agent},
             sources=(Source(SOURCE_ID, ".", self.default, tuple(ordered.values())),),
-            roots=Roots(shared=".") if shell.allow else Roots(),
+            roots=Roots(shared=".") if has_shell else Roots(),
             shell=shell,
             closed=tuple(self._closed),
         )
@@ -316,47 +368,59 @@ class Draft:
         return tuple(found)
 
     def _shell(self) -> ShellSettings:
-        """Return the programs that are allowed with any arguments, without those that a forbidding rule concerns."""
-        if not self.runs:
-            return ShellSettings()
-        limits = [(verdict, one, text) for verdict, one, text in self._commands if verdict is not Verdict.ALLOW]
-        closed = [one.words[0] if one.words else "" for _, one, _ in limits]  # "": every program
-        for verdict, one, text in limits:
-            if verdict is Verdict.ASK or len(one.words) != 1 or one.is_exact or one.is_more:
-                what = "no command is allowed"
-                if one.words:
-                    what = f"{shown(one.words[0])} is denied whatever its arguments are"
-                self.lose(text, verdict, f"cannot be said here, so {what}")
-        allowed: dict[str, None] = {}
+        """Return the commands that run, with and without a question, and those that may not."""
+        denied, asking, allowed = dict[str, None](), dict[str, Command](), dict[str, Command]()
+        unclear: list[Command] = []
+        for verdict, one, text in self._commands:
+            if verdict is Verdict.ALLOW:
+                continue
+            opens = verdict is Verdict.ASK and one.tail is not Tail.ANY and self.others is Verdict.DENY
+            if one.wider and not _entry_fault(one.wider) and not opens:
+                if one.tail is not Tail.ANY:
+                    self.lose(text, verdict, f"holds for all commands that begin with {shown(one.wider)}")
+                denied.setdefault(one.wider) if verdict is Verdict.DENY else asking.setdefault(one.wider, one)
+            elif verdict is Verdict.ASK and not opens:
+                self.asks.add("shell_exec")
+                self.lose(text, verdict, "holds for every command")
+            else:
+                unclear.append(one)
+                denied |= dict.fromkeys(name for name in WRAPPERS if one.meets(Command(begins=name)))
+                self.lose(text, verdict, "cannot be said here: what else it may be about is off")
         for verdict, one, text in self._commands:
             if verdict is not Verdict.ALLOW:
                 continue
-            name = one.words[0] if len(one.words) == 1 else "*" if not one.words else ""
-            if not name or one.is_exact:
-                why = "a program is allowed here with any arguments or not at all"
-            elif name == "*" and limits:
-                why = "name the programs in `[workspace] shell`, as others are denied"
-            elif any(name.startswith(one) for one in closed):
-                why = "another rule is about that program"
+            why = "names commands in a way that a policy cannot"
+            if one.tail is not Tail.UNCLEAR:
+                why = _entry_fault(one.entry)
+            if not why and any(one.meets(limit) for limit in unclear):
+                why = "is not taken over: another rule may be about the same commands"
+            if why:
+                self.lose(text, verdict, why)
             else:
-                allowed.setdefault(name)
-                continue
-            self.lose(text, verdict, f"is not taken over: {why}")
-        denied = dict.fromkeys(name for name in closed if name)
-        return ShellSettings(ShellBackend.HOST, tuple(allowed), tuple(denied)) if allowed else ShellSettings()
+                allowed.setdefault(one.entry or EVERY, one)
+        asking = {entry: one for entry, one in asking.items() if not any(one.meets(limit) for limit in unclear)}
+        if self.asks_alone and self.others is Verdict.ASK and not allowed and not unclear:
+            allowed[EVERY] = Command()
+            self.asks.add("shell_exec")
+        if not self.runs or not (allowed or asking):
+            return ShellSettings()
+        if EVERY not in allowed:
+            aside = dict.fromkeys(sorted(WRAPPERS.keys() - self.sees_through - denied.keys() - asking.keys()))
+            if self.others is Verdict.ASK:
+                self.notes.append(f"commands that no rule names are denied here; {self._title} asks")
+                asking |= {name: Command() for name in aside}
+            else:
+                denied |= aside
+        return ShellSettings(ShellBackend.HOST, tuple(allowed), tuple(denied), ask=tuple(asking))
 
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@%+,:-]+")
-
-
-def first_words(text: str) -> tuple[str, ...]:
-    """Return the words that a command begins with, as far as a policy can name them."""
-    found: list[str] = []
-    for word in text.split():
-        if not _PLAIN_WORD.fullmatch(word):
-            break
-        found.append(word)
-    return tuple(found)
+def _entry_fault(entry: str) -> str:
+    """Return the reason why a list of `[workspace] shell` cannot hold an entry; empty if it can."""
+    try:
+        read_entry(entry or EVERY)
+    except ValueError as fault:
+        return f"cannot be said here: it {fault}"
+    return ""
 
 
 def _may_meet(limit: str, host: str) -> bool:

@@ -59,17 +59,25 @@ def init(
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="`.claude/settings.json` and its neighbours, or a file of Pattern"),
+        typer.Argument(metavar="FILE...", help="settings and rules of one coding agent, or a file of Pattern"),
     ],
-    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="whose rights they become")] = "claude",
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="whose rights they become; by default named for it")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", metavar="HOST", help="claude-code, codex, gemini-cli or opencode, if FILE does not show"
+        ),
+    ] = None,
     project: Annotated[
         Path | None, typer.Option("--project", metavar="DIR", help="the folder that settings are about, if not theirs")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="POLICY", help="write it there, else print it")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a policy of permission rules of Claude Code, or of a file of Pattern: never more open than they are."""
-    text, notes = migrate(files, agent_id=agent, project=project)
+    """Make a policy of the rules of a coding agent, or of a file of Pattern: never more open than they are."""
+    text, notes = migrate(files, agent_id=agent, project=project, host=host)
     if out is not None:
         if out.exists():
             raise UsageProblem(f"`{out}` exists already; nothing was written")
@@ -146,7 +154,13 @@ class DialectName(StrEnum):
 def export(
     policy: PolicyArgument,
     dialect: Annotated[DialectName, typer.Option("--dialect", help="gatewright or pattern")] = DialectName.GATEWRIGHT,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="only this agent (pattern)")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="HOST", help="what claude-code, codex, gemini-cli or opencode enforces itself"),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="only this agent (`--host`, pattern)")
+    ] = None,
     team: Annotated[
         bool, typer.Option("--team", help="with a README, who may do what, a starter, and a manifest of hashes")
     ] = False,
@@ -156,13 +170,16 @@ def export(
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
-    """Write the policy as it is enforced; pattern writes one file per agent and says what its runtime leaves out."""
+    """Write the policy as it is enforced, or what another runtime can enforce of it; what that leaves out is told."""
     if verify:
         raise typer.Exit(_verify(policy, as_json=json))
     if team and (out is None or dialect != DialectName.GATEWRIGHT):
         raise UsageProblem("`--team` writes a folder in our own dialect: name it with `--out`")
     with Workspace.open(policy, state=state, trust=trust) as workspace:
         agent_id = require_agent(workspace, agent) if agent else None
+        if host is not None:
+            _export_host(workspace, host, agent_id, out, as_json=json)
+            return
         if out is not None:
             files = workspace.export(out, dialect=dialect, agent_id=agent_id, team=team)
             if json:
@@ -180,6 +197,28 @@ def export(
         print_json(texts)
     else:
         print_text("\n".join(text.rstrip("\n") for text in texts.values()))
+
+
+def _export_host(workspace: Workspace, host: str, agent_id: str | None, out: Path | None, *, as_json: bool) -> None:
+    """Print the rules for a coding agent, or write them below a folder, and say what it cannot enforce."""
+    only = agent_id or next(iter(workspace.policy.agents), "")
+    if agent_id is None and len(workspace.policy.agents) != 1:
+        raise UsageProblem("the policy has several agents: name one with `--agent`")
+    made = workspace.export_host(host, only)
+    if out is not None:
+        path = out / made.file
+        if path.exists():
+            raise UsageProblem(f"`{path}` exists already; nothing was written: merge it by hand")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_policy_text(path, made.text, expected=None)
+    if as_json:
+        print_json({"file": made.file, "text": made.text, "lost": list(made.lost)})
+    elif out is not None:
+        print_line(str(out / made.file))
+    else:
+        print_text(made.text)
+    for lost in made.lost:
+        print_error(f"not enforced there: {lost}")
 
 
 def _verify(folder: Path, *, as_json: bool) -> Exit:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from gatewright.adapters.host_export import Area, Net
 from gatewright.base.errors import Address, NotSupported, Place, WorkspaceError, shown
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.gate import STATE_FOLDER, AuditLog
 from gatewright.memory.block_store import foreign_stores
+from gatewright.policy.callrule import AllowedOperations
+from gatewright.policy.capability import CapabilityKind, NetRead
 from gatewright.policy.document import Policy
-from gatewright.policy.right import ToolRight
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.right import OperationFacts, ToolRight
+from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, strictest
 from gatewright.policyfile import carries, policy_schema, render_pattern, write_policy_text
 from gatewright.record.folder import key_folder
 from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, is_inside, place_file, resolve_base
@@ -309,3 +312,66 @@ def _row(right: ToolRight) -> str:
     if right.is_hidden or not any(columns):
         return ""
     return f"| {' | '.join([right.facts.name, *map(', '.join, columns)])} |\n"
+
+
+def net_of(policy: Policy, agent_id: str, rights: Rights, folder: Path, closed: Iterable[Path]) -> Net:
+    """Return what coding agents can enforce of one agent's rights; ``closed``: places that no tool touches."""
+    agent, project = policy.agents[agent_id], os.path.realpath(folder)
+    mine = rights(agent_id).values()
+    hosts = [host for one in agent.capabilities if isinstance(one, NetRead) for host in one.allowlist]
+    has_order = any(not isinstance(rule.rule_type, AllowedOperations) for rule in agent.tool_rules)
+    floor = Verdict.ASK if has_order else Verdict.ALLOW  # what a session decides is known to the gate alone
+    areas = [
+        Area(str(resolve_base(source.base_path, folder)), source.permission_rules, source.default_permission)
+        for source in policy.sources_of(agent)
+    ]
+    areas += [
+        Area(str(resolve_base(path, folder)), (), Permission.READ_ONLY if name == "vault" else Permission.READ_WRITE)
+        for name, path in policy.roots.folders.items()
+        if not any(area.folder == str(resolve_base(path, folder)) for area in areas)
+    ]
+    hidden = [
+        (right.facts.origin, right.facts.name.removeprefix(f"{right.facts.origin}."))
+        for right in mine
+        if right.is_hidden and policy.catalog(right.facts.origin) is not None
+    ]
+    return Net(
+        project,
+        reads=_mildest(mine, _reads, ("read",)),
+        writes=strictest(floor, _mildest(mine, _writes, ("create", "replace"))),
+        runs=_mildest(mine, lambda facts: facts.commands, ()),
+        fetches=_mildest(mine, lambda facts: CapabilityKind.NET_READ in facts.capabilities, ()),
+        areas=tuple(areas),
+        closed=tuple(dict.fromkeys(os.path.realpath(place) for place in closed)),
+        asking=policy.shell.ask,
+        denied=policy.shell.deny,
+        hosts=tuple(hosts),
+        hidden=tuple(hidden),
+    )
+
+
+def _reads(facts: OperationFacts) -> bool:
+    return not facts.commands and Action.READ in facts.disk_actions | facts.path_actions
+
+
+def _writes(facts: OperationFacts) -> bool:
+    return not facts.commands and Action.OVERWRITE in facts.disk_actions | facts.path_actions
+
+
+def _mildest(rights: Iterable[ToolRight], does: Callable[[OperationFacts], bool], of_file: Collection[str]) -> Verdict:
+    """Return the verdict of the mildest tool that does something: the strictest of its operations that do.
+
+    ``of_file``: the operations of `file` that do it as a coding agent would. An operation with limits asks.
+    """
+    found = [Verdict.DENY]
+    for right in rights:
+        rows = {row.operation: row for row in right.operations}
+        about = [
+            rows[one.name]
+            for one in right.facts.operations
+            if (one.name in of_file if right.facts.name == "file" else does(one)) and one.name in rows
+        ]
+        if about:
+            said = [Verdict.ASK if row.verdict is Verdict.ALLOW and row.limits else row.verdict for row in about]
+            found.append(strictest(*said))
+    return min(found, key=STRICTNESS.__getitem__)

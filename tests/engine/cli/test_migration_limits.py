@@ -109,7 +109,7 @@ def test_the_project_by_another_way_is_closed(linked: Path, way: str, pattern: s
 @pytest.mark.parametrize("key", ["deny", "denied", "Permissions", "permission", "ignorePatterns", "sandBox"])
 def test_setting_that_may_limit_and_is_not_known_is_refused_by_name_and_line(tmp_path: Path, key: str) -> None:
     file, more = tmp_path / "settings.json", cast("Any", {key: [".env"]})
-    with pytest.raises(WorkspaceError, match=rf"settings.json` .*{key}` \(line 1\)"):
+    with pytest.raises(WorkspaceError, match=rf"settings.json`: .*{key}` \(line 1\)"):
         imported(file, {"allow": ["Edit"]}, **more)
 
 
@@ -162,8 +162,9 @@ def test_calls_that_a_hook_may_forbid_ask_first_and_the_hook_is_named(
     said = {"permissions": {"allow": ["Edit", "Bash"]}, "hooks": {event: groups}}
     found = read_claude_settings([json.dumps(said)], agent_id="a", places=Places((PROJECT,), HOME))
     (agent,) = found.policy.agents.values()
-    assert {name for name, verdict in agent.approvals.items() if verdict is Verdict.ASK} >= asking
-    assert bool(agent.approvals) == bool(asking)
+    found_asking = {name for name, verdict in agent.approvals.items() if verdict is Verdict.ASK}
+    assert found_asking >= asking
+    assert bool(found_asking) == bool(asking)
     assert any(event in note for note in found.notes) == (event != "PostToolUse")
 
 
