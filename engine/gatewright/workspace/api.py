@@ -277,6 +277,7 @@ if TYPE_CHECKING:
         HostEdit,
         host_around,
         host_file,
+        host_of,
         install_edit,
         uninstall_edit,
         write_host_file,
@@ -293,6 +294,7 @@ if TYPE_CHECKING:
         begin_workspace,
         create_workspace,
         example_names,
+        write_agent_policy,
         write_demo,
     )
     from gatewright.workspace.toolfile import (
@@ -444,14 +446,15 @@ door(
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.template": (
-            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "write_demo",
+            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "write_agent_policy",
+            "write_demo",
         ),
         "gatewright.workspace.client_file": (
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.host_files": (
-            "HostEdit", "host_around", "host_file", "install_edit", "uninstall_edit", "write_host_file",
+            "HostEdit", "host_around", "host_file", "host_of", "install_edit", "uninstall_edit", "write_host_file",
         ),
         "gatewright.workspace.host_status": ("HostFact", "HostLevel", "HostStatus", "find_hosts"),
         "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),

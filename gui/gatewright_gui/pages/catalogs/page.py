@@ -15,6 +15,7 @@ from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.catalog_list import CatalogDelegate, CatalogModel
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
+from gatewright_gui.pages.catalogs.coding_agents_pane import CodingAgentsPane
 from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
 from gatewright_gui.pages.catalogs.observe_dialog import ObserveDialog
 from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
@@ -79,11 +80,12 @@ class CatalogsPage(Page):
         left = holding(column_of(self.header, stretch(self.view), foot))
         self.serving = Serving(context.document, context.tasks, self)
         self.served = ServingPanel()
+        self.coding_agents = CodingAgentsPane(context, self.isVisible)
         self._stack = QStackedWidget()
         both = Splitter(Qt.Orientation.Vertical, "catalogs.serving", context.sizes)
         splitter = Splitter(Qt.Orientation.Horizontal, "catalogs", context.sizes)
         column_of(stretch(both), into=self)  # from outside to inside: what moves is styled anew with all that is in it
-        for pane in (self._stack, self.served):
+        for pane in (self._stack, self.coding_agents, self.served):
             both.addWidget(pane)
         for pane in (splitter, self.empty):
             self._stack.addWidget(pane)
@@ -92,7 +94,7 @@ class CatalogsPage(Page):
         splitter.setStretchFactor(1, 1)
         splitter.restore((280, 900))
         both.setStretchFactor(0, 1)
-        both.restore((520, 160))
+        both.restore((420, 180, 160))
         self._whole = splitter
         self._connect()
         self._refresh()
@@ -109,10 +111,12 @@ class CatalogsPage(Page):
         """Servers and clients may have come and gone meanwhile."""
         self._refresh()
         self.serving.look()
+        self.coding_agents.look()
 
     def end(self) -> None:
         """Hear no more of servers and clients."""
         self._look.stop()
+        self.coding_agents.end()
         self.catalogs.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802

@@ -1,0 +1,121 @@
+"""The coding agents on this machine: which of them ask the gate before each call, and what they let pass."""
+
+import asyncio
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from shiboken6 import isValid
+
+from gatewright.workspace.api import (
+    GatewrightError,
+    HostEdit,
+    HostScope,
+    HostStatus,
+    find_hosts,
+    host_around,
+    host_file,
+    host_of,
+    install_edit,
+    uninstall_edit,
+    write_agent_policy,
+    write_host_file,
+)
+from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.document import Document
+
+__all__ = [
+    "CodingAgents",
+    "HostEdit",
+    "HostScope",
+    "HostStatus",
+    "add_agent_for",
+    "edit_to_install",
+    "edit_to_remove",
+    "new_agent_of",
+]
+
+LOOK_MS = 500
+"""A hook that somebody took out or changed shows within a second."""
+_TASK = "catalogs.coding_agents"
+
+
+class CodingAgents(QObject):
+    """Reads their files beside the window while ``is_looked_at``; nothing is started for it."""
+
+    changed = Signal()
+
+    def __init__(
+        self, document: Document, tasks: TaskOwner, is_looked_at: Callable[[], bool], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._tasks, self._is_looked_at = document, tasks, is_looked_at
+        self._found: tuple[HostStatus, ...] | None = None
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._timer.timeout.connect(self.look)
+        self._timer.start()
+        document.closed.connect(self._forget)
+
+    @property
+    def found(self) -> tuple[HostStatus, ...] | None:
+        """Those on this machine, as they were at the last look; None before the first."""
+        return self._found
+
+    def look(self) -> None:
+        """Look now, unless that is under way or nobody wants to know."""
+        is_idle = _TASK not in self._tasks.names and not self._tasks.closed
+        if self._document.is_open and is_idle and self._is_looked_at():
+            self._tasks.start(self._look(), _TASK)
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.stop()
+
+    def _forget(self) -> None:
+        self._found = None
+
+    async def _look(self) -> None:
+        where = host_around(self._document.workspace.folder)
+        found = tuple(one for one in await asyncio.to_thread(find_hosts, where) if one.is_found)
+        if isValid(self) and found != self._found:
+            self._found = found
+            self.changed.emit()
+
+    def write(self, edit: HostEdit) -> bool:
+        """Write a coding agent's file; a failure is said, and nothing has changed then."""
+        try:
+            write_host_file(edit)
+        except GatewrightError as error:
+            self._document.say("error", str(error))
+            return False
+        self.look()
+        return True
+
+
+async def add_agent_for(document: Document, host_id: str) -> bool:
+    """Give the saved policy an agent for a coding agent, with its tools; a failure is said."""
+    workspace = document.workspace
+    try:
+        await document.in_worker(lambda: write_agent_policy(host_id, workspace.folder, workspace.policy_path))
+    except GatewrightError as error:
+        document.say("error", str(error))
+        return False
+    return await document.reload()
+
+
+def new_agent_of(host_id: str) -> str:
+    """The agent that a policy gets for a coding agent."""
+    return host_of(host_id).prefix
+
+
+def edit_to_install(document: Document, host_id: str, scope: HostScope, agent_id: str) -> HostEdit:
+    """The edit that puts the gate of the open policy into a coding agent's file. Raises GatewrightError."""
+    workspace = document.workspace
+    return install_edit(host_file(host_id, scope, host_around(workspace.folder)), workspace.policy_path, agent_id)
+
+
+def edit_to_remove(status: HostStatus) -> HostEdit:
+    """The edit that takes the gate out again, so that the file is as it was. Raises GatewrightError."""
+    if status.file is None:
+        raise GatewrightError(tr("no gate is there"))
+    return uninstall_edit(status.file)
