@@ -244,7 +244,7 @@ class SourceManager:
         from gatewright.sources.route import Look, NamedPlaces
 
         named = NamedPlaces(self._places, self._protection.now())
-        return named.at(paths, Look(action, contents=contents, patterns=False))
+        return named.at(paths, Look(action, contents=contents, patterns=False, files=True))
 
     def label_of(self, at: Located) -> str:
         """Return the block label of a place; in a program's source, its key."""

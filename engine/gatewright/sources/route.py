@@ -238,13 +238,14 @@ class Look:
     """The question about a text. ``contents``: count the entries of a folder, with ``lists`` only the names that it
     shows.
 
-    ``patterns``: signs of a pattern act as such.
+    ``patterns``: signs of a pattern act as such. ``files``: what is not there is meant as a file.
     """
 
     action: Action
     contents: bool
     patterns: bool = True
     lists: Listing | None = None
+    files: bool = False
 
 
 @frozen
@@ -358,14 +359,14 @@ class NamedPlaces:
         start: str | None,
     ) -> NamedPlace:
         absolute = source.absolute(relative)
-        inside, level = "", self._level(source, relative)
+        inside, level = "", self._level(source, relative, look)
         is_folder = status is not None and stat.S_ISDIR(status.st_mode)
         if look.contents and is_folder and level.permission is not Permission.NONE:
             inside, level = self._strictest_in(source, relative, level, look)
         stands = status is not None
         return NamedPlace(absolute, source.source.source_id, relative, level, start, inside, stands=stands)
 
-    def _level(self, source: FileSource, relative: str) -> LevelDecision:
+    def _level(self, source: FileSource, relative: str, look: Look) -> LevelDecision:
         try:
             known = self.places.find(source, relative)
             standing = source.look(relative)
@@ -373,7 +374,7 @@ class NamedPlaces:
             if failure.code not in {"source-missing", "not-a-folder"}:
                 return _NONE
         else:
-            if standing.exists or not known.is_closed:
+            if standing.exists or look.files or not known.is_closed:
                 return known.level(standing, self.protected)
         return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
 

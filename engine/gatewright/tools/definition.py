@@ -63,7 +63,8 @@ class ArgumentUse(StrEnum):
 
     read, write, delete: of the file with that path; search: of all files in that folder; match: of those that fit that
     pattern. url, send: it fetches the address, or sends data there. command: a shell runs it, in the folder of the
-    argument ``folder``. patch: it names the files to write and delete.
+    argument ``folder``. patch: it names the files to write and delete. The place ``.`` stands for the folder where the
+    program works, which no argument names.
     """
 
     READ = "read"
@@ -221,7 +222,8 @@ def _arguments(said: Schema, schema: Schema) -> dict[str, ArgumentUse] | None:
     table = as_object(said["arguments"])
     if table is None:
         raise _extra("/arguments", "`arguments` must be a JSON object")
-    unknown = next((place for place in table if next(iter(steps_of(place)), "") not in properties_of(schema)), None)
+    there = {".", *properties_of(schema)}
+    unknown = next((one for one in table if next(iter(steps_of(one)), one) not in there), None)
     if unknown is not None:
         raise _extra("/arguments", f"the schema has no argument `{unknown[:_NAME]}`")
     return {place: _one_of("arguments", use, ArgumentUse) for place, use in table.items()}

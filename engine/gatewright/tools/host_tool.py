@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Unpack
 
 from gatewright.arguments.path import parent_of_glob
@@ -34,6 +35,7 @@ _PATHS = {
     ArgumentUse.DELETE: PathUse.DELETE,
 }
 _NAMING = frozenset({ArgumentUse.MATCH, ArgumentUse.PATCH, ArgumentUse.FOLDER})
+_READING = frozenset({Action.READ})
 _PATCHING = frozenset({Action.APPEND, Action.OVERWRITE, Action.DELETE})
 
 
@@ -57,7 +59,7 @@ class HostTool(DefinedTool, abstract=True):
             ArgumentUse.COMMAND: CommandParameter(in_folder=True, folder=folder),
         }
         marks: dict[str, tuple[Mark, ...]] = {}
-        for use, (name, *below) in self._uses.values():
+        for use, (name, *below) in filter(itemgetter(1), self._uses.values()):
             if use in markers:
                 marks[str(name)] = (*marks.get(str(name), ()), Mark(tuple(below), markers[use]))
         self._marks = marks
@@ -68,7 +70,7 @@ class HostTool(DefinedTool, abstract=True):
         self.resource_bounds = ResourceBounds(LONGEST_S) if conduct.bounds == ResourceBounds() else conduct.bounds
         if given.get("trusted", False):
             self._knows_texts = True
-            used = {str(at[0]) for _, at in self._uses.values()}
+            used = {str(at[0]) for _, at in self._uses.values() if at}
             there = {one.name for name in self._names for one in self.parameters(name)}
             self.texts = frozenset(there - used)
 
@@ -81,14 +83,15 @@ class HostTool(DefinedTool, abstract=True):
     @once
     def _host_facts(self) -> ToolFacts:
         facts = super().facts()
-        uses = {place: _PATHS[use] for place, (use, _) in self._uses.items() if use in _PATHS}
+        uses = {place: _PATHS[use] for place, (use, at) in self._uses.items() if at and use in _PATHS}
         said = tuple(PathArgument(place, use, "declared") for place, use in uses.items())
         patches = any(use is ArgumentUse.PATCH for use, _ in self._uses.values())
+        disk = _PATCHING if patches else _READING if "." in self._uses else frozenset[Action]()
         rows = (
             replace(
                 row,
                 paths=said if self._knows_texts else (*row.paths, *said),
-                disk_actions=row.disk_actions | _PATCHING if patches else row.disk_actions,
+                disk_actions=row.disk_actions | disk,
                 deletes=row.deletes or patches,
                 needs_grant=any(use in _PATHS or use in _NAMING for use, _ in self._uses.values()),
             )
@@ -97,7 +100,12 @@ class HostTool(DefinedTool, abstract=True):
         return replace(facts, operations=tuple(rows))
 
     def paths_in(self, arguments: Mapping[str, JsonValue]) -> Iterator[NamedPath]:
-        """Yield the paths in patches, and the folders of patterns. Raises ToolFailure if one cannot be told."""
+        """Yield the paths in patches, the folders of patterns, and the folder that a tool reads without being told.
+
+        Raises ToolFailure if one cannot be told.
+        """
+        if "." in self._uses:
+            yield NamedPath((".",), ".", Action.READ)
         texts = [
             (use, pointer, text)
             for use, at in self._uses.values()
@@ -120,12 +128,14 @@ class HostTool(DefinedTool, abstract=True):
         if ".." in pattern[len(folder) :]:
             text = "the pattern may lead above its folder; write `..` at its beginning"
             raise ToolFailure(text, code="unreadable-path")
-        searched = (arguments.get(str(at[0])) for use, at in self._uses.values() if use is ArgumentUse.SEARCH)
+        searched = (arguments.get(str(at[0])) for use, at in self._uses.values() if at and use is ArgumentUse.SEARCH)
         start = next((one for one in searched if isinstance(one, str)), ".")
         return folder if folder.startswith(("/", "~")) else f"{start}/{folder}"
 
 
 _HEADS = {"add file": Action.OVERWRITE, "update file": Action.OVERWRITE, "delete file": Action.DELETE}
+_PLAIN_PATH = late_regex(r" [^\s:](?:[^:]*[^\s:])?")
+"""A path that every reader of patches understands alike."""
 _FRAME = frozenset({"begin patch", "end patch", "end of file"})
 
 
@@ -140,7 +150,7 @@ def files_of_patch(patch: str) -> tuple[tuple[str, Action], ...]:
         if not said.startswith("***"):
             continue
         head, colon, path = said[3:].strip().partition(":")
-        head, path, is_plain = " ".join(head.lower().split()), path[1:], path[:1] == " " and path[1:2] not in {"", " "}
+        head, path, is_plain = " ".join(head.lower().split()), path[1:], _PLAIN_PATH.fullmatch(path) is not None
         if head in _HEADS and is_plain:
             found.append((path, _HEADS[head]))
         elif head == "move to" and is_plain and found:

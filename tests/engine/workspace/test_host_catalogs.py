@@ -69,9 +69,13 @@ class Agent:
         self.workspace = Workspace.open(home / "policy.toml")
 
     def decide(self, tool: str, below: str = "", /, **arguments: JsonValue) -> Decision:
-        """Decide a call that starts in the project, or in a folder below it."""
+        """Decide a call of Claude Code that starts in the project, or in a folder below it."""
+        return self.decide_any(f"claude.{tool}", arguments, below)
+
+    def decide_any(self, tool: str, arguments: dict[str, JsonValue], below: str = "") -> Decision:
+        """Decide a call of any coding agent."""
         context = ToolExecutionContext("coder", "any", folder=str(self.project / below))
-        return self.workspace.gate.decide("coder", f"claude.{tool}", arguments, context=context)
+        return self.workspace.gate.decide("coder", tool, arguments, context=context)
 
 
 @pytest.fixture
@@ -187,6 +191,79 @@ def test_shell_rules_and_levels_decide_about_a_command(agent: Agent, command: st
     assert agent.decide("Bash", command=command).verdict is verdict
     watch = agent.decide("Monitor", command=command, description="d", timeout_ms=1)
     assert watch.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        ("*** Add File: new.py\n+x", ALLOW),
+        ("*** Add File: secret/new\n+x", DENY),
+        ("*** Add File: log.txt\n+x", DENY),
+        ("*** Update File: a.py\n@@\n-text\n+x", ALLOW),
+        ("*** Update File: sub/../secret/key\n@@\n-text\n+x", DENY),
+        ("*** Update File: a.py\n@@\n-text\n+x\n*** Update File: secret/key\n@@\n-text\n+x", DENY),
+        ("*** Update File: a.py\n*** Move to: shared/a.py\n@@\n-text\n+x", ASK),
+        ("*** Update File: a.py\n*** Move to: secret/a.py\n@@\n-text\n+x", DENY),
+        ("*** Delete File: a.py", ASK),
+        ("*** Delete File: log.txt", DENY),
+        ("*** Update File: /etc/passwd\n@@\n-text\n+x", DENY),
+        ("+*** Delete File: secret/key", DENY),
+        ("*** Add File: new.py\n+*** Delete File: secret/key", ALLOW),
+        ("*** Update File: a.py\n@@\n *** Delete File: secret/key", DENY),
+        ("  *** update file: secret/key\r\n@@\n-text\n+x", DENY),
+        ("***Update File:secret/key\n@@\n-text\n+x", DENY),
+        ("*** Update File: a.py:secret/key\n@@\n-text\n+x", DENY),
+        ("*** Update File:  a.py\n@@\n-text\n+x", DENY),
+        ("*** Rename File: a.py\n*** To: b.py", DENY),
+        ("*** Move to: secret/key", DENY),
+        ("--- a.py\n+++ a.py", DENY),
+        ("", DENY),
+    ],
+)
+@pytest.mark.parametrize(
+    ("host", "tool", "argument"),
+    [
+        ("codex", "codex.apply_patch", "command"),
+        ("opencode", "opencode.apply_patch", "patchText"),
+        ("copilot", "copilot.apply_patch", "input"),
+        ("vscode", "vscode.apply_patch", "input"),
+    ],
+)
+def test_each_file_of_a_patch_has_its_level(
+    agent: Agent, host: str, tool: str, argument: str, lines: str, verdict: Verdict
+) -> None:
+    agent.workspace.add_host_tools(host)
+    for patch in (
+        f"*** Begin Patch\n{lines}\n*** End Patch",
+        f"<<'EOF'\n*** Begin Patch\n{lines}\n*** End Patch\nEOF\n",
+    ):
+        assert agent.decide_any(tool, {argument: patch}).verdict is verdict
+
+
+def test_command_starts_in_the_folder_that_the_call_names(agent: Agent) -> None:
+    for host, tool, name in (
+        ("opencode", "opencode.bash", "workdir"),
+        ("gemini-cli", "gemini.run_shell_command", "dir_path"),
+        ("cursor", "cursor.Shell", "working_directory"),
+    ):
+        agent.workspace.add_host_tools(host)
+        assert agent.decide_any(tool, {"command": "cat b.py", name: "sub"}).verdict is ALLOW
+        assert agent.decide_any(tool, {"command": "cat key", name: "secret"}).code == "level-none"
+        assert (
+            agent.decide_any(tool, {"command": "cat ../key", name: str(agent.project / "secret" / "x")}).verdict is DENY
+        )
+        assert agent.decide_any(tool, {"command": "cat passwd", name: "/etc"}).verdict is DENY
+        assert agent.decide_any(tool, {"command": "touch x > y", name: "sub"}).verdict is ALLOW
+        assert agent.decide_any(tool, {"command": "cat x > log.txt", name: "sub/.."}).code == "level-denies"
+
+
+def test_search_without_a_path_is_one_of_the_folder_where_the_agent_works(agent: Agent) -> None:
+    agent.workspace.add_host_tools("vscode")
+    call: dict[str, JsonValue] = {"query": "x", "isRegexp": False}
+    assert agent.decide_any("vscode.grep_search", call).code == "level-none"
+    assert agent.decide_any("vscode.grep_search", call, "sub").verdict is ALLOW
+    assert agent.decide_any("vscode.semantic_search", {"query": "x"}).code == "level-none"
+    assert agent.decide_any("vscode.file_search", {"query": "../secret/*"}, "sub").verdict is DENY
 
 
 def test_address_needs_the_network(agent: Agent) -> None:

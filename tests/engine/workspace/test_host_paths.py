@@ -1,0 +1,126 @@
+"""Paths that coding agents name have the same levels as for the tool `file`, however they are spelled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from os.path import normpath
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.workspace import Workspace
+
+LEVELS = ("none", "read_only", "partner", "append", "read_write", "admin")
+NAMES = ("a", "b", ".env", "c d", "é", "*", "{x}", "e[1]", "f.py")
+PATTERNS = ("a", "/b", "*.py", ".env", "a/**", "**/b", "c d/", "é", "/e[[]1]", "b/a", "*")
+PATHS = 2_000
+DENY = Verdict.DENY
+
+
+def policy(dice: random.Random) -> str:
+    rows = ", ".join(
+        f"{{ pattern = '{pattern}', permission = '{dice.choice(LEVELS)}' }}"
+        for pattern in dice.sample(PATTERNS, dice.randrange(1, 5))
+    )
+    return f"""gatewright = 1
+
+[agents.coder]
+sources = ["project"]
+
+[[sources]]
+id = "project"
+type = "file"
+base_path = "project"
+default_permission = "{dice.choice(LEVELS)}"
+permission_rules = [{rows}]
+"""
+
+
+def grow(folder: Path, dice: random.Random, depth: int = 3) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in dice.sample(NAMES, 4):
+        if depth and dice.random() < 0.4:
+            grow(folder / name, dice, depth - 1)
+        else:
+            (folder / name).write_text("one\ntwo\n")
+
+
+def spelled(base: Path, dice: random.Random) -> Iterator[str]:
+    """Yield paths from the base of the source: there or not, with detours, out of it, absolute, and what is no path."""
+    while True:
+        parts = [dice.choice((*NAMES, *NAMES, "..", ".", "", "zz")) for _ in range(dice.randrange(1, 5))]
+        text = "/".join(parts)
+        kind = dice.random()
+        if kind < 0.3:
+            text = f"{base}/{text}"
+        elif kind < 0.4:
+            text = f"{base.parent}/{text}"
+        elif kind < 0.45:
+            text = dice.choice(("", "~", "~/a", "C:\\a", "a\\b", "file:///etc/passwd", "/etc/passwd", "a\x00b", "a\nb"))
+        yield text
+
+
+class Both:
+    """One policy, asked about the same path through a coding agent's tools and through ours."""
+
+    def __init__(self, folder: Path, dice: random.Random) -> None:
+        folder.mkdir()
+        grow(folder / "project", dice)
+        (folder / "policy.toml").write_text(policy(dice))
+        self.base = folder / "project"
+        self.workspace = Workspace.open(folder / "policy.toml")
+        for host in ("claude-code", "codex"):
+            self.workspace.add_host_tools(host)
+        self.context = ToolExecutionContext("coder", "any", folder=str(self.base))
+
+    def verdict(self, tool: str, **arguments: JsonValue) -> Verdict:
+        return self.workspace.gate.decide("coder", tool, arguments, context=self.context).verdict
+
+    def of_file(self, operation: str, path: str, **more: JsonValue) -> Verdict:
+        return self.verdict("file", op=operation, path=path, **more)
+
+    def compare(self, path: str) -> None:
+        """Compare every action at one path; the disk tells whether a write is a new file."""
+        place = Path(normpath(self.base / path)) if path and "\0" not in path else self.base / "zz"
+        if place.is_dir() or any(above.is_file() for above in place.parents) or path.endswith(("/", "/.", "..")):
+            return  # a folder; a path that leads nowhere
+        read = self.of_file("read", path)
+        more: dict[str, JsonValue] = {"line": 1} if place.exists() else {}
+        writes = self.of_file("insert" if place.exists() else "create", path, content="x", **more)
+        assert self.verdict("claude.Read", file_path=path) is read
+        assert self.verdict("claude.Grep", pattern="x", path=path) is read
+        assert self.verdict("claude.Write", file_path=path, content="x") is writes
+        assert self.verdict("claude.Edit", file_path=path, old_string="one", new_string="x") is writes
+        if not place.exists() or path != path.strip() or any(sign in path for sign in "\n:") or not path:
+            return
+        patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-one\n+x\n*** End Patch"
+        assert self.verdict("codex.apply_patch", command=patch) is writes
+        removed = self.verdict("codex.apply_patch", command=f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch")
+        assert removed is self.of_file("delete", path)
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_levels_hold_for_a_coding_agent_as_for_the_tool_file(tmp_path: Path, number: int) -> None:
+    dice = random.Random(f"levels {number}")
+    both = Both(tmp_path / "w", dice)
+    paths = spelled(both.base, dice)
+    for _ in range(PATHS // 10):
+        both.compare(next(paths))
+    both.workspace.close()
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_search_of_a_folder_is_denied_exactly_if_a_file_in_it_is_closed(tmp_path: Path, number: int) -> None:
+    dice = random.Random(f"folders {number}")
+    both = Both(tmp_path / "w", dice)
+    for folder in [both.base, *(one for one in both.base.rglob("*") if one.is_dir())]:
+        names = [str(one.relative_to(both.base)) for one in (folder, *folder.rglob("*"))]
+        closed = any(both.of_file("read" if (both.base / name).is_file() else "list", name) is DENY for name in names)
+        path = str(folder.relative_to(both.base))
+        assert (both.verdict("claude.Grep", pattern="x", path=path) is DENY) is closed
+        assert (both.verdict("claude.Glob", pattern="*", path=str(folder)) is DENY) is closed
+    both.workspace.close()
