@@ -183,7 +183,8 @@ def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None)
 
 def shipped_host(host_id: str) -> tuple[Catalog, Schema]:
     """Return the catalog of a coding agent's built-in tools, and our manifest of them. Raises WorkspaceError."""
-    there = {entry.name.removesuffix(_TOOLS): entry for entry in (files("gatewright_resources") / "hosts").iterdir()}
+    shipped = (entry for entry in (files("gatewright_resources") / "hosts").iterdir() if entry.name.endswith(_TOOLS))
+    there = {entry.name.removesuffix(_TOOLS): entry for entry in shipped}
     if host_id not in there:
         raise WorkspaceError(f"no coding agent `{host_id}` is known{near_hint(host_id, there)}")
     manifest = as_object(parse_json(there[host_id].read_bytes(), "the manifest")) or {}

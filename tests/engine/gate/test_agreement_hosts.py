@@ -20,7 +20,7 @@ from gatewright_resources import folder
 from tests.agreement.compare import Tally, compared
 from tests.agreement.world import Cell, Stranger
 
-HOSTS = {entry.name.removesuffix(".tools.json"): entry for entry in folder("hosts").iterdir()}
+HOSTS = {one.name.partition(".")[0]: one for one in folder("hosts").iterdir() if one.name.endswith(".json")}
 CALLS_EACH = 20
 
 

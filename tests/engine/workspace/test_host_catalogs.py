@@ -295,7 +295,7 @@ def test_only_a_trusted_definition_says_that_a_path_is_only_read(tmp_path: Path,
     agent.workspace.close()
 
 
-HOSTS = sorted(entry.name.removesuffix(".tools.json") for entry in folder("hosts").iterdir())
+HOSTS = sorted(entry.name.partition(".")[0] for entry in folder("hosts").iterdir() if entry.name.endswith(".json"))
 
 
 @pytest.mark.parametrize("host", HOSTS)
