@@ -382,6 +382,10 @@ class Connection:
             raise Refused("the answer is not the gate's")
         return body
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._sock.close()
+
     def pass_on(self, number: int, *_: object) -> None:
         """Send a signal to the running command."""
         try:

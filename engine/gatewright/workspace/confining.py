@@ -50,7 +50,7 @@ class Confinements:
         policy: Callable[[], Policy],
         attachments: Attachments,
         *,
-        closed: Sequence[Path],
+        closed: Callable[[], Sequence[Path]],
         fixed: Callable[[], Sequence[Path]],
     ) -> None:
         self._folder, self._policy, self._attachments = folder, policy, attachments
@@ -122,9 +122,9 @@ class Confinements:
             subject=f"run {Path(words[0]).name}",
         )
 
-    def of_host(self, agent_id: str, start: Path, hidden: Sequence[Path]) -> Confinement | None:
+    def of_host(self, agent_id: str, start: Path) -> Confinement | None:
         """Return the confinement of a command that a coding agent runs in ``start``: that of its shell commands, with
-        its sources by their levels, and without the policy and ``hidden``; None under ``confine = "none"``.
+        its sources by their levels, and without the policy; None under ``confine = "none"``.
 
         Raises WorkspaceError for an unknown agent.
         """
@@ -140,7 +140,7 @@ class Confinements:
         return replace(
             shell,
             places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
-            closed=tuple(dict.fromkeys((*shell.closed, *shell.fixed, *_real(hidden)))),
+            closed=tuple(dict.fromkeys((*where.closed, *shell.closed, *shell.fixed))),
             fixed=(),
             folder=os.path.realpath(start),
         )
@@ -176,7 +176,7 @@ class Confinements:
             {source.source_id: folder.path for source, folder in opened},
             frozenset(source.source_id for source, folder in opened if folder.refused),
             {name: folder.path for name, folder in self._attachments.roots().items() if not folder.refused},
-            _real((*self._closed, *closed_places(policy, self._folder))),
+            _real((*self._closed(), *closed_places(policy, self._folder))),
             _real(self._fixed()),
         )
 

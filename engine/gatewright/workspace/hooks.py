@@ -39,7 +39,8 @@ from gatewright.policy.document import CatalogType, Confine
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_object
 from gatewright.sources.ground import policy_path_of
-from gatewright.tools import DefinedTool, ToolExecutionContext
+from gatewright.tools import DefinedTool, Tool, ToolExecutionContext
+from gatewright.tools.definition import ArgumentUse
 from gatewright.workspace.manifest import parse_json
 from gatewright.workspace.workspace import Workspace
 
@@ -58,18 +59,6 @@ _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 _SHELL = "/bin/bash"
 _WITH_RIGHTS = 'set `confine = "none"` for the shell in `[workspace]` to let it run with all your rights'
 _log = logging.getLogger(__name__)
-
-
-def client_command(
-    host_id: str, policy: Path, agent_id: str, timeout_s: float, *, keys: Path | None = None
-) -> tuple[str, ...]:
-    """Return the words that a host runs as its hook; makes the key if missing. Raises WorkspaceError."""
-    place = HookPlace.of(policy, key_folder(keys))
-    place.make_key()
-    return (
-        *(sys.executable, "-I", "-S", str(CLIENT_FILE), host_id, "--policy", os.path.realpath(policy)),
-        *("--agent", agent_id, "--key", str(place.key), "--timeout", f"{timeout_s:g}"),
-    )
 
 
 class HookGate:
@@ -165,6 +154,8 @@ class HookGate:
         if event.kind is EventKind.BEFORE:
             answer, call = await self._before(host, agent_id, event, deadline_s)
             return _reply(host.reply(event, answer)), call
+        if event.kind is EventKind.SHOW:
+            return _reply(host.reply(event, await self._show(host, agent_id, event))), None
         if event.kind in {EventKind.AFTER, EventKind.FAILED}:
             self._report(host, event)
         elif event.kind is EventKind.END:
@@ -234,6 +225,17 @@ class HookGate:
                 return _denial("the decision took longer than the host waits"), None
             raise
 
+    async def _show(self, host: Host, agent_id: str, event: HostEvent) -> HostAnswer:
+        """Return what the host's model may see of a tool: its schema as the agent's rights leave it."""
+        try:
+            workspace = await self._workspace()
+            name = _tool_name(workspace, host, event.tool)
+            listings = workspace.view(agent_id).listings()
+        except GatewrightError as error:
+            return _denial(str(error))
+        shown = next((one for one in listings if one.name == name), None)
+        return _denial("not available") if shown is None else HostAnswer(Verdict.ALLOW, "", shown.schema)
+
     @staticmethod
     def _caller(workspace: Workspace, host: Host, agent_id: str, event: HostEvent) -> str:
         """Return the agent that counts: a sub-agent of the policy, unless its caller is denied this explicitly.
@@ -245,8 +247,11 @@ class HookGate:
         if event.child in {"", agent_id} or event.child not in workspace.policy.agents:
             return agent_id
         tool = _tool_name(workspace, host, event.tool)
-        denied = _is_explicit(workspace.gate.decide(agent_id, tool, event.arguments, session=Session("", agent_id)))
-        return agent_id if denied else event.child
+        context = _context(agent_id, host, event)
+        decision = workspace.gate.decide(
+            agent_id, tool, event.arguments, session=Session("", agent_id), context=context
+        )
+        return agent_id if _is_explicit(decision) else event.child
 
     async def _run(self, workspace: Workspace, call: _HostCall, deadline_s: float) -> None:
         """Make the call; its answer is there in any case."""
@@ -277,7 +282,8 @@ class HookGate:
         store = workspace.broker.grants
         standing = await asyncio.to_thread(store.find_alike, call.agent_id, event.conversation, form)
         call.key = standing.call_key if standing is not None else call.key
-        confines = event.tool in host.shells and workspace.policy.shell.confine is Confine.POLICY
+        starts = event.tool in host.shells or _takes_command(workspace.gate.snapshot().registry.get(call.tool))
+        confines = starts and workspace.policy.shell.confine is Confine.POLICY
 
         async def go(*, asks: bool) -> Outcome:
             async def perform(_: str, __: dict[str, JsonValue], ___: ToolExecutionContext) -> JsonValue | bytes:
@@ -293,7 +299,7 @@ class HookGate:
                 call.tool,
                 event.arguments,
                 session=session,
-                context=ToolExecutionContext(agent_id=call.agent_id, session_id="", client=host.title),
+                context=_context(call.agent_id, host, event),
                 approver=consent if asks else None,
                 call_id=call.key,
                 conversation=event.conversation,
@@ -500,7 +506,7 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
             raise ToolFailure(claim.fault, code="other-command")
         _, folder, given, _ = claim.request.parts
         start = Path(os.fsdecode(folder))
-        room = await workspace.host_room(call.agent_id, start, ())
+        room = await workspace.host_room(call.agent_id, start)
         if room is None:
             raise ToolFailure("the policy changed: it would not be confined any more", code="not-confined")
         try:
@@ -565,9 +571,15 @@ def _is_unfit(number: int) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode))
 
 
+def _takes_command(tool: Tool | None) -> bool:
+    """Tell whether the definition of a tool says that it runs a command."""
+    return isinstance(tool, DefinedTool) and ArgumentUse.COMMAND in (tool.definition.arguments or {}).values()
+
+
 def _why_unconfined(call: _HostCall) -> str:
-    if call.event.tool not in call.host.enforcement.changes:
-        return f"{call.host.title} does not take changed arguments for `{call.event.tool}`"
+    tool = call.event.tool
+    if tool not in call.host.enforcement.changes or tool not in call.host.shells or "powershell" in tool.casefold():
+        return f"the command of `{tool}` cannot be handed back to {call.host.title} as a confined one"
     return Workspace.why_not_confined()
 
 
@@ -593,6 +605,10 @@ def _tool_name(workspace: Workspace, host: Host, tool: str) -> str:
     mine = next((one for one in catalogs if (one.kind, one.catalog_id) == (CatalogType.HOST, host.host_id)), None)
     prefix = host.prefix if mine is None else mine.prefix
     return f"{prefix}.{tool}" if prefix else tool
+
+
+def _context(agent_id: str, host: Host, event: HostEvent) -> ToolExecutionContext:
+    return ToolExecutionContext(agent_id=agent_id, session_id="", client=host.title, folder=event.folder or None)
 
 
 def _is_explicit(decision: Decision) -> bool:

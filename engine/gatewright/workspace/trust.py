@@ -20,7 +20,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -179,8 +180,10 @@ _MOST_RECORD_BYTES = 1 << 27
 
 
 def host_places(key_folder: Path) -> tuple[Path, ...]:
-    """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them."""
-    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict[Path, None]()
+    """List every file in which a coding agent with our hook looks for hooks, the client of our gate, and the folders of
+    its socket: no tool may touch any of them.
+    """
+    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict.fromkeys(_gate_places())
     with suppress(OSError):
         for name in folder.names():
             with suppress(OSError, ValueError, TypeError, KeyError):
@@ -188,6 +191,14 @@ def host_places(key_folder: Path) -> tuple[Path, ...]:
                     record = json.loads(folder.read(name, _MOST_RECORD_BYTES))
                     places |= dict.fromkeys(map(Path, record["places"]))
     return tuple(places)
+
+
+def _gate_places() -> Iterator[Path]:
+    yield Path(__file__).parents[1] / "adapters" / "hook_client.py"
+    if sys.platform != "win32":
+        for run in (os.environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}"):
+            if run:
+                yield Path(run) / "gatewright"
 
 
 def server_digest(policy_path: Path, catalog: Catalog, module: str | None = None) -> str:

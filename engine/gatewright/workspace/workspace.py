@@ -84,7 +84,7 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.trust import TrustRecords, server_digest
+from gatewright.workspace.trust import TrustRecords, host_places, server_digest
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
@@ -496,7 +496,7 @@ class Workspace:
             self.folder,
             lambda: self.policy,
             self._parts.attachments,
-            closed=(self._folders.state, self._folders.keys),
+            closed=lambda: (self._folders.state, self._folders.keys, *host_places(self._folders.keys)),
             fixed=lambda: (self.policy_path, self.folder / PINS, *self._state.book.paths(self.policy.catalogs)),
         )
 
@@ -509,13 +509,13 @@ class Workspace:
         """
         return self._confinements.of(agent_id, catalog_id)
 
-    async def host_room(self, agent_id: str, start: Path, hidden: Sequence[Path]) -> Room | None:
+    async def host_room(self, agent_id: str, start: Path) -> Room | None:
         """Open a room for a command that a coding agent runs in ``start``, for the caller to close; None for
         ``confine = "none"``.
 
-        ``hidden``: files of the coding agent itself. Raises ToolFailure if it cannot be confined, WorkspaceError.
+        Raises ToolFailure if it cannot be confined, WorkspaceError.
         """
-        confinement = self._confinements.of_host(agent_id, start, hidden)
+        confinement = self._confinements.of_host(agent_id, start)
         return None if confinement is None else await self.confiner.room(confinement)
 
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:

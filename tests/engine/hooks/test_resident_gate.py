@@ -14,7 +14,6 @@ from gatewright.workspace import permission_broker
 from tests.engine.hooks.world import POLICY, HookWorld
 from tests.support.patience import until
 
-pytest.importorskip("gatewright.adapters.hosts.claude_code")
 READ = {"file_path": "a.txt"}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from gatewright.adapters.hook_socket import CLIENT_FILE, HookPlace
 from gatewright.workspace import Workspace
-from gatewright.workspace.hooks import client_command
+from gatewright.workspace.host_files import hook_command
 from tests.support.patience import pause_until
 
 POLICY = """gatewright = 1
@@ -25,6 +25,7 @@ POLICY = """gatewright = 1
 tools = ["claude.Bash", "claude.Read", "claude.Write"]
 sources = ["project"]
 approvals = { privileged = "allow", "claude.Write" = "ask" }
+capabilities = [{ Exec = {} }]
 
 [agents.helper]
 tools = ["claude.Read"]
@@ -56,25 +57,32 @@ message = "yesterday is over"
 """
 
 
-def _tool(name: str, *arguments: str) -> dict[str, Any]:
+def _tool(name: str, *arguments: str, **more: object) -> dict[str, Any]:
     properties = {one: {"type": "string"} for one in arguments}
     schema = {"type": "object", "properties": properties, "required": list(arguments[:1])}
-    return {"name": name, "description": f"{name} of the host.", "inputSchema": schema}
+    return {"name": name, "description": f"{name} of the host.", "inputSchema": schema, "_meta": {"gatewright": more}}
 
 
-_NAMED = {"Bash": ("command", "description"), "Read": ("file_path",), "Write": ("file_path", "content")}
-TOOLS = {"tools": [_tool(name, *arguments) for name, arguments in _NAMED.items()]}
+TOOLS = {
+    "tools": [
+        _tool("Bash", "command", "description"),
+        _tool("Monitor", "command", "description", arguments={"command": "command"}),
+        _tool("Read", "file_path"),
+        _tool("Write", "file_path", "content"),
+    ]
+}
+"""Definitions that say little of what the arguments are, so that any command reaches a room."""
 
 
 class HookWorld:
     """The workspace below ``folder``; the sockets lie in ``run``."""
 
-    def __init__(self, folder: Path, run: Path, policy: str = POLICY) -> None:
+    def __init__(self, folder: Path, run: Path, policy: str = POLICY, tools: object = TOOLS) -> None:
         self.folder, self.run, self.keys = folder / "workspace", run, folder / "keys"
         self.project, self.policy = self.folder / "project", self.folder / "policy.toml"
         self.project.mkdir(parents=True)
         (self.folder / "catalogs").mkdir()
-        (self.folder / "catalogs" / "claude-code.tools.json").write_text(json.dumps(TOOLS))
+        (self.folder / "catalogs" / "claude-code.tools.json").write_text(json.dumps(tools))
         self.policy.write_text(policy)
         self.keys.mkdir(mode=0o700)
         self.place = HookPlace.of(self.policy, self.keys)
@@ -88,7 +96,8 @@ class HookWorld:
 
     async def send(self, message: bytes, *, timeout_s: float = 60.0, agent: str = "coder") -> tuple[int, str, str]:
         """Run the client on a message; its exit code, output and errors."""
-        words = client_command("claude-code", self.policy, agent, timeout_s, keys=self.keys)
+        words = list(hook_command("claude-code", self.policy, agent, self.keys).command)
+        words[words.index("--timeout") + 1] = f"{timeout_s:g}"
         return await self.start(words, message)
 
     async def start(self, words: Sequence[str], given: bytes = b"", cwd: Path | None = None) -> tuple[int, str, str]:

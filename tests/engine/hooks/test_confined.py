@@ -1,0 +1,199 @@
+"""Commands that a coding agent gets back to be run confined: real processes in real rooms, through the real client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from gatewright.adapters import hook_client
+from gatewright.adapters.confine import Confiner
+from gatewright.workspace.assembly import stop_switch
+from tests.engine.hooks.world import POLICY, HookWorld
+from tests.support.patience import until
+
+pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason="no process can be confined here")
+FREE = 'gatewright = 1\n\n[workspace]\nshell = { confine = "none" }\n'
+"""The first lines of a policy that confines no command."""
+
+
+async def allowed(world: HookWorld, command: str, call_id: str = "t1", **more: str) -> list[str]:
+    """Ask for a command; the words by which the host runs it."""
+    answer = await world.ask("Bash", {"command": command, "description": "go"}, call_id, agent="coder", **more)
+    assert answer["permissionDecision"] in {"allow", "ask"}, answer
+    assert answer["updatedInput"]["description"] == "go"
+    return shlex.split(answer["updatedInput"]["command"])
+
+
+async def run(world: HookWorld, command: str, call_id: str = "t1", given: bytes = b"") -> tuple[int, str, str]:
+    return await world.start(await allowed(world, command, call_id), given)
+
+
+async def begin(world: HookWorld, words: Sequence[str]) -> asyncio.subprocess.Process:
+    """Start an allowed command which says `on` once it runs."""
+    process = await asyncio.create_subprocess_exec(
+        *words, stdout=asyncio.subprocess.PIPE, env=world.environment, cwd=world.project
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"on\n"
+    return process
+
+
+def lives(mark: str) -> bool:
+    """Tell whether a process has this word among its arguments."""
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if mark.encode() in one.read_bytes().split(b"\0"):
+                return True
+    return False
+
+
+async def test_a_command_reads_and_writes_the_hosts_own_streams_and_ends_with_its_own_code(world: HookWorld) -> None:
+    (world.project / "a.txt").write_text("content\n")
+    assert await run(world, "cat - a.txt; echo no >&2; exit 7", given=b"given\n") == (7, "given\ncontent\n", "no\n")
+    await until(lambda: world.rows("ToolCompleted"))
+    assert [kind for kind, _, _ in world.rows()][-3:] == ["ToolInvoked", "PolicyDecision", "ToolCompleted"]
+
+
+async def test_the_levels_hold_in_the_kernel_and_nothing_of_ours_exists_for_a_command(world: HookWorld) -> None:
+    (world.project / "x.key").write_text("hidden")
+    hidden = [world.policy, world.folder / ".gatewright", world.keys / "hooks.key", world.run / "gatewright"]
+    names = " ".join(shlex.quote(str(one)) for one in hidden)
+    code, out, _ = await run(world, f"cat x.key; for one in {names}; do ls -d $one; done; echo new > made; echo end")
+    assert (code, out) == (0, "end\n")
+    assert (world.project / "made").read_text() == "new\n"
+
+
+async def test_a_command_runs_once_and_only_as_it_was_decided(world: HookWorld) -> None:
+    words = await allowed(world, "echo x >> made")
+    other = [*words[:-1], "echo y >> made"]
+    assert (await world.start(words))[0] == 0
+    code, out, said = await world.start(words)
+    assert (code, out) == (126, "")
+    assert "run already" in said
+    words = await allowed(world, "echo x >> made", "t2")
+    assert (await world.start([*words[:-1], "echo y >> made"]))[0] == 126
+    assert (await world.start(words))[0] == 126
+    assert (await world.start(other))[0] == 126
+    assert (world.project / "made").read_text() == "x\n"
+    await until(lambda: len(world.rows("ToolCompleted", "ToolFailed")) == 2)
+
+
+async def test_ten_that_come_for_one_command_at_once_run_it_once(world: HookWorld) -> None:
+    words = await allowed(world, "echo x >> made")
+    codes = [code for code, _, _ in await asyncio.gather(*(world.start(words) for _ in range(10)))]
+    assert sorted(codes) == [0] + [126] * 9
+    assert (world.project / "made").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("end", ["client", "gate", "killed gate", "stop"])
+async def test_a_command_ends_with_its_client_its_gate_and_the_stop(world: HookWorld, end: str) -> None:
+    mark = f"9{os.getpid()}.{len(end)}"
+    process = await begin(world, await allowed(world, f"echo on; sleep {mark} & sleep {mark}"))
+    await until(lambda: lives(mark))
+    if end == "client":
+        process.kill()
+    elif end == "stop":
+        stops = stop_switch(world.policy, keys=world.keys)
+        stops.pull("ann")
+        stops.close()
+    else:
+        world.end(signal.SIGKILL if end == "killed gate" else signal.SIGTERM)
+    code = await process.wait()
+    await until(lambda: not lives(mark))
+    assert code == (-signal.SIGKILL if end == "client" else 126)
+    if end != "killed gate":
+        await until(lambda: world.rows("ToolFailed", "ToolAbandoned"))
+
+
+async def test_what_a_command_leaves_in_the_background_ends_with_it(world: HookWorld) -> None:
+    mark = f"8{os.getpid()}"
+    assert (await run(world, f"sleep {mark} >/dev/null 2>&1 & echo x"))[:2] == (0, "x\n")
+    await until(lambda: not lives(mark))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_signals_reach_the_command_and_its_end_by_a_signal_shows_in_the_code(
+    world: HookWorld, number: signal.Signals
+) -> None:
+    handled = await allowed(world, f"trap 'echo got; exit 5' {number.value}; echo on; while :; do sleep 0.1; done")
+    process = await begin(world, handled)
+    process.send_signal(number)
+    assert process.stdout is not None
+    assert (await process.stdout.read(), await process.wait()) == (b"got\n", 5)
+    code, _, _ = await run(world, f"kill -{number.value} $$", "t2")
+    assert code == 128 + number
+
+
+async def test_without_confinement_by_the_policy_the_host_runs_the_command_itself(world: HookWorld) -> None:
+    world.policy.write_text(POLICY.replace("gatewright = 1\n", FREE))
+    answer = await world.ask("Bash", {"command": "ls"}, "t1")
+    assert answer["permissionDecision"] == "allow"
+    assert "updatedInput" not in answer
+
+
+async def test_a_tool_that_starts_programs_and_takes_no_changed_command_is_denied(world: HookWorld) -> None:
+    more = POLICY.replace("gatewright = 1\n", 'gatewright = 1\n[workspace]\nshell = { allow = ["ls"] }\n')
+    world.policy.write_text(more.replace('"claude.Bash"', '"claude.Bash", "claude.Monitor"'))
+    given = {"command": "ls", "description": "go"}
+    denied = await world.ask("Monitor", given, "t1")
+    assert denied["permissionDecision"] == "deny"
+    assert "confine" in denied["permissionDecisionReason"]
+
+
+async def test_a_host_that_ran_the_command_itself_is_found_out(world: HookWorld) -> None:
+    await allowed(world, "ls")
+    await world.report("Bash", {"command": "ls"}, "t1")
+    await until(lambda: world.rows("ToolFailed"))
+    ((_, _, body),) = world.rows("ToolFailed")
+    assert body["code"] == "ran-unconfined"
+
+
+async def test_a_person_who_agrees_at_the_host_has_the_command_run_confined(world: HookWorld) -> None:
+    world.policy.write_text(POLICY.replace('"claude.Write" = "ask"', '"claude.Bash" = "ask"'))
+    words = await allowed(world, "echo yes", permission_mode="default")
+    assert world.rows("ApprovalResolved") == []
+    assert await world.start(words) == (0, "yes\n", "")
+    kinds = [kind for kind, _, _ in world.rows()]
+    assert kinds.index("ApprovalResolved") < kinds.index("ToolCompleted")
+
+
+async def test_a_folder_that_the_agents_commands_cannot_see_is_no_place_to_start(world: HookWorld) -> None:
+    code, out, said = await world.start(await allowed(world, "pwd"), cwd=world.keys)
+    assert (code, out) == (126, "")
+    assert "does not exist for the commands" in said
+
+
+async def test_a_folder_as_a_stream_is_refused(world: HookWorld) -> None:
+    words = await allowed(world, "ls ..")
+    run_id = words[words.index("confined") + 1]
+    gate = hook_client.Gate({"policy": str(world.policy), "key": str(world.place.key)}, 0.0)
+    root = os.open("/", os.O_RDONLY)
+    parts = (run_id, str(world.project), b"", "ls ..")
+    connection = await asyncio.to_thread(gate.connect)
+    answer = await asyncio.to_thread(lambda: connection.ask(b"confined", *parts, descriptors=(root, 1, 2)))
+    connection.close()
+    os.close(root)
+    assert answer.startswith(b"F")
+    await until(lambda: world.rows("ToolFailed"))
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(words=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=4))
+def test_a_command_arrives_as_it_was_written(world: HookWorld, words: list[str]) -> None:
+    command = " ".join(map(shlex.quote, ["printf", "%s|", *words]))
+    code, out, _ = asyncio.run(run(world, command, f"t{os.urandom(4).hex()}"))
+    assert (code, out) == (0, "".join(f"{word}|" for word in words) or "|")
