@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gatewright.adapters.hosts import HostScope
+from gatewright.adapters.hosts import HOST_IDS, Around, HostScope
 from gatewright.base.amount import iso_utc
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
@@ -25,7 +26,7 @@ from gatewright.workspace.host_files import (
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_status
+from gatewright.workspace.host_status import HostLevel, HostStatus, host_doctor, host_status
 from gatewright.workspace.template import agent_policy, agent_policy_path, write_agent_policy
 
 HostArgument = Annotated[
@@ -111,9 +112,22 @@ def status(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption
 
     It reads files and the log, and starts none of them.
     """
+    _report(host, project, host_status, as_json=json)
+
+
+def doctor(host: MaybeHost = "", project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Say the same after trying it: open the policy, start our entry as the agent does, and see a call denied.
+
+    The denied call of a tool that nobody has is in the log. Exit 1 if something is red.
+    """
+    _report(host, project, host_doctor, as_json=json)
+
+
+def _report(host: str, project: Path | None, look: Callable[[str, Around], HostStatus], *, as_json: bool) -> None:
     where = host_around(_folder(project))
-    found = (host_status(host, where),) if host else find_hosts(where)
-    if json:
+    every = tuple(look(one, where) for one in ([host] if host else HOST_IDS))
+    found = sorted(every, key=lambda one: not one.is_found)
+    if as_json:
         print_json([one.to_json() for one in found])
     else:
         for one in found:

@@ -110,6 +110,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "hook uninstall": ("hook uninstall claude-code --yes", "hook uninstall gemini-cli --project work --yes"),
     "hook status": ("hook status", "hook status codex --json"),
+    "hook doctor": ("hook doctor",),
     "memory adopt": ("memory adopt work",),
     "token add": ("token add work --agent archivist --user ada",),
     "token list": ("token list work",),
@@ -199,7 +200,12 @@ GROUPS = {
     ),
     "hook": (
         "The gate in coding agents.",
-        {"install": ("hook", "install"), "uninstall": ("hook", "uninstall"), "status": ("hook", "status")},
+        {
+            "install": ("hook", "install"),
+            "uninstall": ("hook", "uninstall"),
+            "status": ("hook", "status"),
+            "doctor": ("hook", "doctor"),
+        },
     ),
     "memory": ("What a workspace remembers.", {"adopt": ("memory", "adopt")}),
     "token": (

@@ -1,18 +1,31 @@
 """The state of the gate in coding agents: found, there, trusted, failing closed, and what it cannot stop.
 
-It reads files, the PATH and the log, and starts none of them.
+It reads files, the PATH and the log, and starts none of them. The doctor also starts our entry as they do.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import time
 from collections.abc import Generator, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gatewright.adapters.confine import Confiner
-from gatewright.adapters.hosts import HOST_IDS, Around, Host, HostScope
+from gatewright.adapters.hosts import (
+    HOST_IDS,
+    TIMEOUT_S,
+    Around,
+    EventKind,
+    Host,
+    HostScope,
+    Reply,
+    is_denial,
+)
+from gatewright.base.amount import new_id
 from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, digest
@@ -29,6 +42,7 @@ from gatewright.workspace.host_files import (
     read_host_file,
     records,
 )
+from gatewright.workspace.workspace import Workspace
 
 
 class HostLevel(Word):
@@ -160,6 +174,56 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
         today,
         tuple(facts),
     )
+
+
+def host_doctor(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
+    """Say the same after trying it: the policy has the agent, and our entry denies a tool that nobody knows.
+
+    The log has the denied call. Starts the gate if nobody serves.
+    """
+    status = host_status(host_id, where, keys=keys)
+    found = [one for one in records(keys) if status.file is not None and one.path == str(status.file.path)]
+    tried = [fact for record in found for fact in (_policy_fact(host_of(host_id), record), _answer_fact(record))]
+    return replace(status, facts=(*status.facts, *tried))
+
+
+def _policy_fact(host: Host, record: HostRecord) -> HostFact:
+    try:
+        with Workspace.open(Path(record.policy)) as workspace:
+            if record.agent_id not in workspace.policy.agents:
+                said = f"`{record.policy}` has no agent `{record.agent_id}`: every call is denied"
+                return HostFact("policy", HostLevel.RED, said)
+            names = [str(tool["name"]) for tool in workspace.gate.view(record.agent_id).tools("mcp")]
+    except (GatewrightError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        return HostFact("policy", HostLevel.RED, f"every call is denied, since the policy cannot be enforced: {first}")
+    own = sum(name.startswith(f"{host.prefix}.") for name in names)
+    if not own:
+        said = f"none of the tools of {host.title} is on for `{record.agent_id}`: every call is denied"
+        return HostFact("policy", HostLevel.AMBER, said)
+    return HostFact("policy", HostLevel.OK, f"{own} tools of {host.title} are on for `{record.agent_id}`")
+
+
+def _answer_fact(record: HostRecord) -> HostFact:
+    """Start our entry as the host does, for a call of an unknown tool."""
+    host = host_of(record.host_id)
+    name = next(name for name, kind in host.kinds.items() if kind is EventKind.BEFORE)
+    message = {"hook_event_name": name, "session_id": "gatewright-doctor", "cwd": str(Path(record.policy).parent)}
+    message |= {"tool_name": "gatewright_doctor", "tool_use_id": new_id("doctor")}
+    text, began = json.dumps({**message, "tool_input": {}}), time.perf_counter()
+    try:
+        done = subprocess.run(
+            record.command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return HostFact("answer", HostLevel.RED, f"our entry does not run: {error}")
+    took_ms = (time.perf_counter() - began) * 1000
+    if not is_denial(Reply(done.stdout, done.stderr, done.returncode)):
+        said = f"our entry lets a call of an unknown tool run (exit code {done.returncode})"
+        return HostFact("answer", HostLevel.RED, said)
+    if done.stderr.strip():
+        return HostFact("answer", HostLevel.RED, f"every call is denied: {done.stderr.strip()}")
+    return HostFact("answer", HostLevel.OK, f"the gate answers in {took_ms:.0f} ms, and denies a tool that is unknown")
 
 
 def _entry_facts(host: Host, gated: Iterable[HostFile], known: tuple[HostRecord, ...]) -> Generator[HostFact]:

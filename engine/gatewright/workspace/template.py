@@ -31,7 +31,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import read_json
 from gatewright.gate import key_folder, state_folder
 from gatewright.policy.agentedit import add_agent
-from gatewright.policy.document import PINS, Defaults, Dialect, PermissionRule, Policy, Source
+from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile.reader import write_policy_text
@@ -41,6 +41,7 @@ from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, place_file
 from gatewright.tools import read_definitions
 from gatewright.tools.declaration import SideEffect
 from gatewright.workspace.client_file import content_of
+from gatewright.workspace.manifest import manifest_text, shipped_host
 from gatewright.workspace.trust import TrustRecords
 from gatewright.workspace.workspace import Workspace
 
@@ -235,14 +236,6 @@ def agent_policy_path(scope: HostScope, project: Path) -> Path:
     return folder / POLICY_NAME
 
 
-def host_definitions(host_id: str) -> bytes:
-    """Return the shipped definitions of a coding agent's own tools. Raises WorkspaceError if there are none."""
-    try:
-        return (files("gatewright_resources") / "hosts" / f"{host_id}.tools.json").read_bytes()
-    except OSError:
-        raise WorkspaceError(f"no definitions of the tools of `{host_id}` come with this version") from None
-
-
 def agent_policy(host_id: str, project: Path, path: Path) -> str:
     """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``.
 
@@ -256,7 +249,7 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
             if workspace.policy.catalog(host_id) is not None:
                 return text
             sources = [source.source_id for source in workspace.policy.folder_sources]
-    for tool in read_definitions(json.loads(host_definitions(host_id)))[0]:
+    for tool in read_definitions(shipped_host(host_id)[1])[0]:
         name, effects = f"{host.prefix}.{tool.name}", tool.conduct.side_effects or frozenset[SideEffect]()
         if tool.name in host.shells:
             approvals.append(f"{_toml(name)} = {_toml('allow')}")
@@ -287,7 +280,8 @@ def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.parent == project / AGENT_FOLDER and not (path.parent / ".gitignore").exists():
             write_atomically(path.parent / ".gitignore", f"{STATE_FOLDER}/\n".encode())
-        place_file(path.parent, f"{PINS}/{host_id}.tools.json", host_definitions(host_id))
+        catalog, manifest = shipped_host(host_id)
+        place_file(path.parent, catalog.manifest, manifest_text(manifest))
     except OSError as error:
         raise WorkspaceError(f"cannot write to `{path.parent}`: {error.strerror or error}") from None
     write_policy_text(path, text, expected=before)

@@ -151,3 +151,9 @@ def test_status_is_1_once_a_gate_is_red(shop: Path, run: Runner) -> None:
     assert status == Exit.PROBLEMS
     assert "red" in out
     assert "disableAllHooks" in out
+
+
+def test_the_doctor_starts_nothing_where_no_gate_is(shop: Path, run: Runner) -> None:
+    status, out, _ = run("hook", "doctor", "claude-code", "--json")
+    assert status == Exit.OK
+    assert json.loads(out)[0]["hook"] is None
