@@ -91,10 +91,10 @@ class _Calls:
                 "gatewright.questions.waiting", [self._waiting], "{question}", "Questions that wait for an answer."
             )
 
-    def begin(self, call: CallState) -> Callable[[Outcome | None], None]:
-        """Begin the span of a call; what the call leads to is beneath it."""
+    def begin(self, call: CallState) -> Callable[[Outcome], None] | None:
+        """Begin the span of a call; what the call leads to is beneath it. None while nobody takes spans."""
         if self._is_global and _is_idle(trace.get_tracer_provider()) and _is_idle(metrics.get_meter_provider()):
-            return _forget
+            return None
         tool = call.tool_name if self._gate.snapshot().registry.get(*split_name(call.tool_name)) else OTHER
         names: dict[str, str] = {
             "gen_ai.tool.name": tool,
@@ -118,14 +118,10 @@ class _Calls:
         return partial(self._end, call, span, token, names, began_ns)
 
     def _end(
-        self, call: CallState, span: Span, token: Any, names: dict[str, str], began_ns: int, outcome: Outcome | None
+        self, call: CallState, span: Span, token: Any, names: dict[str, str], began_ns: int, outcome: Outcome
     ) -> None:
         context.detach(token)
         ended_ns = time.time_ns()
-        if outcome is None:
-            span.set_status(trace.StatusCode.ERROR)
-            span.end(ended_ns)
-            return
         decision, code = outcome.decision, _code_of(outcome)
         names["gatewright.verdict"] = decision.verdict.value
         names["gatewright.status"] = outcome.status.value
@@ -156,10 +152,6 @@ class _Calls:
 def _is_idle(provider: object) -> bool:
     """Tell whether a global provider is the one that stands in until the program sets its own."""
     return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
-
-
-def _forget(_: Outcome | None) -> None:
-    pass
 
 
 def _code_of(outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
@@ -161,8 +161,8 @@ class Watched:
         return None
 
 
-OnCall = Callable[[CallState], Callable[[Outcome | None], None]]
-"""Gets a call before its first stage, and returns the function for its outcome; None: it failed without one."""
+OnCall = Callable[[CallState], Callable[[Outcome], None] | None]
+"""Gets a call before its first stage, and returns the function for its outcome; None: nobody waits for that."""
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
 
 
@@ -198,9 +198,12 @@ class CallRun:
             return await self._ask(state, decision)
         return await self._settle(passage, decision, partial(record.invocation, state))
 
-    async def follow(self) -> Outcome:
-        """Run with the followers, whose failure stops no call."""
+    def follow(self) -> Awaitable[Outcome]:
+        """Run with the followers, whose failure stops no call; those that wait for no outcome cost no more."""
         ends = [end for begin in self._followers if (end := _safely(begin, self._first)) is not None]
+        return self._report(ends) if ends else self.run()
+
+    async def _report(self, ends: list[Callable[[Outcome], None]]) -> Outcome:
         outcome: Outcome | None = None
         try:
             outcome = done = await self.run()

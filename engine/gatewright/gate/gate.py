@@ -137,7 +137,7 @@ class Gate:
         (``abandoned``, ``cancelled``). The loop of the call calls it, before the caller gets the outcome; its failure
         stops no call. The returned function stops it.
         """
-        return self.follow(lambda _: lambda outcome: None if outcome is None else listener(outcome))
+        return self.follow(lambda _: listener)
 
     def follow(self, begin: OnCall) -> Callable[[], None]:
         """Call ``begin`` with each call before its first stage, and what it returns with the outcome, from now on.
