@@ -184,7 +184,7 @@ class CodingAgentsPane(QWidget):
         return row if isinstance(row, HostStatus) else None
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
-        self._context.tasks.start(work, "catalogs.hook", replace=True)
+        self._context.tasks.start(work, "catalogs", replace=True)
 
     # what is known
 
