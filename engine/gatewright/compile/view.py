@@ -198,16 +198,12 @@ class _Row:
 
 
 def _hidden_again(rights: Mapping[str, ToolRight], enforced: Mapping[str, ToolRight]) -> Iterator[str]:
-    for name, right in rights.items():
-        if right.is_hidden or name not in enforced:
-            continue
-        if enforced[name].is_hidden:
+    for name, after in enforced.items():
+        gone = rights[name].shown - after.shown if name in rights else ()
+        if gone and after.is_hidden:
             yield name
         else:
-            hidden = {row.operation for row in enforced[name].operations if row.is_hidden}
-            yield from (
-                f"{name}.{row.operation}" for row in right.operations if row.operation in hidden and not row.is_hidden
-            )
+            yield from (f"{name}.{operation}" for operation in after.facts.operation_names if operation in gone)
 
 
 class AgentView:
@@ -237,19 +233,27 @@ class AgentView:
         return self._snapshot.rights
 
     @property
+    def enforced_rights(self) -> Mapping[str, ToolRight]:
+        """The ``rights`` as they would be if nothing were only observed; empty if all is enforced."""
+        enforced = self._snapshot.enforced
+        return {} if enforced is None else enforced.rights
+
+    @property
     def rights_lacking(self) -> int:
-        """The number of tools whose rights are still to be computed; at 0 ``rights`` is ready."""
-        return self._snapshot.rights_lacking
+        """The number of tools whose rights are still to be computed; at 0 those in force and the enforced are ready."""
+        enforced = self._snapshot.enforced
+        return self._snapshot.rights_lacking + (0 if enforced is None else enforced.rights_lacking)
 
     @property
     def observed(self) -> tuple[str, ...]:
         """The tools, and operations as in ``file.delete``, that the model sees only until they are enforced again."""
-        enforced = self._snapshot.enforced
-        return () if enforced is None else tuple(_hidden_again(self.rights, enforced.rights))
+        return tuple(_hidden_again(self.rights, self.enforced_rights))
 
     def rights_in_pieces(self) -> Iterator[None]:
-        """Compute ``rights`` in pieces of some milliseconds, with room for other work between them."""
-        return self._snapshot.rights_in_pieces()
+        """Compute the rights, in force and enforced, in pieces of some milliseconds, with room for other work."""
+        if self._snapshot.enforced is not None:
+            yield from self._snapshot.enforced.rights_in_pieces()
+        yield from self._snapshot.rights_in_pieces()
 
     def listings(self) -> tuple[ToolListing, ...]:
         """The tools that the model sees, in the order of the registry."""

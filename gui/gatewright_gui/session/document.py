@@ -203,6 +203,12 @@ class Document(QObject):
             return {}
         return self._workspace.rights(agent_id)
 
+    def enforced_rights(self, agent_id: str) -> Mapping[str, ToolRight]:
+        """The agent's rights if nothing were only observed; empty where all is enforced."""
+        if self._workspace is None or agent_id not in self._workspace.policy.agents:
+            return {}
+        return self._workspace.view(agent_id).enforced_rights
+
     def has_rights(self, agent_id: str) -> bool:
         """Whether `rights` answers without a pause that one would notice; after a large edit it does not."""
         return self._rights_lacking(agent_id) <= RIGHTS_AT_ONCE

@@ -4,7 +4,7 @@ import hashlib
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import cast
@@ -22,6 +22,7 @@ from gatewright.workspace.api import (
     frozen,
     pick_tools,
 )
+from gatewright_gui.session.observed import noted_rows
 from gatewright_gui.session.readings import BUILT_IN
 from gatewright_gui.session.tool_groups import by_origin
 
@@ -51,21 +52,24 @@ class Cell(IntEnum):
 class OperationCell:
     """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied.
 
-    `but_paths`: it is allowed, but for texts that are paths into a source.
+    `but_paths`: it is allowed, but for texts that are paths into a source; `is_observed`: enforcing would deny more of
+    it, or ask.
     """
 
     state: Cell
     is_limited: bool = False
     but_paths: bool = False
+    is_observed: bool = False
 
 
-_LIMITED, _BUT_PATHS = 0x10, 0x20
-"""Beside the state in the byte of a cell; the latter beside `ON` alone."""
+_LIMITED, _BUT_PATHS, _OBSERVED = 0x10, 0x20, 0x40
+"""Beside the state in the byte of a cell; the second one beside `ON` alone."""
 OPERATION_CELLS = {
-    state | limited | paths: OperationCell(state, limited > 0, paths > 0)
+    state | limited | paths | observed: OperationCell(state, limited > 0, paths > 0, observed > 0)
     for state in Cell
     for limited in (0, _LIMITED)
     for paths in ((0, _BUT_PATHS) if state is Cell.ON else (0,))
+    for observed in (0, _OBSERVED)
 }
 """What the byte of a cell says."""
 
@@ -80,11 +84,12 @@ class Column:
 
 @frozen
 class Basis:
-    """A column with what it was made of: the agent's sources and its rights."""
+    """A column with what it was made of: the agent's sources and its rights, those in force and the enforced ones."""
 
     source_ids: tuple[str, ...]
     rights: Mapping[str, ToolRight]
     column: Column
+    enforced: Mapping[str, ToolRight] = field(default_factory=dict[str, ToolRight])
 
 
 @frozen
@@ -125,6 +130,7 @@ class Summary:
     asks: bool
     overruled: bool
     limited: bool = False
+    observed: bool = False
 
 
 def layout_of(catalog: Sequence[ToolFacts], catalogs: Sequence[Catalog] = ()) -> GridLayout:
@@ -156,12 +162,20 @@ def texts_of(tool: GridTool) -> tuple[str, ...]:
     )
 
 
-def column_under(
-    layout: GridLayout, policy: Policy, agent_id: str, rights: Mapping[str, ToolRight], basis: Basis | None = None
-) -> Column:
-    """The column of an agent of a policy with these rights.
+_ALL_ENFORCED: Mapping[str, ToolRight] = {}
 
-    ``basis``, of the same layout: tools whose right is the same object as there are not looked at again.
+
+def column_under(
+    layout: GridLayout,
+    policy: Policy,
+    agent_id: str,
+    rights: Mapping[str, ToolRight],
+    basis: Basis | None = None,
+    enforced: Mapping[str, ToolRight] = _ALL_ENFORCED,
+) -> Column:
+    """The column of an agent of a policy with these rights; ``enforced``: those if nothing were only observed.
+
+    ``basis``, of the same layout: tools whose rights are the same objects as there are not looked at again.
     """
     source_ids = source_ids_of(policy, agent_id)
     if basis is None or basis.source_ids != source_ids:
@@ -169,7 +183,7 @@ def column_under(
     cells, limits = bytearray(basis.column.cells), array(LIMITS, basis.column.limits)
     for tool in layout.tools:
         right, former = rights.get(tool.name), basis.rights.get(tool.name)
-        if right is former:
+        if right is former and enforced.get(tool.name) is basis.enforced.get(tool.name):
             continue
         every = slice(tool.start, tool.start + len(tool.operations))
         cells[every], limits[every] = bytes(len(tool.operations)), array(LIMITS, bytes(8 * len(tool.operations)))
@@ -182,8 +196,9 @@ def column_under(
             at = {name: place for place, name in enumerate(tool.operations, tool.start)}
             places = [at[row.operation] for row in rows]
         reachable = source_ids if right.facts.needs_source else ()
-        for place, row in zip(places, rows, strict=True):
-            cells[place] = _cell(row)
+        noted = noted_rows(right, enforced.get(tool.name)) or (None,) * len(rows)
+        for place, row, one in zip(places, rows, noted, strict=True):
+            cells[place] = _cell(row) | (0 if one is None else _OBSERVED)
             found = (row.limits, row.by_path, row.by_block, row.by_value, row.by_text, reachable)
             if row.verdict is not Verdict.DENY and any(found):
                 limits[place] = _digest(found)
@@ -244,6 +259,7 @@ def summed(cells: bytes) -> Summary:
         asks=asking > 0,
         overruled=count(Cell.OVERRULED) > 0,
         limited=any(number for cell, number in counts.items() if cell & _LIMITED),
+        observed=any(number for cell, number in counts.items() if cell & _OBSERVED),
     )
 
 
@@ -257,7 +273,8 @@ def columns_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Colu
     )
     for agent_id in agent_ids:
         if agent_id in policy.agents:
-            found[agent_id] = column_under(layout, policy, agent_id, workspace.rights(agent_id))
+            view = workspace.view(agent_id)
+            found[agent_id] = column_under(layout, policy, agent_id, view.rights, enforced=view.enforced_rights)
         if time.monotonic() > until:
             break
     return found

@@ -106,8 +106,8 @@ class RightGrid(QObject):
             # the edit of one agent costs the tools it concerns; several agents or many tools are the worker's
             basis = self._basis.get(chosen) if chosen else None
             if chosen and basis and changes.agents == frozenset({chosen}) and document.has_rights(chosen):
-                rights = document.rights(chosen)
-                self._take({chosen: column_under(self.layout, document.policy, chosen, rights, basis)})
+                rights, enforced = document.rights(chosen), document.enforced_rights(chosen)
+                self._take({chosen: column_under(self.layout, document.policy, chosen, rights, basis, enforced)})
         self._work_out()
 
     def _lacking(self) -> list[str]:
@@ -139,5 +139,8 @@ class RightGrid(QObject):
         self._basis.clear()
         if chosen in self._current and document.has_rights(chosen):
             self._basis[chosen] = Basis(
-                source_ids_of(document.policy, chosen), document.rights(chosen), self._columns[chosen]
+                source_ids_of(document.policy, chosen),
+                document.rights(chosen),
+                self._columns[chosen],
+                document.enforced_rights(chosen),
             )

@@ -5,13 +5,13 @@ import time
 from PySide6.QtCore import QTimer, Signal
 
 from gatewright.workspace.api import Observed, observed_parts
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.observed import part_words
 from gatewright_gui.session.verbs.policy import set_observed
 
-_KINDS = {"agent": mark("agent {name}"), "rule": mark("policy rule {name}"), "catalog": mark("catalog {name}")}
 _LOOK_MS = 30_000
 
 
@@ -45,7 +45,7 @@ class ObserveBar(MessageBar):
             return
         self._tick.start()
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(one.until_s for one in self._observed)))
-        named_parts = ", ".join(part_words(one) for one in self._observed[:3])
+        named_parts = ", ".join(label_text(part_words(one), 60, keep="") for one in self._observed[:3])
         more = len(self._observed) - 3
         what = f"{named_parts}, {counted(more, 'more', 'more')}" if more > 0 else named_parts
         text = tr("Observed until {until}, not enforced: {what}", until=until, what=what)
@@ -53,8 +53,3 @@ class ObserveBar(MessageBar):
 
     def dismiss(self) -> None:
         """It stays: only enforcing ends it."""
-
-
-def part_words(part: Observed) -> str:
-    """The kind and the name of a part of the policy that is observed."""
-    return tr(_KINDS[str(part.kind)], name=label_text(part.name, 40, keep=""))

@@ -39,6 +39,7 @@ _ASKS: tuple[str, Role] = ("hand", "ask")
 _MARKS: dict[Cell, tuple[str, Role]] = {Cell.ASKS: _ASKS, Cell.LOCKED: ("lock", "ask"), Cell.SOME_ASK: _ASKS}
 _LIMITED: tuple[str, Role] = ("list-filter", "muted")
 _OVERRULED: tuple[str, Role] = ("triangle-alert", "ask")
+_OBSERVED: tuple[str, Role] = ("eye", "ask")
 
 
 class CellPainter:
@@ -113,13 +114,13 @@ def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
             painter.drawRoundedRect(_mark_rect(whole, at).adjusted(-2, -2, 2, 2), 3, 3)
         look.icon(*_MARKS[found.state]).paint(painter, _mark_rect(whole, at))
         at += MARK + GAP
-    if found.is_limited:
-        look.icon(*_LIMITED).paint(painter, _mark_rect(whole, at))
+    if found.is_observed or found.is_limited:  # one of them has room
+        look.icon(*(_OBSERVED if found.is_observed else _LIMITED)).paint(painter, _mark_rect(whole, at))
 
 
 def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
     """Counts on a bar of how much is on, marks behind, a dot in the corner where some ask first."""
-    known = ((found.limited, _LIMITED), (found.overruled, _OVERRULED))
+    known = ((found.observed, _OBSERVED), (found.limited, _LIMITED), (found.overruled, _OVERRULED))
     text = short_words(found)
     wide = painter.fontMetrics().horizontalAdvance(text)
     inner = whole.width() - (DOT + 2 if found.asks else 0)

@@ -11,7 +11,7 @@ from gatewright.workspace.api import Reason
 from gatewright_gui.pages.agents.legend import LegendButton
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
-from gatewright_gui.pages.agents.notes import Note, notes_of
+from gatewright_gui.pages.agents.notes import Note, notes_of, observed_notes
 from gatewright_gui.pages.agents.row_state import operation_reasons, tool_reasons
 from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
@@ -23,6 +23,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.session.observed import noted_rows, noted_tool
 from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.right_columns import Cell
 from gatewright_gui.session.right_grid import RightGrid
@@ -220,7 +221,10 @@ class MatrixPane(QWidget):
             return ()
         row = next((row for row in right.operations if row.operation == operation), None)
         reasons = tool_reasons(right) if row is None else operation_reasons(row)
-        return (*reasons, *notes_of(policy, policy.agents[agent_id], right, operation))
+        rows = noted_rows(right, self._document.enforced_rights(agent_id).get(tool))
+        one = noted_tool(rows) if row is None or not rows else rows[right.operations.index(row)]
+        agent = policy.agents[agent_id]
+        return (*observed_notes(policy, agent, right.facts, one), *reasons, *notes_of(policy, agent, right, operation))
 
     # what is asked for
 

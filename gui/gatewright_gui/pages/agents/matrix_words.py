@@ -23,11 +23,13 @@ def short_words(found: Summary | OperationCell | None) -> str:
             return UNKNOWN
         case Summary():
             return f"{found.on}/{found.every}" if found.every else NOT_THERE
-        case OperationCell(state, is_limited, but_paths):
+        case OperationCell(state, is_limited, but_paths, is_observed):
             said = tr(CELL_WORDS[state])
             if but_paths:
                 said = tr("{state}, but for paths", state=said)
-            return NOT_THERE if state is Cell.MISSING else tr("{state}, limited", state=said) if is_limited else said
+            said = tr("{state}, limited", state=said) if is_limited else said
+            said = tr("{state}, only observed", state=said) if is_observed else said
+            return NOT_THERE if state is Cell.MISSING else said
 
 
 def plain_words(found: Summary | OperationCell | None) -> str:
@@ -50,6 +52,7 @@ def long_words(found: Summary | OperationCell | None) -> str:
                 tr("some ask first") if found.asks else "",
                 tr("some are limited") if found.limited else "",
                 tr("some are blocked by policy") if found.overruled else "",
+                tr("some are only observed") if found.observed else "",
             )
             return ", ".join(note for note in notes if note)
         case OperationCell(state):

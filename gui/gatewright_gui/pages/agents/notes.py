@@ -1,5 +1,6 @@
 """What limits a row of the tree without hiding it: rules with a condition, limits, settings. It decides nothing."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from gatewright.workspace.api import (
@@ -25,9 +26,11 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.pages.agents.limits import PlacedRule, rules_on, sentence
 from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.session.observed import Noted, observed_here, part_words
 from gatewright_gui.session.readings import Reading
 
 PROBLEM = mark("problem")
+OBSERVED = mark("observed")
 NAMES_SHOWN = 6
 RULES_SHOWN = 6
 """So many rules of a source one sentence names at most."""
@@ -74,6 +77,25 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
         *_settings(policy, facts, operation),
     )
     return tuple(dict.fromkeys(found))
+
+
+def observed_notes(policy: Policy, agent: Agent, facts: ToolFacts, noted: Noted | None) -> tuple[Note, ...]:
+    """What is only observed of a tool, until when, and what enforcing would say."""
+    found = [
+        Note(
+            OBSERVED,
+            tr(
+                "{part} is only observed until {until}: what it denies or asks is noted, not enforced",
+                part=part_words(part),
+                until=time.strftime("%Y-%m-%d %H:%M", time.localtime(part.until_s)),
+            ),
+            address,
+        )
+        for part, address in observed_here(policy, agent, facts)
+    ]
+    would = noted.reasons if noted is not None else ()
+    found += [Note(OBSERVED, tr("enforcing would say: {reason}", reason=one.text), one.address) for one in would]
+    return tuple(found)
 
 
 def _in_part(right: ToolRight, operation: str | None) -> Iterator[Note]:

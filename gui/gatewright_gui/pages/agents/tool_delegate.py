@@ -24,6 +24,7 @@ from gatewright_gui.pages.agents.tool_tree import (
     GROUP,
     IS_TOOL,
     MARK,
+    NOTED,
     SHARE,
     STATE,
     VERDICT,
@@ -175,13 +176,15 @@ class ToolDelegate(Delegate):
             return
         verdict = Verdict(index.data(VERDICT)).value
         icon, role = VERDICT_ICONS[verdict], verdict
-        if RowState(index.data(STATE)) is RowState.OVERRULED:
+        share = index.data(SHARE)
+        if index.data(NOTED) is not None:
+            icon, role, share = "eye", "ask", None
+        elif RowState(index.data(STATE)) is RowState.OVERRULED:
             icon, role = "triangle-alert", "ask"
         elif text == tr("mixed"):
             icon, role = "circle-dot", "muted"
         elif icon == "circle-check" and text != tr("allow"):
             icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
-        share = index.data(SHARE)
         place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)
         paint_chip(painter, place, text, icon, role)
         if isinstance(share, Share):

@@ -18,7 +18,7 @@ from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
 from gatewright_gui.pages.agents.grant_button import GrantButton
 from gatewright_gui.pages.agents.legend import LegendButton
-from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
+from gatewright_gui.pages.agents.notes import Note, notes_of, observed_notes, problem_notes, reading_notes
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.agents.row_state import Asking, verdict_sentence
 from gatewright_gui.pages.agents.share_counter import ShareCounter
@@ -278,7 +278,8 @@ class ToolPane(QWidget):
         self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
         self.shares.want((self._agent_id,) if agent else ())
-        self.model.set_agent(agent, self._document.rights(self._agent_id), sources, self._document.policy.catalogs)
+        rights, enforced = self._document.rights(self._agent_id), self._document.enforced_rights(self._agent_id)
+        self.model.set_agent(agent, rights, sources, self._document.policy.catalogs, enforced)
         self.setEnabled(agent is not None)
         name = agent.agent_id if agent else ""
         self.title.setText(line_text(self.title.fontMetrics(), name, _WIDEST_NAME, Qt.TextElideMode.ElideMiddle))
@@ -395,6 +396,9 @@ class ToolPane(QWidget):
         reasons: tuple[Reason | Step, ...] = index.data(REASONS) or ()
         found = self.model.right_of(self.model.index_of(tool, operation)) if tool is not None else None
         sentence = verdict_sentence(*found) if found is not None else ""
+        noted = self.model.noted_at(*found) if found is not None else None
+        if noted is not None:
+            sentence = f"{sentence} {noted.sentence}"
         if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
             reasons = ladder(*found, ("agents", self._agent_id, "tools"))
         self.why.sentence.setText(sentence)
@@ -426,7 +430,10 @@ class ToolPane(QWidget):
             return ()
         told = reading_notes(policy, found[0].facts, self.model.reading_of(found[0].facts.name))
         wrong = problem_notes(self._document.problems, agent.agent_id, found[0], operation)
-        return (*wrong, *notes_of(policy, agent, found[0], operation), *told)
+        row = self.model.right_of(self.model.index_of(found[0].facts.name, operation))
+        noted = self.model.noted_at(*row) if row is not None else None
+        observed = observed_notes(policy, agent, found[0].facts, noted)
+        return (*observed, *wrong, *notes_of(policy, agent, found[0], operation), *told)
 
     async def _find_lines(self) -> None:
         addresses = self.why.model.addresses

@@ -33,14 +33,15 @@ from gatewright_gui.pages.agents.row_state import (
 )
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import Index
+from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
 from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of
 
 _USER = Qt.ItemDataRole.UserRole
-VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE = (
-    _USER + n for n in range(1, 13)
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE, NOTED = (
+    _USER + n for n in range(1, 14)
 )
 MANY_ROWS = 40
 """Changes of more tools than these are told of together."""
@@ -114,6 +115,8 @@ class ToolTreeModel(QAbstractItemModel):
         self._shares: Shares = {}
         self._grounds: Mapping[str, str] = {}
         self._tokens_exact = True
+        self._enforced: Mapping[str, ToolRight] = {}
+        self._noted: dict[str, tuple[Noted | None, ...]] = {}
 
     # content
 
@@ -123,14 +126,19 @@ class ToolTreeModel(QAbstractItemModel):
         rights: Mapping[str, ToolRight],
         sources: tuple[Source, ...] = (),
         catalogs: Sequence[Catalog] = (),
+        enforced: Mapping[str, ToolRight] | None = None,
     ) -> None:
-        """Show the rights of an agent with its sources. The same tools as before keep their rows, whoever it is."""
+        """Show the rights of an agent with its sources. The same tools as before keep their rows, whoever it is.
+
+        ``enforced``: its rights if nothing were only observed; empty or None where all is enforced.
+        """
+        was_observed, self._enforced, self._noted = bool(self._enforced), enforced or {}, {}
         together = by_origin(rights.values(), lambda right: right.facts.origin, catalogs)
         new = tuple([right for held in together.values() for right in held])
         starts = accumulate(map(len, together.values()), initial=0)
         groups = tuple([(group_of(origin, catalogs), start) for origin, start in zip(together, starts, strict=False)])
         if groups == self._groups and len(new) == len(self._rights) and all(map(same_shape, new, self._rights)):
-            self._refresh(agent or Agent(""), new, sources)
+            self._refresh(agent or Agent(""), new, sources, is_all=was_observed or bool(enforced))
             return
         self.beginResetModel()
         self._agent, self._rights, self._sources = agent or Agent(""), new, sources
@@ -139,11 +147,11 @@ class ToolTreeModel(QAbstractItemModel):
         self._sizes = tuple([len(right.facts.operations) if right.facts.has_operations else 0 for right in new])
         self.endResetModel()
 
-    def _refresh(self, agent: Agent, new: tuple[ToolRight, ...], sources: tuple[Source, ...]) -> None:
+    def _refresh(self, agent: Agent, new: tuple[ToolRight, ...], sources: tuple[Source, ...], *, is_all: bool) -> None:
         old, self._rights = self._rights, new
-        other_rules = agent.tool_rules != self._agent.tool_rules or sources != self._sources
+        other_rules = is_all or agent.tool_rules != self._agent.tool_rules or sources != self._sources
         self._agent, self._sources = agent, sources
-        other = [row for row, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]
+        other = [row for row, (before, after) in enumerate(zip(old, new, strict=True)) if is_all or before is not after]
         if len(other) > MANY_ROWS:  # to look at each takes longer than to paint what is seen of them
             self.dataChanged.emit(self.index(other[0], Column.VERDICT), self.index(other[-1], Column.TOKENS))
             self.many_changed.emit()
@@ -158,6 +166,18 @@ class ToolTreeModel(QAbstractItemModel):
         if self._sizes[row]:
             parent, last = self.index(row, 0), self._sizes[row] - 1
             self.dataChanged.emit(self.index(0, start, parent), self.index(last, Column.TOKENS, parent))
+
+    def noted_at(self, tool: ToolRight, operation: OperationRight | None) -> Noted | None:
+        """The difference that enforcing would make to a row; None where nothing of it is only observed."""
+        name = tool.facts.name
+        if name not in self._enforced:
+            return None
+        if name not in self._noted:
+            self._noted[name] = noted_rows(tool, self._enforced[name])
+        rows = self._noted[name]
+        if operation is None:
+            return noted_tool(rows)
+        return rows[tool.facts.operation_names.index(operation.operation)] if rows else None
 
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
         """How the operations of strangers' tools were found."""
@@ -338,6 +358,8 @@ class ToolTreeModel(QAbstractItemModel):
             case _ if role == MARK:
                 reading = self._reading(tool, operation)  # what is declared has been looked at
                 return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
+            case _ if role == NOTED:
+                return self.noted_at(tool, operation)
             case _ if role == SHARE:
                 return self._share(tool, operation)
             case _ if role in _ROW_VALUES:
@@ -366,7 +388,10 @@ class ToolTreeModel(QAbstractItemModel):
             case Column.NAME:
                 return operation.operation if operation else facts.name
             case Column.VERDICT:
-                return verdict_words(tool, operation)
+                noted = self.noted_at(tool, operation)
+                if noted is None:
+                    return verdict_words(tool, operation)
+                return tr("observed in part") if noted.is_some else tr("only observed")
             case Column.ASK:
                 return ""
             case Column.TIER:
@@ -374,7 +399,9 @@ class ToolTreeModel(QAbstractItemModel):
             case Column.LIMITS:
                 limits = limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
                 reading = self._reading(tool, operation)
-                return ", ".join(filter(None, (reading.mark if reading is not None else "", limits)))
+                noted = self.noted_at(tool, operation)
+                marks = noted.words if noted is not None else "", reading.mark if reading is not None else ""
+                return ", ".join(filter(None, (*marks, limits)))
             case Column.ORIGIN:
                 return "" if operation else facts.origin
             case Column.TOKENS:
@@ -398,7 +425,9 @@ class ToolTreeModel(QAbstractItemModel):
             depending = dict.fromkeys(filter(None, (depending_words(facts_of(tool, row), row, share) for row in rows)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
             leads = (tr("click: at which files"),) if share is not None else ()
-            said = "\n".join((*reasons, *depending, *leads))
+            noted = self.noted_at(tool, operation)
+            observed = () if noted is None else (noted.sentence,)
+            said = "\n".join((*observed, *reasons, *depending, *leads))
             limited = any(row.limits for row in rows)
             return said or (tr("allowed within its limits") if limited else tr("nothing limits it"))
         return self._text(tool, operation, column)
@@ -411,6 +440,8 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.ASK:
             return asking_words(tool, operation)
         text = self._text(tool, operation, column)
+        if column is Column.VERDICT and (noted := self.noted_at(tool, operation)) is not None:
+            return f"{text}: {noted.words}"
         if column is Column.VERDICT and (share := self._share(tool, operation)) is not None:
             return f"{text}, {share.words}"
         return f"{text}, {tr(STATE_WORDS[state_of(tool, operation)])}" if column is Column.NAME else text

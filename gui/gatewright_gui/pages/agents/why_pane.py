@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import Address, Layer, OperationRight, Reason, ToolRight, Verdict, frozen
-from gatewright_gui.pages.agents.notes import PROBLEM, Note
+from gatewright_gui.pages.agents.notes import OBSERVED, PROBLEM, Note
 from gatewright_gui.pages.agents.row_state import reasons_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
@@ -227,6 +227,8 @@ def _chip_look(why: Why) -> tuple[str, Role]:
         return "check", "allow"
     if why.step:
         return "circle-slash" if why.step == "stopped" else "minus", "neutral"
+    if why.verdict is None and why.layer == OBSERVED:
+        return "eye", "ask"
     if why.verdict is None:
         return ("triangle-alert", "ask") if why.is_problem else ("info", "neutral")
     if why.verdict is not Verdict.DENY:
