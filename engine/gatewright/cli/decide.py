@@ -150,6 +150,8 @@ def call(
                 print_line(f"  waits as {outcome.question.request_id}")
             _print_examples(workspace, agent, tool, outcome.decision)
             print_messages(messages)
+    if outcome.status is Status.WAITING:  # a step of an allowed composition may wait, too
+        raise typer.Exit(Exit.ASK_UNANSWERED)
     is_failed = outcome.decision.verdict is Verdict.ALLOW and outcome.status is not Status.ALLOWED
     raise typer.Exit(Exit.TOOL_FAILED if is_failed else VERDICT_EXIT[outcome.decision.verdict])
 

@@ -238,6 +238,28 @@ def test_commands_need_no_valid_policy(approvals: Runner, policy: Path, store: A
 SUSPENDED = ("--call-id", "c1", "--conversation", "chat", "--on-ask", "suspend")
 
 
+def test_a_composition_that_waits_with_a_step_is_listed_answered_and_resumed_by_commands(
+    run: Runner, approvals: Runner, tmp_path: Path, policy: Path
+) -> None:
+    rights = '[agents.a]\ntools = ["file", "look"]\napprovals = { file = "ask" }\n'
+    source = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n'
+    step = '{ tool = "file", arguments = { op = "read", path = "note.md" } }'
+    policy.write_text(f'gatewright = 1\n{rights}{source}[[compositions]]\nname = "look"\nsteps = [{step}]\n', "utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "note.md").write_text("hello\n", "utf-8")
+
+    asked = run("call", policy, "--agent", "a", "--tool", "look", *SUSPENDED, "--json")
+    assert (asked.status, asked.json["status"], asked.json["verdict"]) == (3, "waiting", "allow")
+    question_id = asked.json["question"]["id"]
+    listed = approvals("list").out
+    assert f"pending {question_id}  a: file read [read_only], suspended for" in listed
+    assert "call c1:0 (a step of look) of the conversation chat" in listed
+    assert f"waits as {question_id}" in run("call", policy, "--resume", question_id).out
+    assert approvals("answer", question_id, "--once").status == 0
+    done = run("call", policy, "--resume", question_id, "--json")
+    assert (done.status, json.loads(done.json["output"])["data"]["content"]) == (0, "hello\n")
+
+
 def test_a_suspended_call_is_listed_answered_and_resumed_by_commands(
     run: Runner, approvals: Runner, tmp_path: Path, policy: Path
 ) -> None:

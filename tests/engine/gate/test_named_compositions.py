@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gatewright import Workspace, tool
-from gatewright.gate import Approval, Outcome, RowKind, Status
+from gatewright.gate import Approval, ApprovalRequest, Outcome, RowKind, Status
 from gatewright.gate.audit_index import AuditFilter, AuditIndex
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
@@ -229,6 +229,21 @@ async def test_the_log_shows_that_a_composition_waits_and_then_its_end(opened: O
     answer(opened())
     await make(opened())
     assert ends() == {"one": RowKind.TOOL_COMPLETED, "pay": RowKind.TOOL_COMPLETED}
+
+
+def test_a_composition_that_waits_in_its_process_makes_no_step_twice_either(opened: Opened, world: World) -> None:
+    async def die(_: ApprovalRequest) -> Approval:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    async def approve(_: ApprovalRequest) -> Approval:
+        return Approval(True, "dana")
+
+    _in_child(lambda: make(opened(), "two", on_ask="wait", approver=die))
+    assert world.effects == ["note:b", "note:a"]
+    made = asyncio.run(make(opened(), "two", on_ask="wait", approver=approve))
+    assert (made.status, world.effects) == (Status.ALLOWED, WHOLE["two"])
+    assert asyncio.run(make(opened(), "two")).replayed
 
 
 async def test_a_refused_step_ends_the_whole(opened: Opened, world: World) -> None:
