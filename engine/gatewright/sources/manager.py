@@ -235,16 +235,18 @@ class SourceManager:
         look = Look(action, contents=contents, patterns=patterns, lists=lists)
         return named.of(text, look, folders=folders, bases=bases)
 
-    def places_at(self, paths: Iterable[str], action: Action, *, contents: bool) -> tuple[NamedPlace, ...]:
+    def places_at(
+        self, paths: Iterable[str], action: Action, *, contents: bool, endings: tuple[str, ...] | None = None
+    ) -> tuple[NamedPlace, ...]:
         """Find the places of absolute paths, each with its level; with ``contents`` that of the strictest place in a
-        folder.
+        folder, if its name has one of these ``endings``.
 
         Touches metadata only.
         """
         from gatewright.sources.route import Look, NamedPlaces
 
         named = NamedPlaces(self._places, self._protection.now())
-        return named.at(paths, Look(action, contents=contents, patterns=False, files=True))
+        return named.at(paths, Look(action, contents=contents, patterns=False, files=True, endings=endings))
 
     def label_of(self, at: Located) -> str:
         """Return the block label of a place; in a program's source, its key."""

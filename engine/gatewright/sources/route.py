@@ -238,7 +238,8 @@ class Look:
     """The question about a text. ``contents``: count the entries of a folder, with ``lists`` only the names that it
     shows.
 
-    ``patterns``: signs of a pattern act as such. ``files``: what is not there is meant as a file.
+    ``patterns``: signs of a pattern act as such. ``files``: what is not there is meant as a file. ``endings``: of the
+    files in a folder, only names with one of these (in small letters) count; None: all.
     """
 
     action: Action
@@ -246,6 +247,7 @@ class Look:
     patterns: bool = True
     lists: Listing | None = None
     files: bool = False
+    endings: tuple[str, ...] | None = None
 
 
 @frozen
@@ -390,7 +392,8 @@ class NamedPlaces:
         is_protected_in = self.protected.is_in(source.base)
         if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not is_protected_in:
             return "", own
-        found, where, strictest = 0, "", own
+        found, where, strictest, endings = 0, "", own, look.endings
+        left = MAX_ENTRIES * (10 if endings is not None else 1)  # names are cheaper than levels
         folders = [relative]
         while folders:
             folder = folders.pop()
@@ -402,11 +405,16 @@ class NamedPlaces:
             for entry in entries:
                 if look.lists is Listing.PLAIN and entry.name.startswith("."):
                     continue
-                found += 1
-                if found > MAX_ENTRIES:
-                    return "", strictest_level([LevelDecision(level) for level in sorted(levels)])
                 below = f"{prefix}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
+                left -= 1
+                if endings is None or (not is_folder and entry.name.lower().endswith(endings)):
+                    found += 1
+                elif left >= 0:
+                    folders += [below] if is_folder else []
+                    continue
+                if found > MAX_ENTRIES or left < 0:
+                    return "", strictest_level([LevelDecision(level) for level in sorted(levels)])
                 try:
                     identities = (identity_of(entry.stat(follow_symlinks=False)),) if is_protected_in else ()
                     level = self.places.decide(source, below, identities, self.protected, folder=is_folder)

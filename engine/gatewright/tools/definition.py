@@ -62,9 +62,9 @@ class ArgumentUse(StrEnum):
     """The use that a program makes of an argument of a tool that it runs itself.
 
     read, write, delete: of the file with that path; search: of all files in that folder; match: of those that fit that
-    pattern. url, send: it fetches the address, or sends data there. command: a shell runs it, in the folder of the
-    argument ``folder``. patch: it names the files to write and delete. The place ``.`` stands for the folder where the
-    program works, which no argument names.
+    pattern; filter: of those in the folder whose names fit it. url, send: it fetches the address, or sends data there.
+    command: a shell runs it, in the folder of the argument ``folder``. patch: it names the files to write and delete.
+    The place ``.`` stands for the folder where the program works, which no argument names.
     """
 
     READ = "read"
@@ -72,6 +72,7 @@ class ArgumentUse(StrEnum):
     DELETE = "delete"
     SEARCH = "search"
     MATCH = "match"
+    FILTER = "filter"
     URL = "url"
     SEND = "send"
     COMMAND = "command"

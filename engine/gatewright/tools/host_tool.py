@@ -6,6 +6,7 @@ outside of the agent's sources. A definition that nobody trusts can only add to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
@@ -122,6 +123,16 @@ class HostTool(DefinedTool, abstract=True):
             for number, (path, action) in enumerate(files_of_patch(text)):
                 yield NamedPath((*pointer, number), path, action, contents=False)
 
+    def endings_in(self, arguments: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
+        """Return the endings of the files to search, if a pattern is as plain as ``*.py`` or ``src/**/*.{c,h}``."""
+        narrowing = [at for use, at in self._uses.values() if use in {ArgumentUse.MATCH, ArgumentUse.FILTER}]
+        texts = [text for at in narrowing for _, text in values_at(dict(arguments), at)]
+        found = [_ENDINGS.fullmatch(text) if isinstance(text, str) else None for text in texts]
+        if not found or None in found:
+            return None
+        listed = ((one[1] or one[2]).split(",") for one in found if one is not None)
+        return tuple(f".{ending.lower()}" for endings in listed for ending in endings)
+
     def _folder_of(self, pattern: str, arguments: Mapping[str, JsonValue]) -> str:
         """Return the folder of the files that may fit a pattern, which starts in the folder to search."""
         folder = parent_of_glob(pattern) or pattern
@@ -134,6 +145,7 @@ class HostTool(DefinedTool, abstract=True):
 
 
 _HEADS = {"add file": Action.OVERWRITE, "update file": Action.OVERWRITE, "delete file": Action.DELETE}
+_ENDINGS = late_regex(r"(?:\.?\w[\w.-]*/|\*\*/)*\*\.(?:(\w+)|\{(\w+(?:,\w+)*)\})", re.ASCII)
 _PLAIN_PATH = late_regex(r" [^\s:](?:[^:]*[^\s:])?")
 """A path that every reader of patches understands alike."""
 _FRAME = frozenset({"begin patch", "end patch", "end of file"})

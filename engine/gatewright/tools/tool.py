@@ -386,6 +386,10 @@ class Tool(Declaration):
         """Return the paths that arguments name in a way of their own. Raises ToolFailure if one cannot be told."""
         return ()
 
+    def endings_in(self, arguments: Mapping[str, JsonValue]) -> tuple[str, ...] | None:  # noqa: ARG002
+        """Return the endings of the names of those files in a folder that the call reads; None: of all."""
+        return None
+
     def web_targets(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
         """Return the web addresses that every call of ``operation`` reaches, whatever its arguments.
 

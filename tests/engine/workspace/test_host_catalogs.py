@@ -165,6 +165,37 @@ def test_search_needs_every_file_of_its_folder(agent: Agent, arguments: dict[str
     assert agent.decide("Glob", pattern="**/*", **arguments).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("pattern", "verdict"),
+    [
+        ("*.py", ALLOW),
+        ("sub/**/*.{py,md}", ALLOW),
+        ("*.PY", ALLOW),
+        ("*.pem", DENY),
+        ("*.{py,PEM}", DENY),
+        ("*", DENY),
+        ("*.py *.pem", DENY),
+        ("*.py,*.pem", DENY),
+        ("!*.pem", DENY),
+        ("*.p[ye]*", DENY),
+        ("", DENY),
+    ],
+)
+def test_search_of_one_kind_of_files_needs_the_files_of_that_kind(agent: Agent, pattern: str, verdict: Verdict) -> None:
+    (agent.project / "secret" / "deep").mkdir()
+    (agent.project / "secret" / "deep" / "x.Pem").write_text("key")
+    agent.workspace.add_host_tools("gemini-cli")
+    agent.workspace.add_host_tools("vscode")
+    assert agent.decide("Grep", pattern="x", glob=pattern).verdict is verdict
+    assert agent.decide("Grep", pattern="x", glob=pattern, path="secret").verdict is verdict
+    assert agent.decide("Grep", pattern="x", glob=pattern, path="secret/deep/x.Pem").verdict is DENY
+    assert agent.decide_any("vscode.grep_search", {"query": "x", "includePattern": pattern}).verdict is verdict
+    assert agent.decide_any("gemini.read_many_files", {"include": [pattern, "**/*"]}).verdict is DENY
+    if "," not in pattern and " " not in pattern and "!" not in pattern and pattern:
+        assert agent.decide("Glob", pattern=f"**/{pattern.removeprefix('sub/**/')}").verdict is verdict
+        assert agent.decide_any("gemini.read_many_files", {"include": [pattern, "**/*.py"]}).verdict is verdict
+
+
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "~/*", "../secret/*", "*/../../secret/*", "{a,../secret}/*"])
 def test_pattern_leads_no_further_than_its_folder(agent: Agent, pattern: str) -> None:
     assert agent.decide("Glob", pattern=pattern, path="sub").verdict is DENY

@@ -353,6 +353,7 @@ def _follow(state: CallState, aimed: Iterable[NamedPath]) -> _Led | StageResult:
     if sources is None or start is None:
         return deny("no-folder", "the folder where the calling program works is unknown", Message.PLACE)
     paths = [NamedPath(pointer, text, action) for (pointer, action), text in _paths(state)]
+    endings = state.plan.tool.endings_in(state.arguments)
     try:
         paths += (*aimed, *state.plan.tool.paths_in(state.arguments))
     except ToolFailure as failure:
@@ -363,7 +364,7 @@ def _follow(state: CallState, aimed: Iterable[NamedPath]) -> _Led | StageResult:
         where, read = ".".join(map(str, pointer)), paths_from(start, text)
         if isinstance(read, PathRefused):
             return deny(read.code, f"`{where}`: {read.reason}", read.hint)
-        places = sources.places_at(read, action, contents=contents)
+        places = sources.places_at(read, action, contents=contents, endings=endings)
         if not places:
             return deny("unresolvable", f"`{where}` leads nowhere that could be judged", Message.PLACE)
         is_new = action is Action.OVERWRITE and not any(lexists(sources.place(one.absolute)) for one in places)
