@@ -180,10 +180,8 @@ _MOST_RECORD_BYTES = 1 << 27
 
 
 def host_places(key_folder: Path) -> tuple[Path, ...]:
-    """List every file in which a coding agent with our hook looks for hooks, the client of our gate, and the folders of
-    its socket: no tool may touch any of them.
-    """
-    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict.fromkeys(_gate_places())
+    """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them."""
+    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict[Path, None]()
     with suppress(OSError):
         for name in folder.names():
             with suppress(OSError, ValueError, TypeError, KeyError):
@@ -193,7 +191,8 @@ def host_places(key_folder: Path) -> tuple[Path, ...]:
     return tuple(places)
 
 
-def _gate_places() -> Iterator[Path]:
+def gate_places() -> Iterator[Path]:
+    """Yield the client of the resident gate and the folders of its socket, which no tool may touch either."""
     yield Path(__file__).parents[1] / "adapters" / "hook_client.py"
     if sys.platform != "win32":
         for run in (os.environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}"):

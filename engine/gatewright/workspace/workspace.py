@@ -84,7 +84,7 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.trust import TrustRecords, host_places, server_digest
+from gatewright.workspace.trust import TrustRecords, gate_places, host_places, server_digest
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
@@ -492,11 +492,12 @@ class Workspace:
     def _confinements(self) -> Confinements:
         from gatewright.workspace.confining import Confinements
 
+        keys = self._folders.keys
         return Confinements(
             self.folder,
             lambda: self.policy,
             self._parts.attachments,
-            closed=lambda: (self._folders.state, self._folders.keys, *host_places(self._folders.keys)),
+            closed=lambda: (*gate_places(), self._folders.state, *host_places(keys), keys),
             fixed=lambda: (self.policy_path, self.folder / PINS, *self._state.book.paths(self.policy.catalogs)),
         )
 

@@ -9,8 +9,13 @@ from contextlib import closing
 
 import pytest
 
+from gatewright.adapters.hook_socket import CLIENT_FILE
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest
-from gatewright.workspace import permission_broker
+from gatewright.policy.verdict import Verdict
+from gatewright.tools import ToolExecutionContext
+from gatewright.workspace import Workspace, permission_broker
+from gatewright_resources import folder
 from tests.engine.hooks.world import POLICY, HookWorld
 from tests.support.patience import until
 
@@ -178,6 +183,25 @@ async def test_a_message_that_cannot_be_read_is_a_denial_and_the_gate_goes_on(wo
     assert (code, out) == (2, "")
     assert said.startswith("gatewright: not allowed")
     assert (await world.ask("Read", READ, "t1"))["permissionDecision"] == "allow"
+
+
+@pytest.mark.parametrize("tool", ["Read", "Write"])
+async def test_socket_key_and_client_are_closed_to_every_tool_like_the_policy(
+    world: HookWorld, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.ask("Read", READ, "t0")
+    places = (world.run / "gatewright" / world.place.socket.name, world.place.key, CLIENT_FILE, world.policy)
+    grants = '{ FsRead = { prefixes = ["/"] } }, { FsWrite = { prefixes = ["/"] } }'
+    world.policy.write_text(POLICY.replace("{ Exec = {} }", grants))
+    manifest = world.folder / "catalogs" / "claude-code.tools.json"
+    manifest.write_bytes(folder("hosts").joinpath(manifest.name).read_bytes())
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(world.run))
+    with Workspace.open(world.policy, keys=world.keys, trust=True) as workspace:
+        for place in places:
+            context = ToolExecutionContext("coder", "", folder=str(world.project))
+            given: dict[str, JsonValue] = {"file_path": str(place)} | ({"content": "x"} if tool == "Write" else {})
+            decision = workspace.gate.decide("coder", f"claude.{tool}", given, context=context)
+            assert (decision.effect, decision.code) == (Verdict.DENY, "protected"), (place, decision)
 
 
 async def test_two_agents_of_one_policy_share_a_gate_and_keep_their_rights(world: HookWorld) -> None:
