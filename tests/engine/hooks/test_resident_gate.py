@@ -199,7 +199,9 @@ async def test_socket_key_and_client_are_closed_to_every_tool_like_the_policy(
     with Workspace.open(world.policy, keys=world.keys, trust=True) as workspace:
         for place in places:
             context = ToolExecutionContext("coder", "", folder=str(world.project))
-            given: dict[str, JsonValue] = {"file_path": str(place)} | ({"content": "x"} if tool == "Write" else {})
+            given: dict[str, JsonValue] = {"file_path": str(place)}
+            if tool == "Write":
+                given["content"] = "x"
             decision = workspace.gate.decide("coder", f"claude.{tool}", given, context=context)
             assert (decision.effect, decision.code) == (Verdict.DENY, "protected"), (place, decision)
 
