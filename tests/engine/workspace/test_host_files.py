@@ -359,6 +359,27 @@ def test_a_hook_of_codex_is_red_until_somebody_has_reviewed_it(machine: Machine)
     assert not [one for one in status.facts if one.name == "trusted"]
 
 
+@pytest.mark.parametrize(
+    ("host_id", "trusts"),
+    [
+        ("copilot", '{"trusted_folders": ["SHOP"]}'),
+        ("copilot", '{ // mine\n"trustedFolders": ["SHOP"]}'),
+        ("gemini-cli", '{"SHOP": "TRUST_FOLDER"}'),
+    ],
+)
+def test_hooks_of_a_project_are_red_until_its_folder_is_trusted(machine: Machine, host_id: str, trusts: str) -> None:
+    name = {"copilot": ".copilot/config.json", "gemini-cli": ".gemini/trustedFolders.json"}[host_id]
+    machine.install(machine.file(host_id))
+    assert machine.status(host_id).is_trusted is False
+    assert fact(machine.status(host_id), "trusted")[0] is HostLevel.RED
+    (machine.home / name).parent.mkdir()
+    (machine.home / name).write_text(trusts.replace("SHOP", str(machine.project)))
+    assert machine.status(host_id).is_trusted is True
+    machine.uninstall(machine.file(host_id))
+    machine.install(machine.file(host_id, HostScope.USER))
+    assert machine.status(host_id).is_trusted is None
+
+
 def test_a_managed_hook_of_codex_needs_no_review(machine: Machine) -> None:
     machine.install(machine.file("codex", HostScope.MANAGED))
     assert machine.status("codex").is_trusted is None

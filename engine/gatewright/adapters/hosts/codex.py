@@ -25,11 +25,13 @@ from gatewright.adapters.hosts import (
     Reply,
     effective,
 )
-from gatewright.adapters.hosts.entry import Groups, TomlHooks, own_groups, read_toml, report_line, shell_line
+from gatewright.adapters.hosts.entry import Groups, TomlHooks, is_among, own_groups, read_toml, report_line, shell_line
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 
+_IN_PROJECT = ".codex/config.toml"
+_TRUSTED: JsonValue = {"trust_level": "trusted"}
 _KINDS = {
     "PreToolUse": EventKind.BEFORE,
     "PostToolUse": EventKind.AFTER,
@@ -91,7 +93,7 @@ class Codex(Host):
             return around.shared("etc/codex/requirements.toml", "etc/codex/requirements.toml")
         if scope is HostScope.USER:
             return self.folder(around) / "config.toml"
-        return next(iter(around.within(".codex/config.toml")), None)
+        return next(iter(around.within(_IN_PROJECT)), None)
 
     def other_files(self, around: Around) -> tuple[Path, ...]:
         """List the files that hold hooks alone."""
@@ -120,6 +122,10 @@ class Codex(Host):
         except (OSError, UnicodeDecodeError, WorkspaceError):
             return False
         state = cast("dict[str, JsonValue]", value.get("hooks", {})).get("state")
+        projects = value.get("projects")
+        trusted = [name for name, held in projects.items() if held == _TRUSTED] if isinstance(projects, dict) else []
+        if path in around.within(_IN_PROJECT) and not is_among(path.parents[1], trusted):
+            return False
         ours = own_groups(read_toml(text), "PreToolUse")
         at = next((number for number, group in enumerate(groups) if group in ours), None)
         held = state.get(f"file:{path}:pre_tool_use:{at}:0") if isinstance(state, dict) else None

@@ -1,6 +1,7 @@
-"""GitHub Copilot CLI: hooks in files of their own, by its documentation of 1.0.
+"""GitHub Copilot CLI: hooks in files of their own, measured with 1.0.102.
 
-It reads no exit code: whatever is no JSON denial lets the call run, so the command in the file prints one if it fails.
+An answer that is no JSON lets the call run, and so does a hook that is too slow; the command in the file prints a
+denial if it fails.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from gatewright.adapters.hosts import (
     effective,
     text_or,
 )
-from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, is_among, report_line, shell_line, table_at
 from gatewright.base.jsonvalue import JsonValue
 
 _KINDS = {"preToolUse": EventKind.BEFORE, "postToolUse": EventKind.AFTER, "sessionEnd": EventKind.END}
+_IN_PROJECT = ".github/hooks/gatewright.json"
 _DENIAL = json.dumps({"permissionDecision": "deny", "permissionDecisionReason": NO_GATE})
 
 
@@ -54,8 +56,7 @@ class Copilot(Host):
         asks=False,
         changes=frozenset({"bash", "powershell"}),
         fails_closed=False,
-        is_tried=False,
-        open_ways=("a hook that cannot start or is too slow is logged and skipped",),
+        open_ways=("hooks of a project are skipped without a word where its person has not trusted the folder",),
     )
     entry = JsonHooks(_elements, {"version": 1})
 
@@ -87,7 +88,18 @@ class Copilot(Host):
         """Return our file in the folder of hooks of that scope; there is none for a machine."""
         if scope is HostScope.USER:
             return self.folder(around) / "hooks" / "gatewright.json"
-        return None if scope is HostScope.MANAGED else next(iter(around.within(".github/hooks/gatewright.json")), None)
+        return None if scope is HostScope.MANAGED else next(iter(around.within(_IN_PROJECT)), None)
+
+    def other_files(self, around: Around) -> tuple[Path, ...]:
+        """List the file with the folders that its person trusts."""
+        return (self.folder(around) / "config.json",)
+
+    def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - the folder counts
+        """Tell whether the folder of the project is trusted; the user's own hooks need no trust."""
+        if path not in around.within(_IN_PROJECT):
+            return None
+        held = table_at(self.folder(around) / "config.json")
+        return is_among(path.parents[2], held.get("trusted_folders", held.get("trustedFolders")))
 
 
 HOST = Copilot()

@@ -11,6 +11,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import cast
 
 from gatewright.adapters.hosts import CLIENT_FILE, NO_GATE, Hook
@@ -125,6 +126,20 @@ def table_of(text: str) -> dict[str, JsonValue]:
     except WorkspaceError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def table_at(path: Path) -> dict[str, JsonValue]:
+    """Read an object of JSON in a file; empty if it cannot be read."""
+    try:
+        return table_of(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def is_among(folder: Path, places: object) -> bool:
+    """Tell whether a folder is one of these places, or below one."""
+    names = cast("list[object]", places) if isinstance(places, list) else []
+    return any(isinstance(name, str) and folder.is_relative_to(name) for name in names)
 
 
 def _ours(value: Mapping[str, JsonValue], event: str) -> list[JsonValue]:

@@ -23,11 +23,12 @@ from gatewright.adapters.hosts import (
     Reply,
     effective,
 )
-from gatewright.adapters.hosts.entry import Elements, JsonHooks, report_line, shell_line, table_of
+from gatewright.adapters.hosts.entry import Elements, JsonHooks, is_among, report_line, shell_line, table_at, table_of
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 
 _KINDS = {"BeforeTool": EventKind.BEFORE, "AfterTool": EventKind.AFTER, "SessionEnd": EventKind.END}
+_IN_PROJECT = ".gemini/settings.json"
 _NAME = "gatewright"
 
 
@@ -59,7 +60,7 @@ class GeminiCli(Host):
         changes=frozenset({"run_shell_command"}),
         fails_closed=False,
         open_ways=(
-            "hooks of a project run only where its person trusts the folder",
+            "hooks of a project are skipped without a word where its person has not trusted the folder",
             "its settings can switch hooks off, all of them or by name",
         ),
     )
@@ -90,7 +91,7 @@ class GeminiCli(Host):
             return Path(named) if named else usual
         if scope is HostScope.USER:
             return self.folder(around) / "settings.json"
-        return next(iter(around.within(".gemini/settings.json")), None)
+        return next(iter(around.within(_IN_PROJECT)), None)
 
     def switched_off(self, text: str, scope: HostScope | None) -> str:  # noqa: ARG002 - the same in all
         """Name the setting that switches hooks off."""
@@ -105,6 +106,17 @@ class GeminiCli(Host):
             if isinstance(names, list) and any(isinstance(one, str) and _NAME in one for one in names):
                 return f"`{key}.disabled` names ours: it does not run"
         return ""
+
+    def other_files(self, around: Around) -> tuple[Path, ...]:
+        """List the file with the folders that its person trusts."""
+        return (self.folder(around) / "trustedFolders.json",)
+
+    def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - the folder counts
+        """Tell whether the folder of the project is trusted; other hooks need no trust."""
+        if path not in around.within(_IN_PROJECT):
+            return None
+        held = table_at(self.folder(around) / "trustedFolders.json")
+        return is_among(path.parents[1], [name for name, word in held.items() if word != "DO_NOT_TRUST"])
 
 
 HOST = GeminiCli()

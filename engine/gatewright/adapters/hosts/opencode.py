@@ -1,4 +1,4 @@
-"""opencode: a plugin of ours in its folder of plugins starts the client, by the types of 1.18.33."""
+"""opencode: a plugin of ours in its folder of plugins starts the client, measured with 1.18.33."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ class OpenCode(Host):
         asks=False,
         changes=frozenset({"bash"}),
         fails_closed=True,
-        is_tried=False,
         open_ways=(
             "a plugin that cannot be loaded is left out: after an update of opencode, see that a denied call is denied",
             "`opencode --pure` and `OPENCODE_PURE` leave plugins out",
