@@ -380,7 +380,7 @@ MAX_MATCHED = 8_000
 """The most characters of a line that a pattern is matched with."""
 _NO_PATTERN = "the query is no regular expression that runs in linear time (RE2: no look-around, no back-references)"
 
-_SKIPPED = fields({}, {"binary": COUNT, "large": COUNT, "unreadable": COUNT, "long_lines": COUNT})
+_SKIPPED = fields({}, {"binary": COUNT, "large": COUNT, "unreadable": COUNT, "long_lines": COUNT, "asks_first": COUNT})
 
 
 class FileSearch(Input):

@@ -156,15 +156,7 @@ class Passage:
             text = f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
             self.effect = _ALLOW
             return Decision(
-                _ALLOW,
-                _LAST,
-                "allowed",
-                text,
-                trace=trace,
-                arguments=state.arguments,
-                facts=NO_FACTS,
-                prover=prover,
-                places=force.places,
+                _ALLOW, _LAST, "allowed", text, None, None, trace, state.arguments, NO_FACTS, prover, None, force.places
             )
         stage, finding = decided
         self.effect = passed or finding.verdict

@@ -22,7 +22,7 @@ from gatewright.memory.block_store import Shelf
 from gatewright.memory.blocktable import NO_LABEL, BlockRecord, BlockType, Note, action_of, is_label, record_after
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
-from gatewright.policy.verdict import Action, Permission
+from gatewright.policy.verdict import Action, Permission, reads_freely
 
 if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
@@ -83,8 +83,9 @@ class AgentContext:
 
 
 def context_of(agent_id: str, service: BlockService, source_ids: Collection[str]) -> AgentContext:
-    """Collect the blocks in the agent's context that it may read; file blocks only from its own sources."""
-    found = [record for record in service.list() if not record.source_id or record.source_id in source_ids]
+    """Collect the blocks in the agent's context that it may read unasked; file blocks only from its own sources."""
+    held = [record for record in service.list() if not record.source_id or record.source_id in source_ids]
+    found = [record for record in held if reads_freely(service.info(record.label).permission)]
     core = [record for record in found if record.type is BlockType.CORE]
     pinned = [record for record in found if record.pinned and record.type is not BlockType.CORE]
     blocks = (ContextBlock(service.info(one.label), service.render(one.label)) for one in (*core, *pinned))
@@ -275,7 +276,7 @@ class AgentBlocks:
             blocks = {
                 record.block_id: record
                 for record in (self._service(agent_id).list() if EntryKind.BLOCK in wanted else ())
-                if record.type is BlockType.ARCHIVAL
+                if record.type is BlockType.ARCHIVAL and reads_freely(record.permission)
             }
             found = self._archive(agent_id).search(
                 query,

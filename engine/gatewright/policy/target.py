@@ -33,6 +33,9 @@ it.
 levels_pass: ContextVar[bool] = ContextVar("levels_pass", default=False)
 """True in a call that observe mode lets through although a level denies it, or asks; protected places stay closed."""
 
+reading_agreed: ContextVar[bool] = ContextVar("reading_agreed", default=False)
+"""True in a call that somebody approved, so that it may read what asks first."""
+
 
 @frozen
 class Located:
@@ -219,6 +222,7 @@ class View(Word):
 _VIEWS = {
     Permission.NONE: View.ABSENT,
     Permission.READ_ONLY: View.READ,
+    Permission.ASK: View.ABSENT,
     Permission.PARTNER: View.READ,
     Permission.HUMAN: View.READ,
     Permission.APPEND: View.READ,

@@ -87,6 +87,7 @@ class Permission(Word):
 
     NONE = "none"
     READ_ONLY = "read_only"
+    ASK = "ask"
     PARTNER = "partner"
     HUMAN = "human"
     APPEND = "append"
@@ -120,6 +121,7 @@ class PathUse(Word):
 _ROWS = {
     Permission.NONE: (Verdict.DENY, Verdict.DENY, Verdict.DENY, Verdict.DENY),
     Permission.READ_ONLY: (Verdict.ALLOW, Verdict.DENY, Verdict.DENY, Verdict.DENY),
+    Permission.ASK: (Verdict.ASK, Verdict.ASK, Verdict.ASK, Verdict.ASK),
     Permission.PARTNER: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
     Permission.HUMAN: (Verdict.ALLOW, Verdict.ASK, Verdict.ASK, Verdict.ASK),
     Permission.APPEND: (Verdict.ALLOW, Verdict.ALLOW, Verdict.DENY, Verdict.DENY),
@@ -133,6 +135,11 @@ LEVEL_VERDICTS = {(level, action): row[at] for level, row in _ROWS.items() for a
 def verdict_for(level: Permission, action: Action) -> Verdict:
     """The verdict of ``level`` on ``action``."""
     return LEVEL_VERDICTS[level, action]
+
+
+def reads_freely(level: Permission) -> bool:
+    """Tell whether ``level`` lets a call read without a question, so that it may be read together with others."""
+    return LEVEL_VERDICTS[level, Action.READ] is Verdict.ALLOW
 
 
 def is_more_open(level: Permission, than: Permission) -> bool:

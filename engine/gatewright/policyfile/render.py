@@ -27,7 +27,7 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
-from gatewright.policy.verdict import Endpoints, Permission, Verdict, split_name
+from gatewright.policy.verdict import Endpoints, Permission, Verdict, reads_freely, split_name
 from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
 from gatewright.policyfile.readrule import plain_rule
 from gatewright.policyfile.readworkspace import WorkspaceTable
@@ -206,7 +206,7 @@ def _pattern_blocks(agent: Agent, sources: tuple[Source, ...], lost: str) -> Ite
 
 def _level(permission: Permission) -> str:
     """The level in Pattern's words, which has its strictest level in place of none."""
-    return str(Permission.READ_ONLY if permission is Permission.NONE else permission)
+    return str(permission if reads_freely(permission) else Permission.READ_ONLY)
 
 
 def _rule(rule: ToolRule) -> dict[str, object]:
@@ -286,8 +286,8 @@ def _lost_source(source: Source) -> Iterator[str]:
     if source.required_tools:
         yield f"the required tools of source {source.source_id}"
     levels = {source.default_permission, *(rule.permission for rule in source.permission_rules)}
-    if Permission.NONE in levels:
-        yield f"the level none of source {source.source_id}, written as read_only: its files can be read there"
+    for level in sorted(level for level in levels if not reads_freely(level)):
+        yield f"the level {level} of source {source.source_id}, written as read_only: its files can be read there"
     if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
         yield f"max_file_bytes of source {source.source_id}"
     if source.watch:

@@ -29,8 +29,9 @@ from gatewright.policy.target import (
     Located,
     Refusal,
     levels_pass,
+    reading_agreed,
 )
-from gatewright.policy.verdict import Action, Permission, Verdict, strictest, verdict_for
+from gatewright.policy.verdict import Action, Permission, Verdict, reads_freely, strictest, verdict_for
 from gatewright.sources.descriptor import Identity, Standing, without_dots
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.ground import ProtectedSet, Protection
@@ -41,7 +42,7 @@ def permit(level: Permission, action: Action, approved: Approved) -> None:
     verdict = Verdict.ALLOW if levels_pass.get() else verdict_for(level, action)
     if verdict is Verdict.DENY:
         raise ToolFailure("this path may not be changed in this way", code=NOT_PERMITTED)
-    if verdict is Verdict.ASK and not approved:
+    if verdict is Verdict.ASK and not (approved or (action is Action.READ and reading_agreed.get())):
         raise ToolFailure("this is done only when somebody agrees, and nobody was asked", code="not-granted")
 
 
@@ -156,7 +157,7 @@ def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecisi
 
 
 def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
-    """Return the strictest decision; read_only if two differ in both directions (append, partner)."""
+    """Return the strictest decision; if two differ in both directions read_only (append, partner), or none (ask)."""
     if len(decisions) == 1:
         return decisions[0]
     for one in decisions:
@@ -164,7 +165,8 @@ def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
         theirs = ((action, verdict_for(other.permission, action)) for other in decisions for action in Action)
         if all(strictest(mine[action], verdict) is mine[action] for action, verdict in theirs):
             return one
-    return LevelDecision(Permission.READ_ONLY)
+    is_read = all(reads_freely(one.permission) for one in decisions)
+    return LevelDecision(Permission.READ_ONLY if is_read else Permission.NONE)
 
 
 MOST_AT_WORK = 8

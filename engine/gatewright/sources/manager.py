@@ -394,7 +394,7 @@ class SourceManager:
             permit_loss(source.assess_load(at.relative), asked)
             return take(source, at.relative)
 
-        return await self._in_thread(at, work, changes=True)
+        return await self._change(at, Action.READ, asked, work)
 
     async def status(self, at: Located) -> JsonValue:
         """Compare block and disk, for a file or for all files with a block below a folder."""

@@ -92,8 +92,9 @@ class _RuledTree:
             raise refuse(f"a rule of a source cannot be enforced: {error}") from None
         self.base = tree.base
         self.parsed = [parse_git_pattern(rule.pattern) for rule in tree.rules]
-        closing = [one for one, rule in zip(self.parsed, tree.rules, strict=True) if rule.permission is Permission.NONE]
-        self.may_close_new = tree.default is Permission.NONE or any(
+        rules = zip(self.parsed, tree.rules, strict=True)
+        closing = [one for one, rule in rules if view_of(rule.permission) is View.ABSENT]
+        self.may_close_new = view_of(tree.default) is View.ABSENT or any(
             one.basename or literal_path(one) is None for one in closing
         )
         self._levels = [*(rule.permission for rule in tree.rules), tree.default]

@@ -16,7 +16,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
 from gatewright.policy.target import LevelDecision
-from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
+from gatewright.policy.verdict import Action, Permission, Verdict, reads_freely, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import RootPlace
 from gatewright.sources.descriptor import Identity, identity_of, unusable
@@ -91,7 +91,7 @@ class Walk:
     def search(self, find: Callable[[str], int | None], most: int) -> JsonValue:
         """Return the lines where ``find`` returns a position, as ``path:line:text``, and the skipped files."""
         hits: list[JsonValue] = []
-        passed_over = {"binary": 0, "large": 0, "unreadable": 0}
+        passed_over = {"binary": 0, "large": 0, "unreadable": 0, "asks_first": 0}
         files = size = 0
         for place in self._texts():
             text = self._text(place, passed_over)
@@ -139,7 +139,11 @@ class Walk:
         try:
             with descriptor.open_folder(place.base, place.parts[:-1], passed=passed) as folder:
                 content, status = descriptor.read_bytes(folder, place.parts[-1], self._limit)
-            if self._is_closed(place, (*passed, identity_of(status))):
+            level = self._level_of(place, (*passed, identity_of(status)))
+            if level is not None and level.permission is Permission.NONE:
+                return None
+            if level is not None and place != self._top and not reads_freely(level.permission):
+                passed_over["asks_first"] += 1
                 return None
             return decode_text(content)
         except ToolFailure as failure:

@@ -31,7 +31,7 @@ from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import FileTarget, LevelDecision, Located, NamedPlace, Refusal
-from gatewright.policy.verdict import Action, Permission
+from gatewright.policy.verdict import Action, Permission, reads_freely
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, as_on_disk, differs_by_process
 from gatewright.sources.descriptor import identity_of, look_along, look_from_top, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
@@ -385,12 +385,12 @@ class NamedPlaces:
     ) -> tuple[str, LevelDecision]:
         """Return the strictest level in a folder, and its place, which is empty for the folder itself.
 
-        For reading, only none is stricter than another level.
+        For reading, only none and ask are stricter than another level.
         """
         levels = {level for one in self.places.running.values() for level in one.source.levels}
         reads = look.action is Action.READ
         is_protected_in = self.protected.is_in(source.base)
-        if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not is_protected_in:
+        if (levels <= {own.permission} or (reads and all(map(reads_freely, levels)))) and not is_protected_in:
             return "", own
         found, where, strictest, endings = 0, "", own, look.endings
         left = MAX_ENTRIES * (10 if endings is not None else 1)  # names are cheaper than levels
@@ -423,7 +423,8 @@ class NamedPlaces:
                 if level.permission is Permission.NONE:
                     return below, level
                 stricter = strictest_level((strictest, level))
-                if not reads and stricter.permission is not strictest.permission:
+                is_stricter = stricter.permission is not strictest.permission
+                if is_stricter and not (reads and reads_freely(stricter.permission)):
                     strictest, where = stricter, below
                 if is_folder and not look.lists:
                     folders.append(below)

@@ -30,7 +30,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.target import NOT_PERMITTED, LevelDecision
-from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
+from gatewright.policy.verdict import Action, Permission, Verdict, reads_freely, verdict_for
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource
@@ -202,7 +202,7 @@ def list_tree(
     loaded, skipped = source.block_labels(), 0 if relative == BASE else len(relative) + 1
     walk = Walk(source, level_of)
     rows: list[JsonValue] = []
-    for found in walk.below(relative, enter=lambda one: recursive and _is_open(one)):
+    for found in walk.below(relative, enter=lambda one: recursive and reads_freely(one.level.permission)):
         if not _is_open(found) or not _usable(found) or is_leftover(found.relative):
             continue
         if rules is not None and (found.is_folder or rules.level(found.relative[skipped:]) is Permission.NONE):

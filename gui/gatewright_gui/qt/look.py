@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QColor, QFont, QIcon
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QToolButton
 
 VerdictName = Literal["allow", "ask", "deny"]
-LevelName = Literal["none", "read_only", "partner", "human", "append", "read_write", "admin"]
+LevelName = Literal["none", "read_only", "ask", "partner", "human", "append", "read_write", "admin"]
 Role = Literal[
     "text", "muted", "disabled", "accent", "on_accent", "neutral",
     "allow", "ask", "deny",
@@ -216,6 +216,7 @@ def level_pair(palette: Palette, name: LevelName) -> Pair:
     return {
         "none": level.none,
         "read_only": level.read_only,
+        "ask": palette.verdict.ask,
         "partner": level.partner,
         "human": level.human,
         "append": level.append,

@@ -39,7 +39,7 @@ from gatewright.gate.stages.read import stop_of
 from gatewright.gate.stages.result import Exited, read_error
 from gatewright.gate.stages.rules import record_success, release, reserve
 from gatewright.gate.stop import CODE, LOOK_S, Stop, StopSwitch
-from gatewright.policy.target import levels_pass
+from gatewright.policy.target import levels_pass, reading_agreed
 from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.parameter import replace_texts
@@ -267,6 +267,8 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
             raise ToolFailure(Message.NOT_IN_COPY, code="not-in-copy")
         if state.passes_levels or state.within is not None:  # a step inherits nothing from the call around it
             levels_pass.set(state.passes_levels)
+        if context.approved or state.within is not None:
+            reading_agreed.set(context.approved)
         state.has_run = True
         # so that changes by the tool to its arguments reach no record and no stored result
         moved = replace_texts(state.arguments, state.moved) if state.moved else state.arguments

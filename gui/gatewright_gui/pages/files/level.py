@@ -45,6 +45,7 @@ class LevelLook:
 LEVELS: Mapping[Permission, LevelLook] = {
     Permission.NONE: LevelLook("none", "eye-off", mark("not even read or listed")),
     Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read; every change is refused")),
+    Permission.ASK: LevelLook("ask", "circle-help", mark("every access asks first, reading too; no process sees it")),
     Permission.PARTNER: LevelLook("partner", "users", mark("read; every change asks first (same as human)")),
     Permission.HUMAN: LevelLook("human", "hand", mark("read; every change asks first (same as partner)")),
     Permission.APPEND: LevelLook("append", "plus", mark("read, create, add at the end; no overwriting or deleting")),

@@ -23,6 +23,7 @@ _LEVELS = {
     Permission.HUMAN: mark("human: agents ask before they change it"),
     Permission.READ_ONLY: mark("read_only: agents read it"),
     Permission.ADMIN: mark("admin: agents change it and delete it"),
+    Permission.ASK: mark("ask: every access asks first, reading too"),
     Permission.NONE: mark("none: agents do not even see it"),
 }
 
