@@ -16,13 +16,17 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from gatewright.adapters.client_notation import JSON, TOML, Notation, notation_of
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, members, read_json
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.scrub import scrub_text
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.policyfile.reader import catalog_fault
+
+_BRACED, _FILLED = re.compile(r"\{(env|file):([^{}]*)\}"), re.compile(r"\$\{(env|file):([^{}]*)\}")
+"""Placeholders as opencode writes them, and as most others do."""
 
 
 @frozen
@@ -30,6 +34,7 @@ class Client:
     """A program that uses MCP servers. ``key`` holds the servers in its file; ``extra`` goes into each entry of ours.
 
     ``files``: the user's own configuration, by ``sys.platform``; ``project_file``: the one in a project's folder.
+    ``notation``: of its files; ``env_key``: the key of an entry's variables; ``is_one_list``: its command is a list.
     """
 
     client_id: str
@@ -38,6 +43,22 @@ class Client:
     files: Mapping[str, str]
     project_file: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    notation: Notation = JSON
+    env_key: str = "env"
+    is_one_list: bool = False
+
+    def entry(self, words: Sequence[str], env: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Write an entry of ours."""
+        command: dict[str, JsonValue] = {"command": words[0], "args": [*words[1:]]}
+        passed: list[JsonValue] = []
+        if self.is_one_list:
+            command = {"command": [*words]}
+            env = cast("dict[str, JsonValue]", json.loads(_FILLED.sub(r"{\1:\2}", json.dumps(dict(env)))))
+        elif self.notation is TOML:  # Codex fills in nothing
+            passed = [name for name, value in env.items() if value == f"${{env:{name}}}"]
+            env = {name: value for name, value in env.items() if name not in passed}
+        held: dict[str, JsonValue] = {self.env_key: dict(env)} if env else {}
+        return {**self.extra, **command, **held, **({"env_vars": passed} if passed else {})}
 
     def user_file(self, platform: str, home: Path, environment: Mapping[str, str]) -> Path:
         """Return the path of this user's configuration, which may be missing."""
@@ -86,6 +107,28 @@ CLIENTS = (
         },
         ".zed/settings.json",
         {"source": "custom"},
+    ),
+    Client(
+        "gemini-cli", "Gemini CLI", "mcpServers", {"linux": "{home}/.gemini/settings.json"}, ".gemini/settings.json"
+    ),
+    Client("amp", "Amp", "amp.mcpServers", {"linux": "{config}/amp/settings.json"}, ".amp/settings.json"),
+    Client(
+        "opencode",
+        "opencode",
+        "mcp",
+        {"linux": "{config}/opencode/opencode.json", "darwin": "{home}/.config/opencode/opencode.json"},
+        "opencode.json",
+        {"type": "local"},
+        env_key="environment",
+        is_one_list=True,
+    ),
+    Client(
+        "codex",
+        "Codex",
+        "mcp_servers",
+        {"linux": "{home}/.codex/config.toml"},
+        ".codex/config.toml",
+        notation=TOML,
     ),
 )
 
@@ -137,14 +180,15 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
     Raises WorkspaceError for a text that is not JSON (comments and trailing commas are fine), or names no servers.
     """
     text, keys = _locate(text)
-    found = cast("Mapping[str, JsonValue]", _inside(read_json(text), keys))
-    named = [member.key for member in members(text, keys)]
+    notation = notation_of(text)
+    found = cast("Mapping[str, JsonValue]", _inside(notation.value(text), keys))
+    named = notation.names(text, keys)
     taken: set[str] = set()
     servers: list[ClientServer] = []
     for server_id, entry in found.items():
         twice = ("stands more than once in the file; the last one counts",) if named.count(server_id) > 1 else ()
         try:
-            given = _Entry.model_validate(entry)
+            given = _Entry.model_validate(plain_entry(entry))
             catalog, notes = _catalog(server_id, given, around)
             catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
             if fault := catalog_fault(catalog):
@@ -166,11 +210,39 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
 
 def servers_key(text: str) -> tuple[str, ...]:
     """Return the keys that lead to the servers in a client's file; () if it names none."""
-    value = read_json(text) if text.strip("\ufeff \t\r\n") else {}
+    value = notation_of(text).value(text) if text.strip("\ufeff \t\r\n") else {}
     return next((keys for keys in _PLACES if isinstance(_inside(value, keys), dict)), ())
 
 
-_PLACES = (*dict.fromkeys((client.key,) for client in CLIENTS), ("mcp", "servers"))
+_PLACES = (("mcp", "servers"), *dict.fromkeys((client.key,) for client in CLIENTS))
+
+
+def plain_entry(entry: JsonValue) -> JsonValue:
+    """Return an entry in the words that most clients use."""
+    if not isinstance(entry, dict):
+        return entry
+    made = dict(entry)
+    if made.get("type") in {"local", "remote"}:  # of opencode
+        made = cast("dict[str, JsonValue]", json.loads(_BRACED.sub(r"${\1:\2}", json.dumps(made))))
+    if isinstance(words := made.get("command"), list):
+        made |= {"command": words[0] if words else "", "args": words[1:]}
+    for key, plain in (("environment", "env"), ("http_headers", "headers")):
+        if isinstance(made.get(key), dict):
+            made[plain] = {**_table(made.get(plain)), **_table(made.pop(key))}
+    variables: list[tuple[str, str, JsonValue]] = [
+        ("headers", header, f"${{{name}}}") for header, name in _table(made.pop("env_http_headers", None)).items()
+    ]
+    if made.pop("bearer_token_env_var", None):
+        variables.append(("headers", "Authorization", ""))  # `Bearer ` and the token; only Codex puts these together
+    names = made.pop("env_vars", None)
+    variables += [("env", str(name), f"${{env:{name}}}") for name in (names if isinstance(names, list) else ())]
+    for key, name, value in variables:
+        made[key] = {**_table(made.get(key)), name: value}
+    return made
+
+
+def _table(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
 
 
 class _Program(BaseModel):
@@ -227,14 +299,14 @@ def catalog_id(name: str, taken: Iterable[str]) -> str:
 
 def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
     """Return the catalog's variables with their values from its entry in the client's file."""
-    given = _Entry.model_validate(entry)
+    given = _Entry.model_validate(plain_entry(entry))
     env = dict(given.env or {})
     if isinstance(given.command, _Program):
         env |= given.command.env or {}
     found: dict[str, JsonValue] = {name: value for name, value in env.items() if name in catalog.env}
     for header, variable in catalog.headers_env.items():
         value = (given.headers or {}).get(header, "")
-        if _header_variable(value) is None:
+        if value and _header_variable(value) is None:
             found[variable] = value
     return found
 
@@ -282,7 +354,11 @@ def _add_command(catalog: Catalog, given: _Entry, around: Surroundings, notes: l
     for before, word, what in zip(("", *whole), whole, places, strict=False):
         _refuse_secret(what, word, f"{before}={word}" if before.startswith("-") and "=" not in before else word)
     _refuse_secret("the command with its arguments", *_as_commands(whole))
-    whole = [_fill(word, what, around) for word, what in zip(whole, places, strict=True)]
+    own = frozenset(env)
+    whole = [_fill(word, what, around, own) for word, what in zip(whole, places, strict=True)]
+    if kept := sorted(name for name in own if any(f"${{{name}}}" in word for word in whole)):
+        told = ", ".join(f"`${{{name}}}`" for name in kept)
+        notes.append(f"{told} stays as it is: the program gets the variable, and has to read it itself")
     names: list[str] = []
     for name in env:
         _refuse_secret("the name of a variable", name)
@@ -361,11 +437,13 @@ def _fill_defaults(text: str, what: str, notes: list[str]) -> str:
     return _PLACEHOLDER.sub(default, text)
 
 
-def _fill(text: str, what: str, around: Surroundings) -> str:
-    """Replace the placeholders by their values; refuse those that only the client can fill in."""
+def _fill(text: str, what: str, around: Surroundings, own: frozenset[str] = frozenset()) -> str:
+    """Replace the placeholders by their values, but for variables of the entry's ``own``; refuse those that only the
+    client can fill in.
+    """
 
     def value(found: re.Match[str]) -> str:
-        known = around.values.get(found[1])
+        known = found[0] if found[1] in own else around.values.get(found[1])
         if known is None:
             raise _Refused(f"{what} needs `{printable(found[0])}`, which only the client can fill in")
         return known
@@ -378,8 +456,8 @@ def _locate(text: str) -> tuple[str, tuple[str, ...]]:
     piece = text.strip("\ufeff \t\r\n")
     if piece.startswith('"'):
         text = "{" + piece.rstrip(",") + "}"
-    value = read_json(text)
-    keys = servers_key(text)
+    notation = notation_of(text)
+    value, keys = notation.value(text), servers_key(text)
     if keys:
         return text, keys
     alone = value.values() if isinstance(value, dict) else ()

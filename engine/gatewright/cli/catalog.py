@@ -35,7 +35,8 @@ from gatewright.workspace import Workspace
 from gatewright.workspace.pins import CatalogState, Waiting, text_difference, waiting
 
 ClientOption = Annotated[
-    str, typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, cursor, windsurf or zed")
+    str,
+    typer.Option("--client", metavar="NAME", help="claude-desktop, claude-code, vscode, codex, ... (docs/gateway.md)"),
 ]
 
 

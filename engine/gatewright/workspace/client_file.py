@@ -27,15 +27,17 @@ from gatewright.adapters.client_config import (
     Surroundings,
     catalog_id,
     client_named,
+    plain_entry,
     read_servers,
     servers_key,
     variables_of,
 )
+from gatewright.adapters.client_notation import Notation
 from gatewright.base.amount import parse_duration
 from gatewright.base.errors import WeMustFix, WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue, drop, members, put, read_json
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.gate.scrub import scrub_text
@@ -46,7 +48,7 @@ from gatewright.policy.policyedit import add_catalogs
 ENTRY_ID = "gatewright"
 _HIDDEN = "..."
 _WAIT = "--wait"
-_SECRET = ("env", "headers")
+_SECRET = ("env", "environment", "headers", "http_headers")
 
 
 @frozen
@@ -74,26 +76,26 @@ def put_gateway(
     A ``--wait`` in the gateway's old entry stays unless the command has one. An empty ``text`` stands for a missing
     file. Raises WorkspaceError if it is not JSON.
     """
-    before = text if text.strip("\ufeff \t\r\n") else "{}\n"
+    notation = client.notation
+    before = text if text.strip("\ufeff \t\r\n") else notation.empty
     keys = servers_key(before) or (client.key,)
-    entries = _object(read_json(before), keys)
+    entries = _object(notation.value(before), keys)
     served, direct = _split(before, entries, catalogs, around)
     env = _variables(entries, served, direct)
     own = [name for name, entry in entries.items() if _is_gateway(entry)]
     before_us = entries[own[0]] if own else None
     wait = () if _WAIT in command else _wait_of(before_us)
-    entry: dict[str, JsonValue] = {**client.extra, "command": command[0], "args": [*command[1:], *wait]}
-    kept = _object(before_us, ("env",))
-    if kept or env:
-        entry["env"] = {**kept, **env}
+    kept = _object(plain_entry(before_us), ("env",))
+    entry = client.entry([*command, *wait], {**kept, **env})
     after = before
     for name in (*own, *served):
-        while name in {member.key for member in members(after, keys)}:
-            after = drop(after, keys, name)
-    after = put(after, keys, ENTRY_ID, entry)
-    _check(before, after, keys, {*own, *served}, entry)
-    bare = {key: value for key, value in entry.items() if key != "env"}
-    return GatewayEdit(after, bare, _difference(text and before, after, keys), tuple(served), direct, tuple(env))
+        while name in notation.names(after, keys):
+            after = notation.drop(after, keys, name)
+    after = notation.put(after, keys, ENTRY_ID, entry)
+    _check(notation, before, after, keys, {*own, *served}, entry)
+    bare = {key: value for key, value in entry.items() if key != client.env_key}
+    shown = _difference(notation, text and before, after, keys)
+    return GatewayEdit(after, bare, shown, tuple(served), direct, tuple(env))
 
 
 def _split(
@@ -143,6 +145,7 @@ def _variables(
 
 
 def _is_gateway(entry: JsonValue) -> bool:
+    entry = plain_entry(entry)
     if not isinstance(entry, dict):
         return False
     command, args = entry.get("command"), entry.get("args")
@@ -152,24 +155,25 @@ def _is_gateway(entry: JsonValue) -> bool:
     return ours and "serve" in texts
 
 
-def _wait_of(entry: JsonValue) -> tuple[JsonValue, ...]:
+def _wait_of(entry: JsonValue) -> tuple[str, ...]:
+    entry = plain_entry(entry)
     args = entry.get("args") if isinstance(entry, dict) else None
     if not isinstance(args, list) or _WAIT not in args:
         return ()
     at = args.index(_WAIT)
-    return tuple(args[at : at + 2])
+    return tuple(str(word) for word in args[at : at + 2])
 
 
-def _check(before: str, after: str, keys: Sequence[str], gone: set[str], entry: JsonValue) -> None:
+def _check(notation: Notation, before: str, after: str, keys: Sequence[str], gone: set[str], entry: JsonValue) -> None:
     """Verify that the edit did exactly this, whatever the text looks like."""
-    wanted = read_json(before)
+    wanted = notation.value(before)
     inner = cast("dict[str, JsonValue]", wanted)
     for key in keys:
         inner = cast("dict[str, JsonValue]", inner.setdefault(key, {}))
     for name in gone:
         del inner[name]
     inner[ENTRY_ID] = entry
-    if read_json(after) != wanted:
+    if notation.value(after) != wanted:
         raise WeMustFix("the edit of the client's file would change something else")
 
 
@@ -179,18 +183,14 @@ def _object(value: JsonValue, keys: Sequence[str]) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
 
-def _difference(before: str, after: str, keys: Sequence[str]) -> str:
+def _difference(notation: Notation, before: str, after: str, keys: Sequence[str]) -> str:
     """Return a unified difference that hides values of variables and headers, and anything else like a secret."""
-    old, new = (_without_values(text, keys).splitlines() for text in (before, after))
+    old, new = (_without_values(notation, text, keys).splitlines() for text in (before, after))
     return "\n".join(list(difflib.unified_diff(old, new, lineterm="", n=3))[2:])
 
 
-def _without_values(text: str, keys: Sequence[str]) -> str:
-    servers = [(*keys, server.key) for server in members(text, keys)]
-    ways = [(*server, inner.key) for server in servers for inner in members(text, server)]
-    holders = [way for way in (*ways, *((*way, "env") for way in ways if way[-1] == "command")) if way[-1] in _SECRET]
-    hidden = [(member.value, member.end) for holder in holders for member in members(text, holder)]
-    for start, end in sorted(hidden, reverse=True):
+def _without_values(notation: Notation, text: str, keys: Sequence[str]) -> str:
+    for start, end in sorted(notation.values(text, keys, _SECRET), reverse=True):
         text = f'{text[:start]}"{_HIDDEN}"{text[end:]}'
     return "\n".join(printable(scrub_text(line)[0], keep="\t") for line in text.splitlines())
 
@@ -270,7 +270,7 @@ def read_typed_servers(text: str) -> tuple[ClientServer, ...]:
     Raises WorkspaceError.
     """
     typed = text.strip("\ufeff \t\r\n")
-    if typed.startswith(("{", '"', "/*", "//")):
+    if typed.startswith(("{", '"', "/*", "//", "[mcp_servers")):
         return read_servers_of(typed)
     if typed.startswith(("http://", "https://")):
         host = urlsplit(typed.split(maxsplit=1)[0]).hostname or ""
@@ -391,6 +391,8 @@ def _surroundings(path: Path | None) -> Surroundings:
 def _project(path: Path) -> Path | None:
     """Return the folder of a file's project; None for a user's own file."""
     whole = path.absolute()
+    if any(whole == client.user_file(sys.platform, Path.home(), os.environ) for client in CLIENTS):
+        return None
     for written in (client.project_file for client in CLIENTS if client.project_file is not None):
         parts = Path(written).parts
         if whole.parts[-len(parts) :] == parts and whole.parents[len(parts) - 1] != Path.home():

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.adapters.client_config import CLIENTS, Surroundings, catalog_id, client_named, read_servers
+from gatewright.adapters.client_config import (
+    CLIENTS,
+    Surroundings,
+    catalog_id,
+    client_named,
+    plain_entry,
+    read_servers,
+)
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, drop, members, put, read_json
 from gatewright.policy.document import Catalog, CatalogType
@@ -100,6 +107,57 @@ ZED = """// Zed settings
   "vim_mode": false,
 }
 """
+GEMINI = """{
+  "theme": "x", // ours
+  "mcpServers": {
+    "db": { "command": "db-server", "cwd": "/srv/db", "env": { "DB_KEY": "$DB" }, "trust": true },
+    "docs": { "httpUrl": "https://docs.example.com/mcp", "headers": { "X-Key": "abc" } },
+  }
+}
+"""
+AMP = """{
+  "amp.notifications.enabled": true,
+  "amp.mcpServers": {
+    "browser": { "command": "npx", "args": ["-y", "browser-server"] },
+    "hub": {
+      "command": "npx", "args": ["mcp-remote", "https://h.example.com", "-H", "A:${AUTH}"], "env": { "AUTH": "B x" }
+    }
+  }
+}
+"""
+OPENCODE = """{
+  "$schema": "https://opencode.ai/config.json",
+  // servers of the team
+  "mcp": {
+    "local": { "type": "local", "command": ["bun", "x", "my-server"], "environment": { "MY_KEY": "one" } },
+    "far": { "type": "remote", "url": "https://far.example.com/mcp", "headers": { "Authorization": "{env:FAR_KEY}" } },
+    "off": { "type": "local", "command": ["off-server"], "enabled": false }
+  },
+  "permission": { "edit": "ask" }
+}
+"""
+CODEX = """# mine
+model = "x"   # the large one
+
+[mcp_servers.tickets]
+command = "npx"  # from the registry
+args = ["-y", "tickets"]
+env_vars = ["TICKETS_KEY"]
+startup_timeout_sec = 20
+[mcp_servers.tickets.env]
+LEVEL = "info"
+
+# a remote one
+[mcp_servers."far away"]
+url = "https://far.example.com/mcp"
+bearer_token_env_var = "FAR_TOKEN"
+http_headers = { "X-Team" = "abc" }
+env_http_headers = { "X-Key" = "FAR_KEY" }
+enabled = false
+
+[tui]
+theme = "dark"
+"""
 
 
 def mcp(catalog_id_: str, **keys: object) -> Catalog:
@@ -162,6 +220,52 @@ WANTED = {
         AROUND,
         (mcp("old", command="old-server", args=("--stdio",), env=("OLD_KEY",)), None, mcp("off", command="off-server")),
     ),
+    "gemini-cli": (
+        GEMINI,
+        AROUND,
+        (
+            mcp("db", command="db-server", env=("DB_KEY",), cwd="/srv/db"),
+            mcp("docs", url="https://docs.example.com/mcp", headers_env={"X-Key": "DOCS_X_KEY"}),
+        ),
+    ),
+    "amp": (
+        AMP,
+        AROUND,
+        (
+            mcp("browser", command="npx", args=("-y", "browser-server")),
+            mcp(
+                "hub",
+                command="npx",
+                args=("mcp-remote", "https://h.example.com", "-H", "A:${AUTH}"),
+                env=("AUTH",),
+            ),
+        ),
+    ),
+    "opencode": (
+        OPENCODE,
+        AROUND,
+        (
+            mcp("local", command="bun", args=("x", "my-server"), env=("MY_KEY",)),
+            mcp("far", url="https://far.example.com/mcp", headers_env={"Authorization": "FAR_KEY"}),
+            mcp("off", command="off-server"),
+        ),
+    ),
+    "codex": (
+        CODEX,
+        AROUND,
+        (
+            mcp("tickets", command="npx", args=("-y", "tickets"), env=("LEVEL", "TICKETS_KEY")),
+            mcp(
+                "far-away",
+                url="https://far.example.com/mcp",
+                headers_env={
+                    "X-Team": "FAR_AWAY_X_TEAM",
+                    "X-Key": "FAR_KEY",
+                    "Authorization": "FAR_AWAY_AUTHORIZATION",
+                },
+            ),
+        ),
+    ),
 }
 
 
@@ -204,7 +308,8 @@ def test_no_value_of_a_variable_or_header_leaves_the_file() -> None:
         ({"command": "${workspaceFolder}/s"}, "the command needs `${workspaceFolder}`"),
         ({"command": "s", "args": "a b"}, "`args`: input should be a valid list"),
         ({"command": "s", "args": ["a", 7]}, "`args.1`: input should be a valid string"),
-        ({"command": ["s"]}, "`command`"),
+        ({"command": ["s", 7]}, "`args.0`"),
+        ({"command": []}, "`command` may not be blank"),
         ({"args": []}, "neither a `command` nor a `url`"),
         ({"command": "s\x07"}, "`command` may not hold characters that cannot be seen"),
         ({"command": "s\ud800"}, "`command` may not hold characters that cannot be seen"),
@@ -295,12 +400,12 @@ def test_gateway_takes_the_place_of_the_servers_that_the_policy_has(client_id: s
     catalogs = [catalog for catalog in wanted if catalog is not None]
     edit = put_gateway(text, client, catalogs, COMMAND, around)
 
-    before, after = read_json(text), read_json(edit.text)
+    before, after = client.notation.value(text), client.notation.value(edit.text)
     assert isinstance(before, dict)
     assert isinstance(after, dict)
     entries = after[client.key]
     assert isinstance(entries, dict)
-    gateway = entries["gatewright"]
+    gateway = plain_entry(entries["gatewright"])
     assert isinstance(gateway, dict)
     assert (gateway["command"], gateway["args"]) == (COMMAND[0], list(COMMAND[1:]))
     refused = {server.server_id for server in read_servers(text, around) if server.catalog is None}
@@ -311,6 +416,31 @@ def test_gateway_takes_the_place_of_the_servers_that_the_policy_has(client_id: s
     }
     again = put_gateway(edit.text, client, catalogs, COMMAND, around)
     assert (again.text, again.difference) == (edit.text, "")
+
+
+TICKETS = mcp("tickets", command="npx", env=("LEVEL", "TICKETS_KEY"))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_edit_of_toml_changes_the_tables_of_the_servers_alone(newline: str) -> None:
+    text = CODEX.replace("\n", newline)
+    edit = put_gateway(text, client_named("codex"), [TICKETS], COMMAND, AROUND)
+    entry = f"[mcp_servers.gatewright]\ncommand = {json.dumps(COMMAND[0])}\nargs = {json.dumps(list(COMMAND[1:]))}\n"
+    entry += 'env = { LEVEL = "info" }\nenv_vars = ["TICKETS_KEY"]\n'
+    start, end = CODEX.index("[mcp_servers.tickets]"), CODEX.index("\n# a remote one")
+    assert edit.text == f"{CODEX[:start]}{CODEX[end:]}\n{entry}".replace("\n", newline)
+    assert "info" not in edit.difference
+    assert "abc" not in edit.difference
+    assert edit.direct == {"far away": "the policy has no such catalog"}
+
+
+def test_toml_in_other_forms_is_edited_right_or_refused() -> None:
+    catalogs = [mcp("a", command="x")]
+    edit = put_gateway("[mcp_servers]\na.command = 'x'\n", client_named("codex"), catalogs, COMMAND, AROUND)
+    assert [server.server_id for server in read_servers(edit.text, AROUND)] == ["gatewright"]
+    for text, why in (("mcp_servers = { a = { command = 'x' } }", "write each server"), ("x = [", "it is not TOML")):
+        with pytest.raises(WorkspaceError, match=why):
+            put_gateway(text, client_named("codex"), catalogs, COMMAND, AROUND)
 
 
 def test_edit_of_a_clients_file_keeps_comments_and_lines_that_it_is_not_about() -> None:
@@ -461,6 +591,11 @@ PLACES_OF_TOKENS: dict[str, Callable[[str], JsonValue]] = {
     },
     "key": lambda token: {"command": "s", token: "x"},
     "bad variable": lambda token: {"command": "s", "env": {token: ["x"]}},
+    "list of words": lambda token: {"command": ["s", "-v", token]},
+    "environment": lambda token: {"command": ["s"], "environment": {token: "x"}},
+    "variable to pass": lambda token: {"command": "s", "env_vars": [token]},
+    "variable of a token": lambda token: {"url": "https://hub.example.com/", "bearer_token_env_var": token},
+    "header of Codex": lambda token: {"url": "https://hub.example.com/", "http_headers": {token: "x"}},
     "placeholder": lambda token: {"command": "s", "args": [f"${{input:{token}}}"]},
 }
 """Places of an entry, each with an entry that has a token there."""

@@ -37,6 +37,10 @@ def test_every_client_has_its_place_and_those_of_projects_theirs(tmp_path: Path)
         ".vscode/mcp.json",
         ".cursor/mcp.json",
         ".zed/settings.json",
+        ".gemini/settings.json",
+        ".amp/settings.json",
+        "opencode.json",
+        ".codex/config.toml",
     }
     assert {file.client.client_id for file in files if not file.is_project} == {
         "claude-desktop",
@@ -45,6 +49,10 @@ def test_every_client_has_its_place_and_those_of_projects_theirs(tmp_path: Path)
         "cursor",
         "windsurf",
         "zed",
+        "gemini-cli",
+        "amp",
+        "opencode",
+        "codex",
     }
     assert client_file("zed").path == next(
         file.path for file in files if file.client.client_id == "zed" and not file.is_project
