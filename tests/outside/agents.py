@@ -48,12 +48,14 @@ class Agent:
     """A coding agent that is started with one prompt and ends by itself.
 
     ``arguments``: of its command. ``environ``: beside that of a bare user; ``{url}`` stands for the model's address in
-    both. ``files``: its settings, below the home.
+    both. ``goes_on``: the words in the place of ``{again}`` by which it goes on with its last conversation. ``files``:
+    its settings, below the home.
     """
 
     host: str
     arguments: tuple[str, ...]
     environ: Mapping[str, str]
+    goes_on: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def prepare(self, room: Room) -> None:
@@ -63,10 +65,11 @@ class Agent:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
 
-    def run(self, room: Room, url: str, *more: str, environ: Mapping[str, str] | None = None) -> Ended:
+    def run(self, room: Room, url: str, *, goes_on: bool = False, environ: Mapping[str, str] | None = None) -> Ended:
         """Run the program until it ends. Raises TimeoutExpired, after having ended it and what it started."""
-        arguments = [word.replace("{url}", url) for word in self.arguments]
-        command = [*PROGRAMS[self.host].command, *arguments, *more]
+        command = [*PROGRAMS[self.host].command]
+        for word in self.arguments:
+            command += self.goes_on * goes_on if word == "{again}" else (word.replace("{url}", url),)
         surroundings = {
             "HOME": str(room.home),
             "PATH": os.environ["PATH"],
@@ -175,6 +178,7 @@ AGENTS = {
                 "400",
                 "--permission-mode",
                 "bypassPermissions",
+                "{again}",
             ),
             {
                 "IS_SANDBOX": "1",
@@ -183,11 +187,13 @@ AGENTS = {
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "DISABLE_AUTOUPDATER": "1",
             },
+            ("--continue",),
         ),
         Agent(
             "codex",
             (
                 "exec",
+                "{again}",
                 "--json",
                 "--model",
                 "gpt-5.5",
@@ -197,17 +203,19 @@ AGENTS = {
                 "go",
             ),
             {"MODEL_KEY": "x"},
+            ("resume", "--last"),
             {".codex/config.toml": _CODEX},
         ),
         Agent(
             "gemini-cli",
-            ("--approval-mode", "yolo", "--model", "gemini-2.5-flash", "--prompt", "go"),
+            ("--approval-mode", "yolo", "--model", "gemini-2.5-flash", "{again}", "--prompt", "go"),
             {
                 "GOOGLE_GEMINI_BASE_URL": "{url}",
                 "GEMINI_API_KEY": "x",
                 "GEMINI_CLI_TRUST_WORKSPACE": "true",
                 "GEMINI_TELEMETRY_ENABLED": "false",
             },
+            ("--resume", "latest"),
             {
                 ".gemini/settings.json": json.dumps(
                     {
@@ -220,17 +228,18 @@ AGENTS = {
         ),
         Agent(
             "opencode",
-            ("run", "--print-logs", "go"),
+            ("run", "{again}", "--print-logs", "go"),
             {
                 "MODEL_URL": "{url}/v1",
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_MODELS_FETCH": "1",
             },
+            ("--continue",),
             {".config/opencode/opencode.json": json.dumps(_OPENCODE)},
         ),
         Agent(
             "copilot",
-            ("--allow-all-tools", "--allow-all-paths", "--no-color", "--log-level", "all", "-p", "go"),
+            ("--allow-all-tools", "--allow-all-paths", "--no-color", "{again}", "-p", "go"),
             {
                 "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
                 "COPILOT_PROVIDER_API_KEY": "x",
@@ -238,6 +247,7 @@ AGENTS = {
                 "COPILOT_OFFLINE": "true",
                 "COPILOT_AUTO_UPDATE": "false",
             },
+            ("--continue",),
         ),
     )
 }

@@ -1,10 +1,12 @@
 """Marks the tests of real programs, which `./check outside` runs, and skips those whose program cannot be had."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.outside.agents import AGENTS, Agent, Room
+from tests.outside.house import House, living
 from tests.outside.programs import PROGRAMS, MissingError
 
 HERE = Path(__file__).parent
@@ -31,6 +33,13 @@ def agent_of(host: str) -> Agent:
 def agent(host: str) -> Agent:
     """The host that the test names."""
     return agent_of(host)
+
+
+@pytest.fixture
+def house(agent: Agent, room: Room) -> Iterator[House]:
+    """A user who has that host."""
+    with living(room, agent) as house:
+        yield house
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ an agent that starts again goes on where it was.
 """
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,10 +37,13 @@ class Seen:
 
 
 class Model:
-    """The service. ``turns``: its answers one after the other; then it says that it is done."""
+    """The service. ``turns``: its answers one after the other; then it says that it is done.
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self.turns = turns
+    ``before``: called with the number of a turn each time before it is given.
+    """
+
+    def __init__(self, turns: Sequence[Turn], before: Callable[[int], None]) -> None:
+        self.turns, self._before = turns, before
         self.seen = Seen()
         self.url = ""
 
@@ -51,18 +54,19 @@ class Model:
         self.seen.tools.update(offered)
         self.seen.results.update(results)
         at = 0
-        for turn in self.turns:
+        for number, turn in enumerate(self.turns):
             ids = [f"call_{number:04}" for number in range(at, at + len(turn))]
             if not results.keys() >= set(ids):
+                self._before(number)
                 return list(zip(ids, turn, strict=True))
             at += len(turn)
         return []
 
 
 @contextmanager
-def serving(turns: Sequence[Turn]) -> Generator[Model]:
+def serving(turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None) -> Generator[Model]:
     """Serve a model on loopback."""
-    model = Model(turns)
+    model = Model(turns, before)
     with served(partial(_Service, model)) as model.url:
         yield model
 
@@ -187,10 +191,11 @@ def _completions(model: Model, body: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 
 def _contents(model: Model, body: dict[str, Any]) -> dict[str, Any]:
-    """Google's protocol: Gemini CLI. Results have no ids there that all versions keep: they count in order."""
+    """Google's protocol: Gemini CLI. It gives each call an id of its own, and tells a result again when it goes on."""
     parts: list[Any] = [part for content in body.get("contents", []) for part in content.get("parts", [])]
     outputs = [part["functionResponse"] for part in parts if "functionResponse" in part]
-    results = {f"call_{at:04}": _text(output.get("response")) for at, output in enumerate(outputs)}
+    told = {output["id"]: _text(output.get("response")) for output in outputs}
+    results = {f"call_{at:04}": text for at, text in enumerate(told.values())}
     tools = [tool for group in body.get("tools", []) for tool in group.get("functionDeclarations", [])]
     calls = model.answer({tool["name"]: tool for tool in tools}, results)
     said: list[dict[str, Any]] = [{"functionCall": {"name": call.tool, "args": call.arguments}} for _, call in calls]

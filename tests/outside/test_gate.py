@@ -1,0 +1,153 @@
+"""The gate in the real programs: what the calls of their models did, asked of the disk once the program has ended.
+
+Twenty calls for each condition, commands and files in turn. The programs run in their freest mode, so that nothing but
+the gate stands between the model and the disk.
+"""
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from gatewright.adapters.hosts import CLIENT_FILE
+from tests.outside.house import CALLS, House
+from tests.outside.models import Call, Turn
+
+HOSTS = ("claude-code", "codex", "gemini-cli", "opencode", "copilot")
+CLOSED = ("claude-code", "codex", "gemini-cli", "opencode", "copilot")
+"""Hosts whose hook blocks a call for which there is no answer, by itself or by our entry."""
+
+
+ANSWERED = 4
+"""So many of the calls that ask are answered with yes."""
+_HAPPENED = ("allow", "ToolInvoked", "ToolCompleted")
+
+
+def _one_by_one(calls: Sequence[Call]) -> list[Turn]:
+    return [[call] for call in calls]
+
+
+def _made(house: House) -> dict[str, str]:
+    return {f"mark-{number}": "done\n" for number in range(CALLS)}
+
+
+def _hasten(file: Path) -> None:
+    """Let the client in a host's file wait for two seconds in place of a minute."""
+    text = re.sub(r'(--timeout"?,?\s+"?)120', r"\g<1>4", file.read_text())
+    assert text != file.read_text()
+    file.write_text(text)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_is_allowed_happens_once_and_is_in_the_log_once(host: str, house: House) -> None:
+    house.install("allowed")
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert len(model.seen.results) == CALLS, ended
+    assert house.marks() == _made(house), (ended, model.seen.results)
+    rows = house.rows()
+    assert [(row.verdict, row.kinds[0], row.kinds[-1]) for row in rows] == [_HAPPENED] * CALLS, rows
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_is_denied_does_not_happen_and_the_log_says_why(host: str, house: House) -> None:
+    house.install("denied")
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert len(model.seen.results) == CALLS, ended
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert [row.verdict for row in house.rows()] == ["deny"] * CALLS
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_asks_does_not_happen_until_a_person_answers_and_then_once(host: str, house: House) -> None:
+    house.install("asked")
+    calls = house.calls()
+
+    ended, model = house.run(_one_by_one(calls))
+
+    assert len(model.seen.results) == CALLS, ended
+    assert house.marks() == {}, (ended, model.seen.results)
+    waiting = json.loads(house.gatewright("approvals", "list", str(house.policy), "--json"))["pending"]
+    assert len(waiting) == CALLS, waiting
+
+    for one in waiting[:ANSWERED]:
+        house.gatewright("approvals", "answer", str(house.policy), one["id"], "--once")
+    ended, model = house.run(_one_by_one([*calls, *calls]), goes_on=True)
+
+    assert len(model.seen.results) == 2 * CALLS, ended
+    assert len(house.marks()) == ANSWERED, (ended, model.seen.results)
+    assert set(house.marks().values()) == {"done\n"}
+    assert [row.kinds[-1] for row in house.rows() if row.verdict == "allow"] == ["ToolCompleted"] * ANSWERED
+
+
+@pytest.mark.parametrize("host", CLOSED)
+def test_nothing_happens_while_no_gate_can_be_had(host: str, house: House) -> None:
+    file = house.install("allowed")
+    _hasten(file)
+    folder = house.run_time / "gatewright"
+    folder.write_text("a file in the way\n")
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(model.seen.results) == CALLS, ended
+
+
+@pytest.mark.parametrize("host", CLOSED)
+def test_nothing_happens_while_the_gate_gives_no_answer(host: str, house: House) -> None:
+    file = house.install("allowed")
+    house.run([[house.agent.shell("ls")]])  # starts the gate
+    (gate,) = house.gates()
+    _hasten(file)
+    os.kill(gate, signal.SIGSTOP)
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(model.seen.results) == CALLS, ended
+    os.kill(gate, signal.SIGCONT)
+    time.sleep(1.0)
+    assert house.marks() == {}
+
+
+@pytest.mark.parametrize("host", CLOSED)
+def test_nothing_happens_while_the_policy_is_broken(host: str, house: House) -> None:
+    house.install("allowed")
+    house.policy.write_text(house.policy.read_text() + "\n[agents\n")
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(model.seen.results) == CALLS, ended
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_model_cannot_change_the_file_of_hooks(host: str, house: House) -> None:
+    file = house.install("allowed")
+    entries = file.read_text().count(CLIENT_FILE)
+
+    house.run([[house.agent.write(file, "{}\n")], [house.agent.shell(f"echo {{}} > {file}")]])
+
+    assert file.read_text().count(CLIENT_FILE) == entries > 0  # a host may lay out its file anew
+    assert [row.verdict for row in house.rows()] == ["deny", "deny"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_person_who_took_the_gate_out_of_the_file_is_told_at_once(host: str, house: House) -> None:
+    file = house.install("denied")
+    file.write_text("{}\n" if file.suffix == ".json" else "")
+
+    began = time.monotonic()
+    status = house.status()
+    took_s = time.monotonic() - began
+
+    assert status["level"] == "red", status
+    assert took_s < 20.0
