@@ -1,6 +1,6 @@
 """One call from its decision to its outcome: it asks if needed, executes if allowed, and records always.
 
-A call that cannot be recorded does not run.
+A call that cannot be recorded does not run. More than 450 lines, since an outcome names all that a call comes to.
 """
 
 from __future__ import annotations

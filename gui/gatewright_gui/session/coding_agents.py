@@ -9,6 +9,8 @@ from shiboken6 import isValid
 from gatewright.workspace.api import (
     GatewrightError,
     HostEdit,
+    HostFact,
+    HostLevel,
     HostScope,
     HostStatus,
     find_hosts,
@@ -27,6 +29,8 @@ from gatewright_gui.session.document import Document
 __all__ = [
     "CodingAgents",
     "HostEdit",
+    "HostFact",
+    "HostLevel",
     "HostScope",
     "HostStatus",
     "add_agent_for",

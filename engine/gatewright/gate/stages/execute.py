@@ -5,6 +5,8 @@ A tool that does not stop on request is left alone: its result is discarded, and
 call whose caller gives up, even if the tool stops. Of a tool's bounds this stage enforces the time; the context, which
 comes from the state and never from the model's input, passes the others to a tool whose adapter enforces them. `finish`
 records the end, after the later stages have processed the result.
+
+More than 450 lines, since all ways in which an execution ends stand beside each other.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, HostFact, HostLevel
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.catalogs.agent_dialog import CodingAgentDialog
 from gatewright_gui.pages.catalogs.asked_dialog import AskedDialog, asked_words
 from gatewright_gui.pages.page import PageContext
@@ -26,7 +26,14 @@ from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
-from gatewright_gui.session.coding_agents import CodingAgents, HostStatus, add_agent_for, edit_to_remove
+from gatewright_gui.session.coding_agents import (
+    CodingAgents,
+    HostFact,
+    HostLevel,
+    HostStatus,
+    add_agent_for,
+    edit_to_remove,
+)
 from gatewright_gui.session.question import span
 
 HEADINGS = (
