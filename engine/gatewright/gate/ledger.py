@@ -42,9 +42,11 @@ from gatewright.gate.call import CallState, Status
 from gatewright.gate.callrun import CallRun, Outcome, request_of
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind, read_object
 from gatewright.gate.decision import NO_FACTS, Decision, Message, to_model
-from gatewright.gate.history import QUESTION
+from gatewright.gate.history import OUTSIDE, QUESTION
 from gatewright.gate.pipeline import Passage
 from gatewright.gate.scrub import scrub_text, scrub_value
+from gatewright.gate.session import Mark
+from gatewright.gate.sessiondata import call_words
 from gatewright.gate.stages.approval import approval_digest
 from gatewright.gate.stages.execute import EXECUTE
 from gatewright.gate.stages.read import read_arguments
@@ -420,6 +422,9 @@ class ClaimedRun(CallRun):
         if kept is None:
             reason = f"the call with this id ended at {end.time} as {end.kind}, and its outcome is not kept"
             return await self._refuse("outcome-not-kept", reason, Message.OUTCOME_GONE, Status.UNKNOWN)
+        if _said(begun).get(OUTSIDE) is True:
+            called = call_words(begun.tool, begun.operation)
+            self._first.session.mark(Mark(called, begun.call_id, claim.ledger.clock.wall_s()))
         reason = f"the call with this id ended at {end.time}; this is its recorded outcome"
         decision = Decision(Verdict.ALLOW, EXECUTE.name, "replayed", reason, arguments=claim.arguments)
         names = self._first.agent_id, self._first.tool_name, begun.operation

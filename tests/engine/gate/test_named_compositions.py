@@ -246,6 +246,28 @@ def test_a_composition_that_waits_in_its_process_makes_no_step_twice_either(open
     assert asyncio.run(make(opened(), "two")).replayed
 
 
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+async def test_an_outside_result_that_is_told_again_marks_the_session_too(
+    opened: Opened, world: World, effect: str
+) -> None:
+    outside = '[tools.note]\ntrust = "outside"\n'
+    rule = f'[[agents.clerk.tool_rules]]\ntool_name = "pay"\nrule_type = {{ AfterOutside = "{effect}" }}\n'
+    opened().policy_path.write_text(HEAD.replace('"ask"', '"allow"') + rule + outside + COMPOSITIONS, "utf-8")
+    named = {"call_id": "n1", "conversation": "chat"}
+    await opened().call("clerk", "note", {"text": "x"}, **named)
+    workspace = opened()
+    assert (await workspace.call("clerk", "pay", {"text": "x"})).status is Status.ALLOWED
+    assert (await workspace.call("clerk", "note", {"text": "x"}, **named)).replayed
+    assert (await workspace.call("clerk", "pay", {"text": "x"})).decision.verdict == effect
+    for _ in range(3):
+        made = await make(opened())  # whose first step is from outside
+        assert made.status is (Status.WAITING if effect == "ask" else Status.FAILED)
+    assert world.effects == ["note:x", "pay:x", "note:a"]
+    if effect == "ask":
+        answer(opened())
+        assert (await make(opened())).status is Status.ALLOWED
+
+
 async def test_a_refused_step_ends_the_whole(opened: Opened, world: World) -> None:
     await make(opened())
     answer(opened(), Approval(False, "dana", reason="too much"))
