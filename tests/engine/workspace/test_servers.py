@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from gatewright.adapters.mcp_client import ServerStatus
+from gatewright.base.amount import plain_moment
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest
 from gatewright.policy import policyedit
@@ -99,6 +101,45 @@ async def test_an_allowed_call_starts_the_server_and_gives_its_result(opened: Op
     assert (outcome.status, outcome.output) == (Status.ALLOWED, '{\n  "total": 3\n}')
     assert json.loads(outcome.data or b"")["structuredContent"] == {"total": 3}
     assert workspace.servers.states["far"].status is ServerStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "more", "verdict"),
+    [
+        ("echo", {"text": "longer than that"}, "", "deny"),
+        ("echo", {"text": "x"}, '[policy]\ndefault = "ask"\n', "ask"),
+        ("add", {"a": 1, "b": 2}, '[[policy.rules]]\nname = "no"\neffect = "deny"\ntools = ["add"]\n', "deny"),
+        (
+            "add",
+            {"a": 1, "b": 2},
+            '[[agents.clerk.tool_rules]]\ntool_name = "*"\nrule_type = { MaxCalls = 0 }\n',
+            "deny",
+        ),
+    ],
+)
+async def test_an_observed_server_runs_what_is_denied_and_no_tool_that_is_not_trusted_or_has_changed(
+    opened: Open, folder: Path, listing: Listing, tool: str, given: dict[str, Any], more: str, verdict: str
+) -> None:
+    until = plain_moment(float(round(time.time())) + 86_400)
+    observe = f'mode = "observe"\nobserve_until = "{until}"\n'
+    text = AGENT + more + server("stdio", str(folder.parent / "log"), more=observe)
+    (folder / "policy.toml").write_text(text)
+    strange = await opened(trust=False).call("clerk", tool, given)
+    assert strange.status is not Status.ALLOWED
+    assert log_of(folder) == ""
+
+    made = await opened().call("clerk", tool, given)
+    assert made.status is Status.ALLOWED, made.detail
+    assert (made.decision.verdict, made.decision.enforced) == (verdict, False)
+    assert str(given.get("text", 3)) in made.output
+    misfit = await opened().call("clerk", tool, {name: [] for name in given})
+    assert (misfit.status, misfit.decision.enforced) == (Status.DENIED, True)
+
+    other = [{**one, "description": "Once upon a time."} for one in listing.tools]
+    pin = accept(Pin(Listing.of(other, name="good", version="1.2.3")), None)
+    (folder / "catalogs" / "far.json").write_bytes(write_pin(pin))
+    changed = await opened().call("clerk", tool, given)
+    assert (changed.status, changed.code) == (Status.FAILED, "held")
 
 
 async def test_a_picture_reaches_the_host_whole(opened: Open) -> None:
