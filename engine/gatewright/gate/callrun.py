@@ -209,9 +209,8 @@ class CallRun:
             outcome = done = await self.run()
         finally:
             if outcome is None:  # nobody waits for it any more
-                state, decision = self._first, _UNDECIDED
-                if self._last is not None:
-                    state, decision = self._last.state, self._last.decision()
+                last = self._last
+                state, decision = (self._first, _UNDECIDED) if last is None else (last.state, last.decision())
                 state.code = state.code or "cancelled"
                 outcome = self._outcome(state, decision, Status.ABANDONED, "")
             for end in reversed(ends):
@@ -389,7 +388,6 @@ def _safely(tell: Callable[[_T], _R], value: _T) -> _R | None:
         return tell(value)
     except Exception:  # noqa: BLE001 the follower is the host's code
         _log.exception("a follower of calls failed")
-        return None
 
 
 def result_of(outcome: Outcome) -> JsonValue:
