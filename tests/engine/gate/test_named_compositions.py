@@ -253,7 +253,7 @@ async def test_an_outside_result_that_is_told_again_marks_the_session_too(
     outside = '[tools.note]\ntrust = "outside"\n'
     rule = f'[[agents.clerk.tool_rules]]\ntool_name = "pay"\nrule_type = {{ AfterOutside = "{effect}" }}\n'
     opened().policy_path.write_text(HEAD.replace('"ask"', '"allow"') + rule + outside + COMPOSITIONS, "utf-8")
-    named = {"call_id": "n1", "conversation": "chat"}
+    named: dict[str, Any] = {"call_id": "n1", "conversation": "chat"}
     await opened().call("clerk", "note", {"text": "x"}, **named)
     workspace = opened()
     assert (await workspace.call("clerk", "pay", {"text": "x"})).status is Status.ALLOWED
