@@ -11,6 +11,7 @@ import pytest
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.cli.main import main
 from gatewright.gate import Decision
+from gatewright.policy.right import RightWord
 from gatewright.policy.target import Refusal
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
@@ -365,12 +366,31 @@ def test_unknown_tool_of_a_newer_version_is_denied_until_it_is_accepted(agent: A
 
 
 def test_argument_of_a_newer_version_is_denied_until_it_is_accepted(agent: Agent) -> None:
-    assert agent.decide("Read", file_path="a.py", newly=True).code == "schema-mismatch"
+    refused = agent.decide("Read", file_path="a.py", newly=True)
+    assert refused.code == "schema-mismatch"
+    assert "gatewright catalog accept POLICY claude-code Read" in refused.reason
+    assert "gatewright" not in str(refused.model_message)
     agent.workspace.accept_host_tools("claude-code", ["Read"])
     assert agent.decide("Read", file_path="a.py", newly=True).verdict is ALLOW
     assert agent.decide("Read", file_path="a.py", newly=str(agent.project / "secret" / "key")).code == "level-none"
     assert agent.workspace.add_host_tools("claude-code") == ("Read",)
     assert agent.decide("Read", file_path="a.py", newly=True).code == "schema-mismatch"
+
+
+def test_every_view_agrees_on_the_tools_of_all_coding_agents(agent: Agent) -> None:
+    for host in HOSTS:
+        agent.workspace.add_host_tools(host)
+    checked = agent.workspace.selfcheck()
+    assert checked.differences == ()
+    assert checked.checked >= 150
+    rights = agent.workspace.rights("coder")
+    for name in ("claude.Read", "claude.Write", "claude.Grep", "codex.apply_patch", "vscode.grep_search"):
+        assert [row.word for row in rights[name].operations] == [RightWord.BY_PATH], name
+    (bash,) = rights["claude.Bash"].operations
+    assert Verdict.DENY in bash.by_value
+    assert rights["claude.WebSearch"].is_hidden  # no address of it could be judged
+    shown = {listing.name for listing in agent.workspace.view("coder").listings()}
+    assert {name for name, right in rights.items() if not right.is_hidden} == shown
 
 
 SERVER = """

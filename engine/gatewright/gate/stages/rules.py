@@ -74,6 +74,10 @@ def _misfits(state: CallState, shape: ToolShape) -> StageResult:
         return StageResult(limits)
     lines = "\n".join(str(error) for error in errors)
     model = f"the arguments do not fit the schema:\n{lines}"
+    if (tool := state.plan.tool).in_folder:
+        lines += (
+            f"\n`gatewright catalog accept POLICY {tool.origin} {tool.listed_name}` takes arguments of a newer version"
+        )
     return deny("schema-mismatch", lines, model, facts={"errors": len(errors)})
 
 
