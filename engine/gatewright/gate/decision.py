@@ -33,6 +33,7 @@ class Message:
     NO_SUCH_TOOL = "no tool of that name is available to you; use one of your own tools"
     INTERNAL = "the call could not be checked; try something else"
     PLACE = "that path is not available to you; choose another one"
+    SEARCH = "not everything there is available to you; name a smaller folder, or one kind of files, such as `*.py`"
     PLACE_FIXED = "that path may not be changed in this way; choose another one or another way"
     NO_BLOCK = "no block has that label"
     BLOCK_FIXED = "that block may not be changed in this way; choose another one or another way"

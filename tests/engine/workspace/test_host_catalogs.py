@@ -162,7 +162,11 @@ def test_link_leads_to_the_level_of_its_target(agent: Agent) -> None:
     ],
 )
 def test_search_needs_every_file_of_its_folder(agent: Agent, arguments: dict[str, JsonValue], verdict: Verdict) -> None:
-    assert agent.decide("Grep", pattern="/etc/passwd", **arguments).verdict is verdict
+    decision = agent.decide("Grep", pattern="/etc/passwd", **arguments)
+    assert decision.verdict is verdict
+    assert "secret" not in str(decision.model_message)
+    if arguments in ({}, {"path": "."}):
+        assert "one kind of files" in str(decision.model_message)
     assert agent.decide("Glob", pattern="**/*", **arguments).verdict is verdict
 
 

@@ -274,7 +274,8 @@ def _bar(state: CallState, levels: _Levels) -> Finding | None:
     for place in state.named:
         level = place.level
         if level is not None and (level.permission is _NONE or level.protected):
-            return _unreachable(_place_words(place), _as_located(place), level)
+            finding = _unreachable(_place_words(place), _as_located(place), level)
+            return replace(finding, model=Message.SEARCH) if place.inside and place.needs_grant else finding
     for block in state.blocks:
         if block.permission is _NONE and block.block_id:
             reason = f"block `{block.label}` ({block.block_id}) is none, so it is hidden from the agent"
