@@ -14,7 +14,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 
-LEVELS = ("none", "read_only", "partner", "append", "read_write", "admin")
+LEVELS = ("none", "read_only", "ask", "partner", "append", "read_write", "admin")
 NAMES = ("a", "b", ".env", "c d", "é", "*", "{x}", "e[1]", "f.py")
 PATTERNS = ("a", "/b", "*.py", ".env", "a/**", "**/b", "c d/", "é", "/e[[]1]", "b/a", "*")
 PATHS = 2_000
