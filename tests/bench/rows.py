@@ -14,6 +14,7 @@ from tests.bench.confinedstart import confined_start
 from tests.bench.decision import decision, growth
 from tests.bench.gateway import gateway
 from tests.bench.globs import glob_levels
+from tests.bench.hook import hook
 from tests.bench.imported import imported_tools
 from tests.bench.load import load_a_policy
 from tests.bench.measure import Effort
@@ -37,6 +38,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "audit": audit,
     "audit list": audit_list,
     "gateway": gateway,
+    "hook": hook,
     "processes": processes,
     "argument check": argument_check,
     "tool list": tool_list,

@@ -96,9 +96,13 @@ class HookWorld:
 
     async def send(self, message: bytes, *, timeout_s: float = 60.0, agent: str = "coder") -> tuple[int, str, str]:
         """Run the client on a message; its exit code, output and errors."""
+        return await self.start(self.words(timeout_s, agent), message)
+
+    def words(self, timeout_s: float = 60.0, agent: str = "coder") -> tuple[str, ...]:
+        """The command of the hook, as it is installed."""
         words = list(hook_command("claude-code", self.policy, agent, self.keys).command)
         words[words.index("--timeout") + 1] = f"{timeout_s:g}"
-        return await self.start(words, message)
+        return tuple(words)
 
     async def start(self, words: Sequence[str], given: bytes = b"", cwd: Path | None = None) -> tuple[int, str, str]:
         """Run a program to its end."""
