@@ -36,6 +36,9 @@ _FILE = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
 GIVEN = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "COLUMNS", "LINES", "TZ", "NO_COLOR", "FORCE_COLOR", "CI")
 """The variables that a confined command gets from the host."""
 _KEPT = ("HOME", "PATH", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME")
+_SHA256 = next(
+    one for one in ("_sha2", "_sha256", "hashlib") if one in sys.builtin_module_names or one in sys.stdlib_module_names
+)
 _KEPT_BEGINS = ("GATEWRIGHT_", "OTEL_")
 _FALLBACKS = {
     "copilot": (0, '{"permissionDecision":"deny","permissionDecisionReason":%s}'),
@@ -135,14 +138,8 @@ def _options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def sha256(data: bytes) -> bytes:
-    """Return the digest, by the quickest module that this Python has: `_sha2` from 3.12 on, `_sha256` before."""
-    for name in ("_sha2", "_sha256"):
-        try:
-            module = __import__(name)
-        except ImportError:
-            continue
-        return bytes(module.sha256(data).digest())
-    return bytes(__import__("hashlib").sha256(data).digest())
+    """Return the digest, by a module in C that loads much quicker than `hashlib`."""
+    return bytes(__import__(_SHA256).sha256(data).digest())
 
 
 def mac(key: bytes, *parts: bytes) -> bytes:

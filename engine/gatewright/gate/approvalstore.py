@@ -317,8 +317,6 @@ class ApprovalStore:
 
     def find_alike(self, agent_id: str, conversation: str, form: str) -> ApprovalRequest | None:
         """The question of a suspended call with these arguments, under whatever call id. Raises WorkspaceError."""
-        if not self._rows.version():
-            return None
         asked = (_request(row) for row in self._alive(self._rows.rows()) if row.kind == _REQUEST)
         same = (one for one in asked if one.is_suspended and form in one.forms)
         return next((one for one in same if (one.agent_id, one.conversation) == (agent_id, conversation)), None)

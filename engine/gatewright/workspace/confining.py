@@ -41,7 +41,9 @@ _Key = tuple[str, str | None]
 class Confinements:
     """The confinements of one workspace.
 
-    Besides what the policy says, ``closed`` is hidden and ``fixed`` read-only in each.
+    Besides what the policy says, ``closed`` is hidden and ``fixed`` read-only in each. So are ``hosts``, the files of
+    coding agents, but those for which something would have to be made in the top folder of a source, since then nothing
+    at all could be made there.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class Confinements:
         policy: Callable[[], Policy],
         attachments: Attachments,
         *,
-        closed: Callable[[], Sequence[Path]],
+        closed: Sequence[Path],
+        hosts: Callable[[], Sequence[Path]],
         fixed: Callable[[], Sequence[Path]],
     ) -> None:
+        self._hosts = hosts
         self._folder, self._policy, self._attachments = folder, policy, attachments
         self._closed, self._fixed = closed, fixed
         self._made: dict[_Key, tuple[Policy, object, Confinement]] = {}
@@ -172,11 +176,13 @@ class Confinements:
 
     def _whereabouts(self, policy: Policy) -> Whereabouts:
         opened = self._attachments.sources(policy)
+        tops = {folder.path for _, folder in opened}
+        hosts = (one for one in self._hosts() if os.path.lexists(one) or _nearest(one) not in tops)
         return Whereabouts(
             {source.source_id: folder.path for source, folder in opened},
             frozenset(source.source_id for source, folder in opened if folder.refused),
             {name: folder.path for name, folder in self._attachments.roots().items() if not folder.refused},
-            _real((*self._closed(), *closed_places(policy, self._folder))),
+            _real((*self._closed, *hosts, *closed_places(policy, self._folder))),
             _real(self._fixed()),
         )
 
@@ -200,6 +206,11 @@ def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequenc
         {"PATH": _SYSTEM_PATH},
     )
     return confinement_of(policy, Agent(""), read, Whereabouts(closed=_real(closed), fixed=(top,)), files)
+
+
+def _nearest(path: Path) -> str:
+    """Return the real path of the nearest folder above that exists."""
+    return os.path.realpath(next(one for one in path.parents if one.is_dir()))
 
 
 def _real(paths: Sequence[Path]) -> tuple[str, ...]:

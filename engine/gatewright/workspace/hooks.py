@@ -280,8 +280,9 @@ class HookGate:
         event, host, loop = call.event, call.host, asyncio.get_running_loop()
         form = workspace.audit.digest([ascii(call.tool), dict(event.arguments)])
         store = workspace.broker.grants
-        standing = await asyncio.to_thread(store.find_alike, call.agent_id, event.conversation, form)
-        call.key = standing.call_key if standing is not None else call.key
+        if store.version():
+            standing = await asyncio.to_thread(store.find_alike, call.agent_id, event.conversation, form)
+            call.key = standing.call_key if standing is not None else call.key
         starts = event.tool in host.shells or _takes_command(workspace.gate.snapshot().registry.get(call.tool))
         confines = starts and workspace.policy.shell.confine is Confine.POLICY
 
@@ -308,8 +309,10 @@ class HookGate:
             )
 
         can_ask = host.enforcement.asks and event.is_attended
-        is_attended = await workspace.broker.is_attended()
+        is_attended = can_ask and await workspace.broker.is_attended()
         outcome = await go(asks=can_ask and not is_attended)
+        if outcome.status is Status.WAITING:
+            is_attended = await workspace.broker.is_attended()
         while outcome.status is Status.WAITING and is_attended and loop.time() < deadline_s - 4 * _SPARE_S:
             await asyncio.sleep(_LOOK_S)
             assert outcome.question is not None

@@ -497,7 +497,8 @@ class Workspace:
             self.folder,
             lambda: self.policy,
             self._parts.attachments,
-            closed=lambda: (*gate_places(), self._folders.state, *host_places(keys), keys),
+            closed=(*gate_places(), self._folders.state, keys),
+            hosts=lambda: host_places(keys),
             fixed=lambda: (self.policy_path, self.folder / PINS, *self._state.book.paths(self.policy.catalogs)),
         )
 
