@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,12 @@ import typer
 
 from gatewright.adapters.hosts import HOST_IDS, Around, HostScope
 from gatewright.base.amount import iso_utc
+from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
 from gatewright.sources.ground import policy_path_of
 from gatewright.workspace import Workspace
+from gatewright.workspace.client_file import client_files, read_client_file
 from gatewright.workspace.host_files import (
     HostEdit,
     HostFile,
@@ -23,10 +26,11 @@ from gatewright.workspace.host_files import (
     host_file,
     host_of,
     install_edit,
+    records,
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostLevel, HostStatus, host_doctor, host_status
+from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_doctor, host_status
 from gatewright.workspace.template import agent_policy, agent_policy_path, write_agent_policy
 
 HostArgument = Annotated[
@@ -76,6 +80,65 @@ def install(
         return
     print_line(f"{status.title} asks the gate before each call: {file.path}")
     _print_facts(status, least=HostLevel.AMBER)
+
+
+def gate_machine(*, undo: bool, yes: bool, as_json: bool) -> None:
+    """Put the gate into every coding agent on this machine, or take it out of all; name the servers of clients.
+
+    One that cannot be changed does not affect the others; then the exit code is 1.
+    """
+    folder = Path(os.path.realpath("."))
+    path = agent_policy_path(HostScope.USER, folder)
+    edits: list[HostEdit] = []
+    failed: list[str] = []
+    files = [HostFile(one.host_id, one.scope, Path(one.path)) for one in records()] if undo else []
+    if not undo:
+        for one in find_hosts(host_around(folder)):
+            if one.is_found and one.file is not None:
+                print_error(f"{one.title} has a gate: {one.file.path}")
+            elif one.is_found:
+                files.append(host_file(one.host_id, HostScope.USER, host_around(folder)))
+    for file in files:
+        host = host_of(file.host_id)
+        try:
+            if not undo:
+                agent_policy(file.host_id, folder, path)
+            edits.append(uninstall_edit(file) if undo else install_edit(file, path, host.prefix))
+            print_error(f"{host.title}: {'takes the gate out of' if undo else 'puts the gate into'} {file.path}")
+        except GatewrightError as error:
+            failed.append(file.host_id)
+            print_error(f"{host.title} is left alone: {error}")
+    if edits and not undo:
+        print_error(f"decided by {path}; they work in {folder}, and everything else is denied")
+    servers = {} if undo else _servers(folder)
+    for place, names in servers.items():
+        how = f"gatewright catalog import {path} --from {place}"
+        print_error(f"{place} starts {', '.join(names)}: `{how}` brings them in")
+    if edits and not yes and not _agrees("Do this?"):
+        print_error("gatewright: nothing was changed (--yes does it without asking)")
+        raise typer.Exit(Exit.ASK_UNANSWERED)
+    for edit in edits:
+        try:
+            if not undo:
+                write_agent_policy(edit.file.host_id, folder, path)
+            write_host_file(edit)
+        except GatewrightError as error:
+            failed.append(edit.file.host_id)
+            print_error(f"{host_of(edit.file.host_id).title} was left alone: {error}")
+    if as_json:
+        done = [edit.file.host_id for edit in edits if edit.file.host_id not in failed]
+        print_json({"policy": str(path), "changed": done, "failed": failed, "servers": servers})
+    raise typer.Exit(Exit.PROBLEMS if failed else Exit.OK)
+
+
+def _servers(folder: Path) -> dict[str, list[str]]:
+    """List the servers that the files of clients name, by file."""
+    found: dict[str, list[str]] = {}
+    for file in client_files(folder):
+        with suppress(WorkspaceError):
+            if file.path.is_file() and (servers := read_client_file(file.path)):
+                found[str(file.path)] = [server.server_id for server in servers]
+    return found
 
 
 def _agent_of(path: Path, agent: str, text: str) -> str:

@@ -35,15 +35,26 @@ from gatewright.workspace import (
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to make")],
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="the folder to make")] = None,
     template: Annotated[str, typer.Option("--template", help="demo, or empty")] = "empty",
     example: Annotated[
         str | None,
         typer.Option("--example", metavar="NAME", help="coding-agent, research-assistant, runbook or support-bot"),
     ] = None,
+    machine: Annotated[
+        bool, typer.Option("--machine", help="instead: put a gate into the coding agents of this machine")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="with --machine: take the gates out again")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --machine: do it without asking")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a new workspace: policy.toml and what it needs."""
+    """Write a new workspace: policy.toml and what it needs. With --machine gate the coding agents that are here."""
+    if machine:
+        from gatewright.cli.hook import gate_machine
+
+        gate_machine(undo=undo, yes=yes, as_json=json)
+    if folder is None or undo or yes:
+        raise UsageProblem("name the folder to make; --undo and --yes go with --machine")
     if example is not None and example not in example_names():
         raise UsageProblem(f"no example `{example}` (known are {', '.join(example_names())})")
     if template not in template_names():

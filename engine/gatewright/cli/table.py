@@ -19,7 +19,7 @@ from gatewright.cli.output import ErrorLog, Exit, UsageProblem, print_error, pri
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "gui": ("gui work",),
-    "init": ("init work --template demo", "init desk --example support-bot"),
+    "init": ("init work --template demo", "init desk --example support-bot", "init --machine --undo"),
     "import": ("import .claude/settings.json --out mine", "import agent.toml"),
     "tour": ("tour --out pictures",),
     "check": ("check work", "check work --json"),

@@ -244,6 +244,8 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
     """
     host, tools, approvals, sources = load_host(host_id), list[str](), list[str](), ["project"]
     text = "" if not path.exists() else content_of(path).decode("utf-8-sig")
+    if not text and Path.home().resolve().is_relative_to(project):
+        raise WorkspaceError(f"`{project}` is no project: go to the folder in which the agent works, or name a policy")
     if text:
         with Workspace.open(path) as workspace:
             if workspace.policy.catalog(host_id) is not None:

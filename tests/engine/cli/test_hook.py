@@ -157,3 +157,36 @@ def test_the_doctor_starts_nothing_where_no_gate_is(shop: Path, run: Runner) -> 
     status, out, _ = run("hook", "doctor", "claude-code", "--json")
     assert status == Exit.OK
     assert json.loads(out)[0]["hook"] is None
+
+
+def test_a_machine_is_gated_and_all_is_as_before_after_an_undo(shop: Path, run: Runner) -> None:
+    """Every agent that is there, whatever is the matter with another one; servers of clients are named."""
+    home = shop.parent / "home"
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"model": "opus"} // mine\n')
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"git": {"command": "git-server"}}}')
+    before = tree(home)
+    status, _, err = run("init", "--machine")
+    assert (status, tree(home)) == (Exit.ASK_UNANSWERED, before)
+    assert "puts the gate into" in err
+    assert "git: `gatewright catalog import" in err
+    _, out, _ = run("init", "--machine", "--yes", "--json")
+    said = json.loads(out)
+    assert said["changed"][0] == "claude-code"
+    assert list(said["servers"]) == [str(home / ".cursor" / "mcp.json")]
+    with Workspace.open(Path(said["policy"])) as workspace:
+        assert not workspace.problems
+        context = ToolExecutionContext("claude", "any", folder=str(shop))
+        command: dict[str, JsonValue] = {"command": "rm -rf src"}
+        assert workspace.gate.decide("claude", "claude.Bash", command, context=context).verdict is DENY
+    assert run("init", "--machine", "--yes", "--undo")[0] == Exit.OK
+    assert {name: held for name, held in tree(home).items() if not name.startswith(".config/gatewright/")} == before
+    assert run("init", "--machine", "--undo")[0] == Exit.OK
+
+
+def test_the_home_folder_is_no_project(shop: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (shop.parent / "home", shop.parent):
+        monkeypatch.chdir(folder)
+        status, _, err = run("hook", "install", "claude-code", "--yes")
+        assert (status, "is no project" in err) == (Exit.USAGE, True)
