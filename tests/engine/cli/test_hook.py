@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.adapters.hosts import HOST_IDS, load_host
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.cli.output import Exit
 from gatewright.policy.verdict import Verdict
@@ -113,6 +114,31 @@ def test_the_policy_that_it_makes_lets_an_agent_work_in_the_project_and_nothing_
 def test_the_policy_that_it_makes_says_the_same_everywhere(begun: Workspace) -> None:
     assert not begun.problems
     assert not begun.selfcheck().differences
+
+
+def test_every_agent_of_a_project_gets_its_own_rights_in_one_policy(shop: Path, run: Runner) -> None:
+    """The first makes the policy, each other adds to it what is its own; none may delete by a command."""
+    for host_id in HOST_IDS:
+        assert run("hook", "install", host_id, "--yes")[0] == Exit.OK, host_id
+    with Workspace.open(shop / POLICY) as workspace:
+        assert not workspace.problems
+        assert list(workspace.policy.agents) == [load_host(host_id).prefix for host_id in HOST_IDS]
+        assert not workspace.selfcheck().differences
+        for host in map(load_host, HOST_IDS):
+            context = ToolExecutionContext(host.prefix, "any", folder=str(shop))
+            for (tool, argument), wanted in ((one, two) for one in host.shells.items() for two in (ALLOW, DENY)):
+                name = f"{host.prefix}.{tool}"
+                if name not in (workspace.policy.agents[host.prefix].tools or ()):
+                    continue
+                given: dict[str, JsonValue] = {argument: "ls src" if wanted is ALLOW else "rm -rf src"}
+                schema = next(
+                    one["inputSchema"] for one in workspace.gate.view(host.prefix).tools("mcp") if one["name"] == name
+                )
+                given |= {key: "go" for key in schema.get("required", ()) if key != argument}
+                assert workspace.gate.decide(host.prefix, name, given, context=context).verdict is wanted, name
+    for host_id in HOST_IDS:
+        assert run("hook", "uninstall", host_id, "--yes")[0] == Exit.OK, host_id
+    assert not any(name.startswith((".codex", ".gemini", ".github", ".cursor", ".opencode")) for name in tree(shop))
 
 
 def test_a_policy_that_is_there_decides_with_the_agent_that_is_named(shop: Path, run: Runner) -> None:

@@ -40,6 +40,8 @@ import { spawn } from "node:child_process"
 const COMMAND = @COMMAND@
 const TIMEOUT_MS = @TIMEOUT@
 const NO_GATE = @NO_GATE@
+const SHOWN_MS = 10000 // an edit of the policy shows after this time; calls are decided anew in any case
+const shown = new Map()
 
 function ask(message, more = []) {
   return new Promise((resolve, reject) => {
@@ -75,11 +77,16 @@ export const Gatewright = async ({ directory }) => ({
   },
   "tool.definition": async ({ toolID }, output) => {
     const message = { event: "tool.definition", tool: toolID, directory }
-    const answer = await ask(message).catch(() => ({}))
+    const held = shown.get(toolID)
+    const isFresh = held && Date.now() - held.at < SHOWN_MS
+    const asking = isFresh ? held.asking : ask(message).catch(() => ({}))
+    if (!isFresh) shown.set(toolID, { at: Date.now(), asking })
+    const answer = await asking
+    const isPlain = output.parameters?.type === "object" // 1.18.33 has a schema of a library there: it has to stay
     if (answer.decision === "deny") {
       output.description = "Not available."
-      output.parameters = { type: "object", properties: {}, additionalProperties: false }
-    } else if (answer.parameters) {
+      if (isPlain) output.parameters = { type: "object", properties: {}, additionalProperties: false }
+    } else if (answer.parameters && isPlain) {
       output.parameters = answer.parameters
     }
   },
@@ -109,7 +116,7 @@ class PluginFile:
 
 
 class OpenCode(Host):
-    """opencode: a plugin that throws stops a call, may change its arguments, and may change what the model is shown."""
+    """opencode: a plugin that throws stops a call; it may change its arguments, and the description of a tool."""
 
     host_id = "opencode"
     title = "opencode"
