@@ -233,11 +233,22 @@ def _empty(host: Host) -> str:
 
 
 def _places(host: Host, file: HostFile) -> tuple[str, ...]:
-    """List every file in which the host looks for hooks there."""
+    """List every file in which the host looks for hooks there.
+
+    Of a project only those in a folder of their own that exists: to keep a missing one from being made, its folder is
+    closed to changes where commands run confined.
+    """
     parents = (parent for parent in file.path.parents if host.file(HostScope.PROJECT, host_around(parent)) == file.path)
-    where = host_around(next(parents, None) if file.scope is HostScope.PROJECT else None)
+    project = next(parents, None) if file.scope is HostScope.PROJECT else None
+    where = host_around(project)
     paths = (file.path, *(one.path for one in files_of(host, where)), *host.other_files(where))
-    return tuple(dict.fromkeys(map(str, paths)))
+    top = where.project or project
+
+    def is_kept(path: Path) -> bool:
+        is_near = path.parent == file.path.parent or (path.parent.is_dir() and path.parent != top)
+        return top is None or not path.is_relative_to(top) or path.exists() or is_near
+
+    return tuple(dict.fromkeys(str(path) for path in paths if is_kept(path)))
 
 
 def read_host_file(file: HostFile) -> tuple[bytes | None, str]:
