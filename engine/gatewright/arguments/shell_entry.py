@@ -47,6 +47,12 @@ class Entry:
             return False
         return all(word.literal == said for word, said in zip(words, self.words, strict=False))
 
+    def is_within(self, other: Entry) -> bool:
+        """Tell whether the other entry, one of ``deny``, names every call that this one names."""
+        said = tuple(word.lower() for word in other.words)
+        is_same = other.program == EVERY or self.program.lower() == other.program.lower()
+        return is_same and tuple(word.lower() for word in self.words[: len(said)]) == said
+
     def may_name(self, words: Sequence[Word], *, more: bool) -> bool:
         """Tell whether a call of the program may begin with these words, or have these options anywhere."""
         said = [word.lower() for word in self.words]

@@ -154,9 +154,8 @@ class Passage:
         if prover is None or (decided is not None and passed is None):  # a call that runs has one decision with one id
             prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
-            operation = state.operation.name if state.operation else ""
-            text = f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
-            self.effect = _ALLOW
+            name = f".{state.operation.name}" if state.operation and state.operation.name else ""
+            text, self.effect = f"`{state.tool_name}{name}` is allowed", _ALLOW
             return Decision(
                 _ALLOW, _LAST, "allowed", text, None, None, trace, state.arguments, NO_FACTS, prover, None, force.places
             )

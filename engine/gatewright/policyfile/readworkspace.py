@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
-from gatewright.arguments.shell_entry import read_entry
+from gatewright.arguments.shell_entry import Entry, read_entry
 from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.errors import Report, shown
 from gatewright.base.jsonvalue import JsonValue
@@ -420,20 +420,27 @@ def _provider(row: Row, keys: dict[str, Any]) -> SearchProvider | None:
 
 def _shell(row: Row) -> ShellSettings:
     found = read_keys(row, ShellTable, "`[workspace] shell`")
-    for key in ("allow", "ask", "deny"):
-        _check_entries(row, key, found)
+    entries = {key: _check_entries(row, key, found) for key in ("allow", "ask", "deny")}
+    for key in ("allow", "ask"):
+        for index, entry in entries[key].items():
+            by = next((one for one in entries["deny"].values() if entry.is_within(one)), None)
+            if by is not None:
+                message = f"{shown(found[key][index])} never counts: `deny` names `{' '.join((by.program, *by.words))}`"
+                row.report.warning(row.at(key, index), "never-allowed", message)
     return ShellSettings(**found)
 
 
-def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
-    """Report entries of a list that could never match, or stand there twice."""
-    seen: dict[object, str] = {}
+def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> dict[int, Entry]:
+    """Return the entries of a list; report those that could never match, or stand there twice."""
+    seen: dict[Entry, str] = {}
+    entries: dict[int, Entry] = {}
     for index, text in enumerate(found.get(key, ())):
         try:
             entry = read_entry(text)
         except ValueError as fault:
             row.report.error(row.at(key, index), "bad-value", f"{shown(text)} {fault}")
             continue
+        entries[index] = entry
         if key != "allow" and entry.ends:
             message = f"{shown(text)}: `{key}` counts for all that begins so; leave out ` $`"
             row.report.error(row.at(key, index), "bad-value", message)
@@ -442,6 +449,7 @@ def _check_entries(row: Row, key: str, found: Mapping[str, Any]) -> None:
         if seen.setdefault(entry, text) is not text:
             message = f"{shown(text)} stands here already: {shown(seen[entry])}"
             row.report.error(row.at(key, index), "duplicate", message)
+    return entries
 
 
 def _roots(row: Row) -> Roots:

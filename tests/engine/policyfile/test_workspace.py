@@ -116,6 +116,16 @@ FAULTS = [
 ]
 
 
+def test_an_entry_that_a_denial_covers_is_told() -> None:
+    shell = "deny = ['git push', 'rm'], ask = ['rm'], allow = ['git', 'git push --dry-run', 'git pull', 'RM $']"
+    loaded = load(f"{HEAD}[workspace]\nshell = {{ {shell} }}\n")
+    found = [(problem.code, problem.message) for problem in loaded.problems if problem.code == "never-allowed"]
+    assert loaded.policy is not None
+    named = [message.partition(" never counts: ")[0] for _, message in found]
+    assert named == ["`rm`", "`git push --dry-run`", "`RM $`"]
+    assert found[1][1].endswith("`deny` names `git push`")
+
+
 @pytest.mark.parametrize(("body", "codes", "words"), FAULTS)
 def test_a_fault_of_the_table_is_named(body: str, codes: list[str], words: str) -> None:
     loaded = load(HEAD + body)
