@@ -14,6 +14,7 @@ from gatewright.policy.target import LevelDecision, Tree, View, view_of
 from gatewright.policy.verdict import Action, Permission, Verdict, is_more_open, verdict_for
 from gatewright.sources.known import strictest_level
 from gatewright.workspace import Workspace
+from tests.engine.workspace.test_host_catalogs import Agent
 
 POLICY = """\
 gatewright = 1
@@ -133,3 +134,45 @@ def test_where_places_overlap_the_strictest_answer_to_each_action_counts(level: 
     assert not is_more_open(both, level)
     assert not is_more_open(both, Permission.ASK)
     assert all(verdict_for(Permission.ASK, action) is Verdict.ASK for action in Action)
+
+
+HOST_CALLS: list[tuple[str, dict[str, Any], Verdict]] = [
+    ("Read", {"file_path": "diary/a"}, Verdict.ASK),
+    ("Write", {"file_path": "diary/new", "content": "x"}, Verdict.ASK),
+    ("Edit", {"file_path": "diary/a", "old_string": "a", "new_string": "b"}, Verdict.ASK),
+    ("Grep", {"pattern": "text", "path": "diary"}, Verdict.ASK),
+    ("Grep", {"pattern": "text", "path": "."}, Verdict.DENY),
+    ("Bash", {"command": "cat diary/a"}, Verdict.ASK),
+    ("Bash", {"command": "timeout 5 cat diary/a"}, Verdict.ASK),
+    ("Bash", {"command": "cat a.py > diary/list"}, Verdict.ASK),
+    ("Bash", {"command": "cat a.py"}, Verdict.ALLOW),
+    ("Bash", {"command": "git status -s"}, Verdict.ALLOW),
+    ("Bash", {"command": "git status && nice git -C . push"}, Verdict.DENY),
+    ("Bash", {"command": "git status && nice git push"}, Verdict.ASK),
+    ("Bash", {"command": "git stash"}, Verdict.DENY),
+    ("Read", {"file_path": "private/a"}, Verdict.DENY),
+    ("Read", {"file_path": "~/.ssh/id"}, Verdict.DENY),
+    ("Write", {"file_path": "private/new", "content": "x"}, Verdict.DENY),
+    ("Grep", {"pattern": "text", "path": "private"}, Verdict.DENY),
+    ("Bash", {"command": "cat private/a"}, Verdict.DENY),
+    ("Bash", {"command": "cd private && cat a"}, Verdict.DENY),
+    ("Bash", {"command": "cat < private/a"}, Verdict.DENY),
+]
+
+
+def test_it_holds_for_the_tools_of_a_coding_agent_and_so_do_closed_places_and_first_words(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    for name in ("diary/a", "private/a"):
+        (agent.project / name).parent.mkdir()
+        (agent.project / name).write_text("text")
+    policy = tmp_path / "policy.toml"
+    text = policy.read_text().replace('allow = ["ls", "cat", "touch"]', 'allow = ["ls", "cat", "cd", "git status"]')
+    text = text.replace('deny = ["rm"]', 'deny = ["rm"]\nask = ["git push"]')
+    text = text.replace(
+        '{ pattern = "secret/**"', '{ pattern = "diary/", permission = "ask" },\n  { pattern = "secret/**"'
+    )
+    policy.write_text(f'{text}\n[workspace]\nclosed = ["project/private", "~/.ssh"]\n')
+    agent.workspace.reload()
+    with agent.workspace:
+        found = [(tool, given, agent.decide_any(f"claude.{tool}", given).verdict) for tool, given, _ in HOST_CALLS]
+    assert found == HOST_CALLS
