@@ -24,7 +24,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import mark, tr
 
-Kind = Literal["text", "words", "agents", "flag", "choice", "number", "duration", "search", "groups"]
+Kind = Literal["text", "words", "agents", "commands", "flag", "choice", "number", "duration", "search", "groups"]
 _VERDICTS = ((mark("allow"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("deny"), Verdict.DENY))
 _USUAL = {
     Verdict.ALLOW: mark("default (allow)"),
@@ -186,12 +186,12 @@ def _joined(words: object) -> str:
 
 
 _READ: dict[Kind, Callable[[str], object]] = {
-    "words": _split, "agents": _split, "number": _number, "duration": parse_duration_words, "search": _search,
-    "groups": _groups,
+    "words": _split, "agents": _split, "commands": _split, "number": _number, "duration": parse_duration_words,
+    "search": _search, "groups": _groups,
 }  # fmt: skip
 _SHOWN: dict[Kind, Callable[[Any], str]] = {
-    "words": _joined, "agents": _joined, "number": "{:,}".format, "duration": duration_words, "search": _search_text,
-    "groups": _groups_text,
+    "words": _joined, "agents": _joined, "commands": _joined, "number": "{:,}".format, "duration": duration_words,
+    "search": _search_text, "groups": _groups_text,
 }  # fmt: skip
 _KINDS: dict[str, Kind] = {"string": "text", "array": "words", "boolean": "flag", "integer": "number"}
 
@@ -203,6 +203,16 @@ def _tier(key: str, label: str) -> Setting:
         mark("what an agent without a rule of its own gets"),
         choices=((_USUAL[TIER_DEFAULTS[SafetyTier(key)]], None), *_VERDICTS),
     )
+
+
+COMMANDS = (
+    "cat", "cargo build", "cargo test", "docker compose", "find", "gh pr list", "gh pr view", "git add", "git branch",
+    "git commit", "git diff", "git log", "git push", "git push --force", "git reset --hard", "git show", "git status",
+    "go test", "grep", "head", "ls", "make", "npm install", "npm publish", "npm run build", "npm run lint",
+    "npm run test:*", "npm test", "pnpm install", "pytest", "python -m pytest", "rg", "rm", "rm -rf", "sudo", "tail",
+    "uv run pytest", "wc", "yarn test",
+)  # fmt: skip
+"""Commands that fields complete, by their first words."""
 
 
 def _of(*path: str) -> Callable[..., Setting]:
@@ -244,9 +254,11 @@ SECTIONS = (
             (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
             (mark("run in one shell for each session"), ShellBackend.SESSION),
         )),
-        _shell("allow", mark("Allowed commands"), mark("none; such as ls, git status, npm run test:*, *")),
-        _shell("ask", mark("Commands that ask first"), mark("none; such as git push; beats what is allowed")),
-        _shell("deny", mark("Denied commands"), mark("none; such as rm, git push --force; beats all others")),
+        _shell("allow", mark("Allowed commands"), mark("none; such as ls, git status, npm run test:*, *"), "commands"),
+        _shell("ask", mark("Commands that ask first"), mark("none; such as git push; beats what is allowed"),
+               "commands"),
+        _shell("deny", mark("Denied commands"), mark("none; such as rm, git push --force; beats all others"),
+               "commands"),
         _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands")),
     )),
     Section("web", mark("Web"), mark("What the web tools may reach, and who is asked to search."), (

@@ -208,6 +208,22 @@ async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: M
     assert not empty.isVisible()
 
 
+@pytest.mark.parametrize("name", ["allow", "ask", "deny"])
+async def test_fields_of_commands_complete_the_first_words_of_the_last_one(window: MainWindow, name: str) -> None:
+    page = page_of(window)
+    page.part.set_current("settings")
+    field = page.findChild(QLineEdit, f"settings.shell.{name}")
+    assert field is not None
+    field.setFocus()
+    field.clear()
+    QTest.keyClicks(field, "ls, git pu")
+    completer = field.completer()
+    found = list[str]()
+    while completer.setCurrentRow(len(found)):
+        found.append(completer.currentCompletion())
+    assert [text.removeprefix("ls, ") for text in found] == ["git push", "git push --force"]
+
+
 async def test_settings_are_written_field_by_field_and_what_is_wrong_stays_with_its_reason(window: MainWindow) -> None:
     page, document = page_of(window), window.document
     page.part.set_current("settings")

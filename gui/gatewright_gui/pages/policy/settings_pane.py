@@ -16,7 +16,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.settings_table import SECTIONS, Section, Setting
+from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
 
 LABEL_WIDTH, FIELD_WIDTH = 210, 420
@@ -102,7 +102,7 @@ class SettingsPane(QWidget):
                     choice.addItem(tr(words), value)
                 choice.activated.connect(write)
                 return choice
-            case "agents":
+            case "agents" | "commands":
                 field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
             case _:
                 field = named(QLineEdit(), name, spoken=tr(setting.label))
@@ -139,8 +139,9 @@ class SettingsPane(QWidget):
                 control.setEnabled(self._document.is_open and (is_there or self._switches[section.key].isChecked()))
                 if self._faults[setting].isHidden():
                     self._show(setting, control, policy)
-            if isinstance(field := self._controls[section.settings[0]], WordsField):
-                field.offer(policy.agents)
+            for setting in section.settings:
+                if isinstance(field := self._controls[setting], WordsField):
+                    field.offer(COMMANDS if setting.kind == "commands" else policy.agents)
 
     @staticmethod
     def _show(setting: Setting, control: Control, policy: Policy) -> None:
