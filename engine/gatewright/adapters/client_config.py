@@ -18,7 +18,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gatewright.adapters.client_notation import JSON, TOML, Notation, notation_of
+from gatewright.adapters.client_notation import JSON, TOML, Notation, braced, notation_of, plain_entry
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
@@ -26,9 +26,6 @@ from gatewright.base.printable import printable
 from gatewright.gate.scrub import scrub_text
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.policyfile.reader import catalog_fault
-
-_BRACED, _FILLED = re.compile(r"\{(env|file):([^{}]*)\}"), re.compile(r"\$\{(env|file):([^{}]*)\}")
-"""Placeholders as opencode writes them, and as most others do."""
 
 
 @frozen
@@ -55,7 +52,7 @@ class Client:
         passed: list[JsonValue] = []
         if self.is_one_list:
             command = {"command": [*words]}
-            env = cast("dict[str, JsonValue]", json.loads(_FILLED.sub(r"{\1:\2}", json.dumps(dict(env)))))
+            env = braced(env)
         elif self.notation is TOML:  # Codex fills in nothing
             passed = [name for name, value in env.items() if value == f"${{env:{name}}}"]
             env = {name: value for name, value in env.items() if name not in passed}
@@ -217,34 +214,6 @@ def servers_key(text: str) -> tuple[str, ...]:
 
 
 _PLACES = (("mcp", "servers"), *dict.fromkeys((client.key,) for client in CLIENTS))
-
-
-def plain_entry(entry: JsonValue) -> JsonValue:
-    """Return an entry in the words that most clients use."""
-    if not isinstance(entry, dict):
-        return entry
-    made = dict(entry)
-    if made.get("type") in {"local", "remote"}:  # of opencode
-        made = cast("dict[str, JsonValue]", json.loads(_BRACED.sub(r"${\1:\2}", json.dumps(made))))
-    if isinstance(words := made.get("command"), list):
-        made |= {"command": words[0] if words else "", "args": words[1:]}
-    for key, plain in (("environment", "env"), ("http_headers", "headers")):
-        if isinstance(made.get(key), dict):
-            made[plain] = {**_table(made.get(plain)), **_table(made.pop(key))}
-    variables: list[tuple[str, str, JsonValue]] = [
-        ("headers", header, f"${{{name}}}") for header, name in _table(made.pop("env_http_headers", None)).items()
-    ]
-    if made.pop("bearer_token_env_var", None):
-        variables.append(("headers", "Authorization", ""))  # `Bearer ` and the token; only Codex puts these together
-    names = made.pop("env_vars", None)
-    variables += [("env", str(name), f"${{env:{name}}}") for name in (names if isinstance(names, list) else ())]
-    for key, name, value in variables:
-        made[key] = {**_table(made.get(key)), name: value}
-    return made
-
-
-def _table(value: JsonValue) -> dict[str, JsonValue]:
-    return value if isinstance(value, dict) else {}
 
 
 class _Program(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 from gatewright.base import jsonvalue
@@ -161,3 +161,40 @@ def notation_of(text: str) -> Notation:
     start = text.strip("\ufeff \t\r\n")[:2]
     is_json = start[:1] in {"", "{", '"'} or start in {"//", "/*"} or (start[:1] == "[" and not start[1:].isalpha())
     return JSON if is_json else TOML
+
+
+_BRACED, _FILLED = re.compile(r"\{(env|file):([^{}]*)\}"), re.compile(r"\$\{(env|file):([^{}]*)\}")
+"""Placeholders as opencode writes them, and as most others do."""
+
+
+def plain_entry(entry: JsonValue) -> JsonValue:
+    """Return an entry in the words that most clients use."""
+    if not isinstance(entry, dict):
+        return entry
+    made = dict(entry)
+    if made.get("type") in {"local", "remote"}:  # of opencode
+        made = cast("dict[str, JsonValue]", json.loads(_BRACED.sub(r"${\1:\2}", json.dumps(made))))
+    if isinstance(words := made.get("command"), list):
+        made |= {"command": words[0] if words else "", "args": words[1:]}
+    for key, plain in (("environment", "env"), ("http_headers", "headers")):
+        if isinstance(made.get(key), dict):
+            made[plain] = {**_table(made.get(plain)), **_table(made.pop(key))}
+    variables: list[tuple[str, str, JsonValue]] = [
+        ("headers", header, f"${{{name}}}") for header, name in _table(made.pop("env_http_headers", None)).items()
+    ]
+    if made.pop("bearer_token_env_var", None):
+        variables.append(("headers", "Authorization", ""))  # `Bearer ` and the token; only Codex puts these together
+    names = made.pop("env_vars", None)
+    variables += [("env", str(name), f"${{env:{name}}}") for name in (names if isinstance(names, list) else ())]
+    for key, name, value in variables:
+        made[key] = {**_table(made.get(key)), name: value}
+    return made
+
+
+def _table(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def braced(env: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return variables with their placeholders as opencode writes them."""
+    return cast("dict[str, JsonValue]", json.loads(_FILLED.sub(r"{\1:\2}", json.dumps(dict(env)))))

@@ -32,6 +32,7 @@ from gatewright.workspace import (
     name_schema,
     template_names,
     verify_export,
+    write_migrated,
 )
 
 
@@ -87,11 +88,12 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Make a policy of the rules of a coding agent, or of a file of Pattern: never more open than they are."""
-    text, notes = migrate(files, agent_id=agent, project=project, host=host)
-    if out is not None:
-        if out.exists():
-            raise UsageProblem(f"`{out}` exists already; nothing was written")
-        write_policy_text(out, text, expected=None)
+    if out is None:
+        text, notes = migrate(files, agent_id=agent, project=project, host=host)
+    elif out.exists():
+        raise UsageProblem(f"`{out}` exists already; nothing was written")
+    else:
+        text, notes = write_migrated(out, files, agent_id=agent, project=project, host=host)
     if json:
         print_json({"policy": text, "notes": list(notes)})
     elif out is not None:

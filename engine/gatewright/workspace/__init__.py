@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gatewright.workspace.assembly import permission_broker as permission_broker
     from gatewright.workspace.assembly import stop_switch as stop_switch
     from gatewright.workspace.export import verify_export as verify_export
+    from gatewright.workspace.migration import migrate as migrate
+    from gatewright.workspace.migration import write_migrated as write_migrated
     from gatewright.workspace.policy_reader import format_names as format_names
     from gatewright.workspace.program import BlockSource as BlockSource
     from gatewright.workspace.program import StreamSource as StreamSource
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from gatewright.workspace.sandbox import remove_dead_copies as remove_dead_copies
     from gatewright.workspace.template import create_workspace as create_workspace
     from gatewright.workspace.template import example_names as example_names
-    from gatewright.workspace.template import migrate as migrate
     from gatewright.workspace.template import name_schema as name_schema
     from gatewright.workspace.template import template_names as template_names
     from gatewright.workspace.template import write_demo as write_demo
@@ -67,8 +68,8 @@ door(
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker", "stop_switch"),
         "gatewright.workspace.policy_reader": ("format_names",),
+        "gatewright.workspace.migration": ("migrate", "write_migrated"),
         "gatewright.workspace.template": (
-            "migrate",
             "create_workspace",
             "example_names",
             "name_schema",

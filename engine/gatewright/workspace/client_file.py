@@ -27,12 +27,11 @@ from gatewright.adapters.client_config import (
     Surroundings,
     catalog_id,
     client_named,
-    plain_entry,
     read_servers,
     servers_key,
     variables_of,
 )
-from gatewright.adapters.client_notation import Notation
+from gatewright.adapters.client_notation import Notation, plain_entry
 from gatewright.base.amount import parse_duration
 from gatewright.base.errors import WeMustFix, WorkspaceError
 from gatewright.base.file import write_atomically

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -18,25 +17,18 @@ from pathlib import Path
 from string import Template
 
 from gatewright import policyfile
-from gatewright.adapters.claude_settings import read_claude_settings, unsure_settings
-from gatewright.adapters.codex_rules import read_codex_rules
-from gatewright.adapters.gemini_policy import read_gemini_policy
-from gatewright.adapters.host_rules import Migrated, Places
 from gatewright.adapters.hosts import HostScope, load_host
-from gatewright.adapters.opencode_permission import read_opencode_permission
 from gatewright.base.amount import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import read_json
 from gatewright.gate import key_folder, state_folder
 from gatewright.policy.agentedit import add_agent
-from gatewright.policy.document import Defaults, Dialect, PermissionRule, Policy, Source
+from gatewright.policy.document import Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile.reader import write_policy_text
 from gatewright.record.folder import STATE_FOLDER, config_folder
-from gatewright.sources.basefolder import as_on_disk
 from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, place_file
 from gatewright.tools import read_definitions
 from gatewright.tools.declaration import SideEffect
@@ -300,118 +292,3 @@ def _lines(words: Iterable[str]) -> str:
     """Write a list of words on lines of their own."""
     lines = textwrap.wrap(", ".join(map(_toml, words)), 110, break_long_words=False, break_on_hyphens=False)
     return "[\n" + "".join(f"  {line}\n" for line in lines) + "]"
-
-
-SETTINGS = {".claude": "claude-code", ".codex": "codex", ".gemini": "gemini-cli", ".opencode": "opencode"}
-"""The coding agents by the folder of their settings."""
-_AGENTS = {"claude-code": "claude", "gemini-cli": "gemini"}
-_KEYS = {"permissions": "claude-code", "permission": "opencode", "hooks": "claude-code", "tools": "gemini-cli"}
-"""The coding agents by keys of settings that lie elsewhere, the surest first."""
-
-
-def migrate(
-    files: Sequence[Path], *, agent_id: str | None = None, project: Path | None = None, host: str | None = None
-) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a policy that is at most as open as ``files``, and notes on what it leaves out.
-
-    ``files``: settings of one coding agent that apply together, or one file of Pattern. ``project``: the folder that
-    the settings are for; by default the one around their folder. ``host``: the coding agent, if the files do not show
-    it. Raises WorkspaceError, PolicyInvalid.
-    """
-    texts = {file: _text(file) for file in files}
-    hosts = {host or _host_of(file, text) for file, text in texts.items()}
-    if hosts == {"pattern"} and len(files) == 1:
-        found = _pattern(files[0])
-        return policyfile.render_policy(found.policy), found.notes
-    if len(hosts) != 1 or not hosts <= set(SETTINGS.values()):
-        known = ", ".join(f"`{one}`" for one in SETTINGS.values())
-        raise WorkspaceError(f"give settings of one coding agent ({known}), or one file of Pattern")
-    (which,) = hosts
-    named = (project or _project_of(files[0])).absolute()
-    places = _places(named.resolve(), named)
-    try:
-        found = _read_rules(which, texts, agent_id or _AGENTS.get(which, which), places)
-    except WorkspaceError as error:
-        raise WorkspaceError(f"{', '.join(f'`{file}`' for file in files)}: {error}") from None
-    found = _without_secrets(found)
-    return policyfile.render_policy(found.policy), found.notes
-
-
-def _host_of(file: Path, text: str) -> str:
-    """Tell whose settings a file holds, by its name and folder, else by its keys."""
-    if file.suffix == ".rules":
-        return "codex"
-    folder = next((name for name in file.absolute().parts[-4:-1] if name in SETTINGS), "")
-    if file.suffix == ".toml":
-        return SETTINGS.get(folder) or (
-            "gemini-cli" if re.search(r"^\[\[rules?\]\]", text, re.MULTILINE) else "pattern"
-        )
-    if file.stem in {"opencode", "config"} or not file.suffix.startswith(".json"):
-        return "opencode" if file.stem == "opencode" else SETTINGS.get(folder, "")
-    held = read_json(text) if not folder else {}
-    keys = held.keys() if isinstance(held, dict) else ()
-    return SETTINGS.get(folder) or next((host for key, host in _KEYS.items() if key in keys), "claude-code")
-
-
-def _read_rules(host: str, texts: Mapping[Path, str], agent_id: str, places: Places) -> Migrated:
-    """Read the files of one coding agent; those of the project count after all others."""
-    is_mine = {file: _project_of(file).resolve().as_posix() == places.project[0] for file in texts}
-    ordered = sorted(texts, key=lambda file: is_mine[file])
-    tables = [texts[file] for file in ordered if file.suffix == ".toml"]
-    others = [texts[file] for file in ordered if file.suffix != ".toml"]
-    if host == "codex":
-        return read_codex_rules(tables, others, agent_id=agent_id, places=places)
-    if host == "gemini-cli":
-        return read_gemini_policy(others, tables, agent_id=agent_id, places=places)
-    if host == "opencode":
-        return read_opencode_permission(others, agent_id=agent_id, places=places)
-    if limits := [limit for text in others for limit in unsure_settings(text)]:
-        raise WorkspaceError(f"it says more than its rules, and would be more open here: {'; '.join(limits)}")
-    mine, elsewhere = ([texts[file] for file in texts if is_mine[file] is whose] for whose in (True, False))
-    return read_claude_settings(mine, elsewhere=elsewhere, agent_id=agent_id, places=places)
-
-
-def _without_secrets(found: Migrated) -> Migrated:
-    """Put the rules that hide secrets before all others, since the first matching pattern decides."""
-    sources = tuple(
-        replace(source, permission_rules=(*secret_rules(), *source.permission_rules)) for source in found.policy.sources
-    )
-    note = f"reading what looks like a secret ({', '.join(f'`{pattern}`' for pattern in SECRETS)}): it is hidden here"
-    return Migrated(replace(found.policy, sources=sources), (*found.notes, note))
-
-
-def _places(folder: Path, named: Path) -> Places:
-    """Return the project's folder in each known spelling: resolved, as the person named it, and below the home."""
-    spellings = (folder.as_posix(), named.as_posix(), *_below_home(folder))
-    folds = as_on_disk(folder.as_posix().swapcase()) == folder.as_posix()
-    return Places(spellings, Path.home().as_posix(), lambda path: as_on_disk(os.path.realpath(path)), folds)
-
-
-def _below_home(folder: Path) -> tuple[str, ...]:
-    """Return the folder as a path below the home folder, possibly through a link."""
-    home = Path.home()
-    try:
-        return ((home / folder.relative_to(home.resolve())).as_posix(),)
-    except ValueError:
-        return ()
-
-
-def _project_of(file: Path) -> Path:
-    folder = file.absolute().parent
-    return next((one.parent for one in (folder, *folder.parents[:2]) if one.name in SETTINGS), folder)
-
-
-def _text(file: Path) -> str:
-    try:
-        return content_of(file).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise WorkspaceError(f"cannot read `{file}`: it is not UTF-8") from None
-
-
-def _pattern(file: Path) -> Migrated:
-    """Read a file of Pattern, whose policy is valid, as one in our own dialect."""
-    with Workspace.open(file) as workspace:
-        if workspace.policy.dialect is not Dialect.PATTERN:
-            raise WorkspaceError(f"`{file}` is a policy of this program already")
-        notes = tuple(problem.message for problem in workspace.current_problems())
-        return Migrated(replace(workspace.policy, dialect=Dialect.GATEWRIGHT), notes)

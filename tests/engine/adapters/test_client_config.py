@@ -14,9 +14,9 @@ from gatewright.adapters.client_config import (
     Surroundings,
     catalog_id,
     client_named,
-    plain_entry,
     read_servers,
 )
+from gatewright.adapters.client_notation import plain_entry
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, drop, members, put, read_json
 from gatewright.policy.document import Catalog, CatalogType

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.workspace import Workspace, migrate
+from gatewright.workspace import Workspace, write_migrated
 from tests.engine.cli import host_oracles
 from tests.engine.cli.host_oracles import ORDER, Call, Files
 
@@ -185,16 +185,50 @@ def verdict_here(workspace: Workspace, call: Call, agent_id: str = "") -> str:
     return str(workspace.decide(agent_id, tool, json.dumps(arguments)).verdict)
 
 
+THEIRS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+    "claude-code": {
+        "read": ("claude.Read", {"file_path": "PATH"}),
+        "write": ("claude.Write", {"file_path": "PATH", "content": "x"}),
+        "run": ("claude.Bash", {"command": "IT"}),
+        "fetch": ("claude.WebFetch", {"url": "https://IT/", "prompt": "x"}),
+    },
+    "codex": {"run": ("codex.Bash", {"command": "IT"})},
+    "gemini-cli": {
+        "read": ("gemini.read_file", {"file_path": "PATH"}),
+        "write": ("gemini.write_file", {"file_path": "PATH", "content": "x"}),
+        "run": ("gemini.run_shell_command", {"command": "IT"}),
+    },
+    "opencode": {
+        "read": ("opencode.read", {"filePath": "PATH"}),
+        "write": ("opencode.write", {"filePath": "PATH", "content": "x"}),
+        "run": ("opencode.bash", {"command": "IT", "description": "x"}),
+        "fetch": ("opencode.webfetch", {"url": "https://IT/", "format": "text"}),
+    },
+}
+"""The coding agents' own tools for each kind of call."""
+
+
+def verdict_of_its_tool(workspace: Workspace, call: Call) -> str:
+    """The gate's verdict on the coding agent's own tool, as a hook asks for it; "deny" for a call that it lacks."""
+    (catalog,), (agent_id,) = workspace.policy.catalogs, workspace.policy.agents
+    kind, what = call
+    if kind not in THEIRS[catalog.catalog_id]:
+        return "deny"
+    tool, keys = THEIRS[catalog.catalog_id][kind]
+    values = {key: one.replace("PATH", f"{workspace.folder}/{what}").replace("IT", what) for key, one in keys.items()}
+    return str(workspace.decide(agent_id, tool, json.dumps(values)).verdict)
+
+
 def hold(host: Host, files: Files, project: Path, home: Path) -> list[str]:
     """Import the files and compare every call; return the verdicts here."""
-    text, _ = migrate(put(project, files), project=project)
-    (project / "policy.toml").write_text(text, encoding="utf-8")
+    text, _ = write_migrated(project / "policy.toml", put(project, files), project=project)
     found: list[str] = []
     with Workspace.open(project) as workspace:
         for call in CALLS:
-            here, there = verdict_here(workspace, call), host.oracle(files, call, project, home)
-            assert ORDER.index(here) >= ORDER.index(there), (call, here, there, text)
-            found.append(here)
+            there = host.oracle(files, call, project, home)
+            for here in (verdict_here(workspace, call), verdict_of_its_tool(workspace, call)):
+                assert ORDER.index(here) >= ORDER.index(there), (call, here, there, text)
+                found.append(here)
     return found
 
 

@@ -17,7 +17,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.verdict import Permission, Verdict
-from gatewright.workspace.template import migrate
+from gatewright.workspace.migration import migrate
 from tests.engine.cli.conftest import Runner
 
 HOME, PROJECT = "/home/ann", "/home/ann/shop"

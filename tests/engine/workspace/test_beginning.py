@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gatewright.base.errors import EditRefused, WorkspaceError
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace import Workspace
-from gatewright.workspace.template import SECRETS, Beginning, begin_workspace, create_workspace, migrate
+from gatewright.workspace.migration import migrate
+from gatewright.workspace.template import SECRETS, Beginning, begin_workspace, create_workspace
 
 
 def test_agent_of_a_new_workspace_reaches_neither_secrets_nor_the_policy(tmp_path: Path) -> None:
