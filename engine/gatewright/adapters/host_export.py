@@ -120,7 +120,7 @@ def export_claude(net: Net) -> Exported:
         elif tool == "Edit" and files.whole is Verdict.ALLOW:
             lists["allow"].append("Edit(/**)")
         for verdict, patterns in files.patterns.items():
-            if tool == "Edit" or verdict is Verdict.DENY:
+            if tool == "Edit" or verdict is not Verdict.ALLOW:
                 lists[verdict] += [f"{tool}({pattern})" for pattern in patterns]
     lists["deny"] += [f"Edit({pattern})" for pattern in reading.patterns[Verdict.DENY]]
     for verdict, entries in ((Verdict.ASK, net.asking), (Verdict.DENY, net.denied)):
@@ -202,6 +202,8 @@ def export_gemini(net: Net) -> Exported:
             continue
         if tools is writers or decision:
             rows.append(({"toolName": tools}, "ask_user", 900))
+        asking = [_arguments(pattern, net.project) for pattern in files.patterns[Verdict.ASK]]
+        rows += [({"toolName": tools, "argsPattern": text}, "ask_user", 950) for text in asking]
         if patterns:
             rows.append(({"toolName": tools, "argsPattern": r'"file_path":"[^"]*(\.\.|/\./|//)'}, "deny", 990))
         texts = [_arguments(pattern, net.project) for pattern in dict.fromkeys(patterns)]
@@ -248,8 +250,7 @@ def export_opencode(net: Net) -> Exported:
     closed = dict.fromkeys(reading.patterns[Verdict.DENY], Verdict.DENY)
     for key, files in (("read", reading), ("edit", writing)):
         rules: dict[str, JsonValue] = {"*": str(files.whole)}
-        kinds = (Verdict.ASK, Verdict.DENY) if key == "edit" else (Verdict.DENY,)
-        for verdict in kinds:
+        for verdict in (Verdict.ASK, Verdict.DENY):
             for pattern in (*files.patterns[verdict], *(closed if verdict is Verdict.DENY else ())):
                 for said in _texts(pattern):
                     rules.pop(said, None)

@@ -40,7 +40,9 @@ EVERYTHING = "**"
 _WILD = re.compile(r"[*?\[\\]")
 _READING = ("read", "list", "status", "diff", "load", "reload")
 _CHANGING = ("append", "create", "insert", "replace", "save")
-STRICTEST_FIRST = (Permission.NONE, Permission.READ_ONLY, Permission.PARTNER, Permission.READ_WRITE)
+STRICTEST_FIRST = (
+    Permission.NONE, Permission.READ_ONLY, Permission.ASK, Permission.PARTNER, Permission.READ_WRITE
+)  # fmt: skip
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
 _LETTER = re.compile(r"\\.|\[(?:[!^]?\]?[^\]]*)\]|[A-Za-z]", re.DOTALL)
 
@@ -253,9 +255,10 @@ class Draft:
         """Take a rule on reading files."""
         if verdict is Verdict.ALLOW:
             return
-        if verdict is Verdict.ASK:
-            self.lose(text, verdict, "no level asks before reading, so it is closed")
-        reach = self._forbid(verdict, Permission.NONE, said, text)
+        level = Permission.NONE if verdict is Verdict.DENY or self._in_order else Permission.ASK
+        reach = self._forbid(verdict, level, said, text)
+        if reach.outside and verdict is Verdict.ASK:
+            self.lose(text, verdict, f"closes {shown(reach.outside)}")
         if reach.outside:
             self.close(reach.outside, text)
             if not reach.is_exact:
@@ -339,7 +342,13 @@ class Draft:
             tool_rules=(ToolRule("file", AllowedOperations(frozenset(operations))),),
             capabilities=(*((NetRead(hosts),) if hosts else ()), *((Exec(),) if has_shell else ())),
         )
-        levels = self._levels if self._in_order else sorted(self._levels, key=lambda row: STRICTEST_FIRST.index(row[1]))
+        levels = self._levels
+        if Permission.READ_ONLY in {self.default, *(level for _, level, _ in levels)}:
+            # no level asks before reading and denies changes
+            closer = {Permission.ASK: Permission.NONE}
+            levels = [(pattern, closer.get(level, level), text) for pattern, level, text in levels]
+        if not self._in_order:
+            levels = sorted(levels, key=lambda row: STRICTEST_FIRST.index(row[1]))
         ordered: dict[str, PermissionRule] = {}
         for pattern, level, text in levels:
             ordered.setdefault(pattern, PermissionRule(pattern, level, text[:200]))

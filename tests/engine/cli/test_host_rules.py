@@ -247,7 +247,7 @@ def test_nothing_is_ever_more_open_than_the_host_reads_its_own_rules(
         hold(host, data.draw(host.files), project, home)
 
 
-LEVELS = ("none", "read_only", "partner", "append", "read_write", "admin")
+LEVELS = ("none", "read_only", "ask", "partner", "append", "read_write", "admin")
 PATTERNS = (
     "src/**",
     "*.py",
