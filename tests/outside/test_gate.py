@@ -140,6 +140,18 @@ def test_a_model_cannot_change_the_file_of_hooks(host: str, house: House) -> Non
     assert [row.verdict for row in house.rows()] == ["deny", "deny"]
 
 
+@pytest.mark.parametrize("host", ["opencode"])
+def test_the_model_is_offered_no_tool_that_it_may_not_call_where_the_host_can_hide_it(host: str, house: House) -> None:
+    house.install("allowed")
+
+    ended, model = house.run([house.calls(2)])
+
+    assert house.marks() == {"mark-0": "done\n", "mark-1": "done\n"}, ended
+    named = {name for name, tool in model.seen.tools.items() if "Not available." not in tool["description"]}
+    assert named == {"bash", "write"}
+    assert model.seen.tools["read"]["parameters"]["properties"] == {}
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_person_who_took_the_gate_out_of_the_file_is_told_at_once(host: str, house: House) -> None:
     file = house.install("denied")

@@ -82,12 +82,11 @@ export const Gatewright = async ({ directory }) => ({
     const asking = isFresh ? held.asking : ask(message).catch(() => ({}))
     if (!isFresh) shown.set(toolID, { at: Date.now(), asking })
     const answer = await asking
-    const isPlain = output.parameters?.type === "object" // 1.18.33 has a schema of a library there: it has to stay
     if (answer.decision === "deny") {
       output.description = "Not available."
-      if (isPlain) output.parameters = { type: "object", properties: {}, additionalProperties: false }
-    } else if (answer.parameters && isPlain) {
-      output.parameters = answer.parameters
+      output.jsonSchema = { type: "object", properties: {}, additionalProperties: false }
+    } else if (answer.parameters) {
+      output.jsonSchema = answer.parameters
     }
   },
 })
