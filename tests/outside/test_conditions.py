@@ -1,0 +1,135 @@
+"""The gate in the real programs where the machine is not as it should be, and where much happens at once."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.outside.agents import Room
+from tests.outside.conftest import agent_of
+from tests.outside.house import CALLS, House, living
+
+AT_ONCE = 50
+PARALLEL = ("codex", "opencode", "copilot")
+"""Hosts that make all calls of one answer at once."""
+
+
+@pytest.mark.parametrize("host", PARALLEL)
+def test_fifty_calls_at_once_happen_once_each(host: str, house: House) -> None:
+    house.install("allowed")
+
+    ended, model = house.run([house.calls(AT_ONCE)])
+
+    assert len(model.seen.results) == AT_ONCE, ended
+    assert house.marks() == {f"mark-{number}": "done\n" for number in range(AT_ONCE)}, (ended, model.seen.results)
+    assert [row.kinds[-1] for row in house.rows()] == ["ToolCompleted"] * AT_ONCE
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+def test_an_edit_of_the_policy_counts_from_the_next_call_on(host: str, house: House) -> None:
+    house.install("allowed")
+    half = CALLS // 2
+
+    def edit(number: int) -> None:
+        if number == half:
+            text = house.policy.read_text()
+            house.policy.write_text(
+                text.replace("[agents.allowed]\ntools = [", "[agents.allowed]\ntools = []\n# was [")
+            )
+
+    ended, model = house.run([[call] for call in house.calls()], edit)
+
+    assert len(model.seen.results) == CALLS, ended
+    assert house.marks() == {f"mark-{number}": "done\n" for number in range(half)}, (ended, model.seen.results)
+    assert [row.verdict for row in house.rows()] == ["allow"] * half + ["deny"] * half
+
+
+@pytest.mark.parametrize("host", ["claude-code"])
+def test_a_gate_that_is_killed_between_two_calls_comes_back_and_nothing_happens_twice(host: str, house: House) -> None:
+    house.install("allowed")
+
+    def kill(number: int) -> None:
+        for process in house.gates() if number in {5, 11} else ():
+            os.kill(process, signal.SIGKILL)
+
+    ended, model = house.run([[call] for call in house.calls()], kill)
+
+    assert len(model.seen.results) == CALLS, ended
+    assert house.marks() == {f"mark-{number}": "done\n" for number in range(CALLS)}, (ended, model.seen.results)
+    rows = house.rows()
+    assert [row.verdict for row in rows] == ["allow"] * CALLS
+    assert {row.kinds[-1] for row in rows} == {"ToolCompleted"}
+
+
+@pytest.mark.parametrize("host", ["claude-code"])
+def test_something_in_the_way_of_the_socket_stops_every_call(host: str, house: House) -> None:
+    house.install("allowed")
+    house.run([[house.agent.shell("ls")]])  # makes the socket
+    (gate,) = house.gates()
+    os.kill(gate, signal.SIGKILL)
+    (place,) = (house.run_time / "gatewright").glob("*.sock")
+    place.unlink()
+    place.write_text("in the way\n")
+
+    ended, model = house.run([[call] for call in house.calls(4)])
+
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(model.seen.results) == 4, ended
+    assert place.read_text() == "in the way\n"
+
+
+def test_two_programs_at_once_on_one_policy_each_do_what_they_may(room: Room) -> None:
+    first, second = agent_of("claude-code"), agent_of("codex")
+    with living(room, first, second) as house, ThreadPoolExecutor() as pool:
+        house.install("allowed")
+        runs = [
+            pool.submit(house.run, [[call] for call in house.calls(first=begin, agent=agent)], agent=agent)
+            for agent, begin in ((first, 0), (second, CALLS))
+        ]
+        ended = [run.result()[0] for run in runs]
+
+        assert house.marks() == {f"mark-{number}": "done\n" for number in range(2 * CALLS)}, ended
+        rows = house.rows()
+        assert [row.kinds[-1] for row in rows] == ["ToolCompleted"] * 2 * CALLS
+        assert len(house.gates()) == 1
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli", "copilot"])
+def test_a_file_of_hooks_that_cannot_be_taken_is_refused_with_a_reason_and_stays(host: str, house: House) -> None:
+    file = house.install("allowed")
+    house.gatewright("hook", "uninstall", host, "--user", "--yes")
+    words = ("hook", "install", host, "--policy", str(house.policy), "--agent", "allowed", "--user", "--yes")
+    elsewhere = house.room.home / "elsewhere"
+    elsewhere.write_text("")
+
+    for make in (_broken, _read_only, _foreign, _link):
+        file.unlink(missing_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        make(file, elsewhere)
+        before = file.read_bytes()
+
+        house.gatewright(*words, code=2)
+
+        assert file.read_bytes() == before
+    assert file.is_symlink()
+
+
+def _broken(file: Path, _: Path) -> None:
+    file.write_text("{ [")
+
+
+def _read_only(file: Path, _: Path) -> None:
+    file.write_text("")
+    file.chmod(0o444)
+
+
+def _foreign(file: Path, _: Path) -> None:
+    file.write_text("" if os.geteuid() == 0 else "{ [")
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+
+
+def _link(file: Path, elsewhere: Path) -> None:
+    file.symlink_to(elsewhere)
