@@ -1,14 +1,17 @@
-"""Calls that wait without their program, calls that are stopped, rules that are only observed, by mouse and keys."""
+"""Calls that wait without their program or are stopped, rules that are observed or have times, by mouse and keys."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QListWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QListWidget
 
 from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.pages.policy.rule_list import RuleList
+from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import table_row
@@ -23,6 +26,12 @@ async def call(policy: Path, agent: str, arguments: dict[str, str], *more: str) 
     """What a program does that ends right after its call."""
     given = "--agent", agent, "--tool", "file", "--args", json.dumps(arguments)
     return await gatewright("call", str(policy), *given, *more)
+
+
+async def save(hand: Hand) -> None:
+    await hand.key("ctrl+s")
+    await hand.click(await hand.see("review.accept", QAbstractButton))
+    await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
 
 
 async def test_question_is_answered_after_the_program_that_asked_has_ended(hand: Hand, policy: Path) -> None:
@@ -80,12 +89,6 @@ async def test_stop_holds_for_every_process_until_go(hand: Hand, policy: Path) -
 
 async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) -> None:
     window = hand.window
-
-    async def save() -> None:
-        await hand.key("ctrl+s")
-        await hand.click(await hand.see("review.accept", QAbstractButton))
-        await until(lambda: not window.document.is_dirty, "the file to be saved")
-
     assert (await call(policy, "archivist", SCRIPT))[0] == 4
 
     # observed: the same call is made, and noted
@@ -94,7 +97,7 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
     await hand.click_cell(rules, table_row(rules, "no new scripts"))
     await hand.click(hand.find("policy.observe", QAbstractButton))
     await until(window.observe.isVisible, "the bar that tells what is observed")
-    await save()
+    await save(hand)
     status, made = await call(policy, "archivist", SCRIPT)
     assert (status, made["verdict"], made["enforced"], made["status"]) == (4, "deny", False, "allowed")
     assert list(policy.parent.rglob("drafts/run.sh"))
@@ -107,7 +110,53 @@ async def test_rule_is_observed_compared_and_enforced(hand: Hand, policy: Path) 
     await until(lambda: not rows.isVisible(), "the comparison to close")
     await hand.click(window.observe.action_button)
     await until(window.observe.isHidden, "the rule to be enforced")
-    await save()
+    await save(hand)
     second = {**SCRIPT, "path": "drafts/again.sh"}
     assert (await call(policy, "archivist", second))[0] == 4
     assert not list(policy.parent.rglob("drafts/again.sh"))
+
+
+async def test_rule_gets_times_and_holds_only_then(hand: Hand, policy: Path) -> None:
+    window, hour = hand.window, datetime.now(ZoneInfo("Europe/Berlin")).hour
+    await hand.go_to("policy")
+    rules = hand.find("policy.rules", RuleList)
+    await hand.click_cell(rules, table_row(rules, "no new scripts"))
+    times = hand.find("policy.times.part", Segmented)
+    await hand.click(times.button("times"))
+
+    # hours that are not now, by the clock of a zone that is completed: the rule holds no more
+    later, now = (f"{(hour + start) % 24}-{(hour + start + 3) % 24 or 24}" for start in (2, 23))
+    zone = hand.find("policy.times.zone", QLineEdit)
+    await hand.click(zone)
+    await hand.key("ctrl+a")
+    await hand.type("europe/berl")
+    completer = zone.completer()
+    assert completer is not None
+    popup = completer.popup()
+    assert popup is not None
+    await until(popup.isVisible, "the names of zones")
+    await hand.key("Down", "Return")
+    await until(lambda: zone.text() == "Europe/Berlin", "the whole name")
+    await hand.click(hand.find("policy.times.hours", QLineEdit))
+    await hand.key("ctrl+a")
+    await hand.type(later)
+    said = hand.find("policy.times.now", QLabel)
+    await until(lambda: said.text().startswith("Applies from "), "the form to say that it does not hold now")
+    apply = hand.find("policy.apply", QAbstractButton)
+    await until(apply.isEnabled, "the button that applies")
+    await hand.click(apply)
+    await until(lambda: window.document.is_dirty, "the edit")
+    await save(hand)
+    assert (await call(policy, "archivist", SCRIPT))[0] == 0
+
+    # hours around now: it holds
+    await hand.click(hand.find("policy.times.hours", QLineEdit))
+    await hand.key("ctrl+a")
+    await hand.type(now)
+    await until(lambda: said.text().startswith("Applies now, until "), "the form to say that it holds now")
+    await until(apply.isEnabled, "the button that applies")
+    await hand.click(apply)
+    await until(lambda: window.document.is_dirty, "the edit")
+    await save(hand)
+    second = {**SCRIPT, "path": "drafts/again.sh"}
+    assert (await call(policy, "archivist", second))[0] == 4
