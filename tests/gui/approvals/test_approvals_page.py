@@ -24,7 +24,7 @@ from gatewright_gui.pages.audit import AuditPage
 from gatewright_gui.qt.language import current_catalog
 from gatewright_gui.session.question import question_of, stale_of
 from gatewright_gui.window.main_window import MainWindow
-from tests.engine.gate.asking import a_request
+from tests.engine.gate.asking import a_request, small_store
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.checkout import ROOT
 from tests.support.demo import copy_demo
@@ -533,12 +533,12 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
     assert not page.stale.revoke_button.isVisible()
 
 
-async def test_every_reason_of_a_stale_question_is_said_in_the_language_of_the_app_and_hides_nothing(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+def test_every_reason_of_a_stale_question_is_said_in_the_language_of_the_app_and_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said_by_ledger = [vars(ledger)[name] for name in ("_POLICY", "_CONTENT", "_GONE")]
     reasons = [*said_by_ledger, EXPIRED, UNTAKEN, "dana\u202e did {not} see"]
-    store = deployed.workspace.broker.grants
+    store = small_store(tmp_path)
     for number, why in enumerate(reasons):
         asked = a_request(tool=f"t{number}", agent="operator", call_key=f"c{number}", conversation="chat")
         first = store.suspend(asked)
