@@ -11,6 +11,7 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls_today import Tally
+from gatewright_gui.session.coding_agents import HostLevel, HostStatus
 
 NOTHING = mark("Nothing waits.")
 
@@ -22,6 +23,7 @@ class Notices(QWidget):
         super().__init__()
         self._context = context
         self._calls: Tally = {}
+        self._coding_agents: tuple[HostStatus, ...] = ()
         go = context.navigator
         self._nothing = named(Label(tr(NOTHING)), "overview.nothing", kind="muted")
         self._lines = QVBoxLayout()
@@ -29,6 +31,8 @@ class Notices(QWidget):
         self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("catalogs"))
         self.errors = self._line("errors", "circle-alert", "deny", lambda: go.go_to_page("problems"))
         self.warnings = self._line("warnings", "triangle-alert", "ask", lambda: go.go_to_page("problems"))
+        self.unsafe = self._line("unsafe", "shield-x", "deny", lambda: go.go_to_page("catalogs"))
+        self.ungated = self._line("ungated", "shield-alert", "ask", lambda: go.go_to_page("catalogs"))
         self.unsaved = self._line("unsaved", "circle-dot", "ask", go.go_to_difference)
         self.calls = self._line("calls", "history", "muted", lambda: go.go_to_page("audit"))
         column_of(self._nothing, self._lines, stretch(), into=self, margins=(3, 1, 3, 2))
@@ -47,6 +51,11 @@ class Notices(QWidget):
         self._calls = calls
         self.refresh()
 
+    def set_coding_agents(self, found: tuple[HostStatus, ...]) -> None:
+        """Say which coding agents on this machine ask no gate, and which gates do not hold."""
+        self._coding_agents = found
+        self.refresh()
+
     def refresh(self, _why: object = None) -> None:
         """Say what is so now."""
         document, waiting = self._context.document, len(self._context.waiting.questions)
@@ -55,7 +64,11 @@ class Notices(QWidget):
         held = sum(bool(facts.held) for facts in document.catalog)
         counts = [count for verdicts in self._calls.values() for count in verdicts.items()]
         made, denied = sum(count for _, count in counts), sum(count for verdict, count in counts if verdict == "deny")
+        ungated = [one.title for one in self._coding_agents if one.file is None]
+        unsafe = [one.title for one in self._coding_agents if one.file is not None and one.level is HostLevel.RED]
         for line, count, words in (
+            (self.unsafe, len(unsafe), tr("The gate before {agents} does not hold", agents=", ".join(unsafe))),
+            (self.ungated, len(ungated), tr("Not gated: {agents}", agents=", ".join(ungated))),
             (self.waiting, waiting, tr("{calls} for you to answer", calls=counted(waiting, "call", "calls"))),
             (self.held, held, tr("{tools} to accept", tools=counted(held, "tool", "tools"))),
             (self.errors, errors, counted(errors, "error", "errors")),
@@ -66,4 +79,5 @@ class Notices(QWidget):
             line.setText(words)
             line.setVisible(bool(count))
         is_known = self._context.waiting.is_known
-        self._nothing.setVisible(is_known and not any((waiting, held, errors, warnings, document.is_dirty)))
+        told = (waiting, held, errors, warnings, document.is_dirty, ungated, unsafe)
+        self._nothing.setVisible(is_known and not any(told))

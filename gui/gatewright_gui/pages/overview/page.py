@@ -18,6 +18,7 @@ from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.calls_today import CallsToday, Tally
+from gatewright_gui.session.coding_agents import CodingAgents
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.rights_picture import RightShare, Risk, rights_together, shares_of
 
@@ -45,6 +46,7 @@ class OverviewPage(Page):
         self.risk_view = named(TableView(risky), "overview.risks")
         self.rights = PicturePane(context.sizes)
         self.calls = CallsToday(context.document, context.tasks, self.isVisible, self)
+        self.coding_agents = CodingAgents(context.document, context.tasks, self.isVisible, self)
         self.empty = EmptyState(
             "users",
             tr("No agents yet"),
@@ -55,6 +57,7 @@ class OverviewPage(Page):
             place.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
         self._lay_out()
         self.calls.counted.connect(self._show_calls)
+        self.coding_agents.changed.connect(lambda: self.notices.set_coding_agents(self.coding_agents.found or ()))
         document = context.document
         document.closed.connect(self._begin_anew)
         document.opened.connect(self._begin_anew)
@@ -96,11 +99,13 @@ class OverviewPage(Page):
         """What was put off while nobody looked."""
         self.notices.refresh()
         self.calls.look()
+        self.coding_agents.look()
         self._ask()
 
     def end(self) -> None:
         """Let go of the log."""
         self.calls.end()
+        self.coding_agents.end()
 
     # what is known
 
