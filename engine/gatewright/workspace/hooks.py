@@ -35,7 +35,7 @@ from gatewright.gate.call import Effect
 from gatewright.gate.callrun import Outcome
 from gatewright.gate.decision import Decision
 from gatewright.gate.stop import CODE as STOPPED
-from gatewright.policy.document import CatalogType, Confine
+from gatewright.policy.document import Confine
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_object
 from gatewright.sources.ground import policy_path_of
@@ -55,7 +55,6 @@ _SPARE_S = 0.1
 _STRICT = frozenset({STOPPED, "protected", "level-none"})
 """Codes of denials that a caller passes on to its sub-agents, besides those of policy rules."""
 _SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 _SHELL = "/bin/bash"
 _WITH_RIGHTS = 'set `confine = "none"` for the shell in `[workspace]` to let it run with all your rights'
 _log = logging.getLogger(__name__)
@@ -596,18 +595,8 @@ def _read(message: bytes) -> dict[str, JsonValue]:
 
 def _tool_name(workspace: Workspace, host: Host, tool: str) -> str:
     """Return the name in the policy of a tool as the host calls it, also of an MCP server's tool."""
-    catalogs = workspace.policy.catalogs
-    for catalog in sorted(catalogs, key=lambda one: -len(one.catalog_id)):
-        server = _UNUSUAL.sub("_", catalog.catalog_id)
-        for start in (f"mcp__{server}__", f"mcp_{server}_"):
-            if catalog.kind is not CatalogType.HOST and tool.startswith(start):
-                for one in workspace.gate.snapshot().registry.tools():
-                    is_its = isinstance(one, DefinedTool) and one.origin == catalog.catalog_id
-                    if is_its and _UNUSUAL.sub("_", one.listed_name) == tool.removeprefix(start):
-                        return one.name
-    mine = next((one for one in catalogs if (one.kind, one.catalog_id) == (CatalogType.HOST, host.host_id)), None)
-    prefix = host.prefix if mine is None else mine.prefix
-    return f"{prefix}.{tool}" if prefix else tool
+    found = workspace.host_tool(host.host_id, tool)
+    return found if isinstance(found, str) else f"{host.prefix}.{tool}"
 
 
 def _context(agent_id: str, host: Host, event: HostEvent) -> ToolExecutionContext:

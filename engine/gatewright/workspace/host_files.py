@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from gatewright.adapters.hook_socket import KEY_FILE
 from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, TIMEOUT_S, Around, Hook, Host, HostScope, load_host
 from gatewright.base.errors import GatewrightError, WorkspaceError, near_hint, printable
 from gatewright.base.file import write_atomically
@@ -30,9 +31,6 @@ from gatewright.gate.scrub import scrub_text
 from gatewright.record.folder import STATE_VARIABLE, PrivateFolder, have_key
 from gatewright.workspace.client_file import MAX_BYTES, content_of
 from gatewright.workspace.trust import HOSTS
-
-KEY_FILE = "hooks.key"
-"""The key, in the key folder, that client and gate prove to each other."""
 
 
 @frozen
