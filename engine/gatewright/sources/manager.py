@@ -224,6 +224,7 @@ class SourceManager:
         contents: bool,
         patterns: bool = True,
         lists: Listing | None = None,
+        confined: bool = False,
     ) -> tuple[NamedPlace, ...] | None:
         """Find every place on disk for which some program may take ``text``, each with its level.
 
@@ -232,7 +233,7 @@ class SourceManager:
         from gatewright.sources.route import Look, NamedPlaces
 
         named = NamedPlaces(self._places, self._protection.now())
-        look = Look(action, contents=contents, patterns=patterns, lists=lists)
+        look = Look(action, contents=contents, patterns=patterns, lists=lists, confined=confined)
         return named.of(text, look, folders=folders, bases=bases)
 
     def places_at(

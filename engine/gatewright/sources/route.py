@@ -31,7 +31,7 @@ from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import FileTarget, LevelDecision, Located, NamedPlace, Refusal
-from gatewright.policy.verdict import Action, Permission, reads_freely
+from gatewright.policy.verdict import Action, Permission, Verdict, reads_freely, verdict_for
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, as_on_disk, differs_by_process
 from gatewright.sources.descriptor import identity_of, look_along, look_from_top, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
@@ -239,7 +239,8 @@ class Look:
     shows.
 
     ``patterns``: signs of a pattern act as such. ``files``: what is not there is meant as a file. ``endings``: of the
-    files in a folder, only names with one of these (in small letters) count; None: all.
+    files in a folder, only names with one of these (in small letters) count; None: all. ``confined``: whoever uses
+    the path runs by the levels itself, so that of things in a folder only those count whose level asks first.
     """
 
     action: Action
@@ -248,6 +249,7 @@ class Look:
     lists: Listing | None = None
     files: bool = False
     endings: tuple[str, ...] | None = None
+    confined: bool = False
 
 
 @frozen
@@ -389,7 +391,9 @@ class NamedPlaces:
         """
         levels = {level for one in self.places.running.values() for level in one.source.levels}
         reads = look.action is Action.READ
-        is_protected_in = self.protected.is_in(source.base)
+        if look.confined:
+            levels = {own.permission, *(one for one in levels if verdict_for(one, look.action) is Verdict.ASK)}
+        is_protected_in = self.protected.is_in(source.base) and not look.confined
         if (levels <= {own.permission} or (reads and all(map(reads_freely, levels)))) and not is_protected_in:
             return "", own
         found, where, strictest, endings = 0, "", own, look.endings
@@ -419,14 +423,16 @@ class NamedPlaces:
                     identities = (identity_of(entry.stat(follow_symlinks=False)),) if is_protected_in else ()
                     level = self.places.decide(source, below, identities, self.protected, folder=is_folder)
                 except (OSError, ToolFailure):
-                    level = _NONE
-                if level.permission is Permission.NONE:
+                    return below, _NONE
+                is_closed = level.permission is Permission.NONE
+                if is_closed and not look.confined:
                     return below, level
-                stricter = strictest_level((strictest, level))
-                is_stricter = stricter.permission is not strictest.permission
-                if is_stricter and not (reads and reads_freely(stricter.permission)):
-                    strictest, where = stricter, below
-                if is_folder and not look.lists:
+                if not look.confined or level.permission in levels:
+                    stricter = strictest_level((strictest, level))
+                    is_stricter = stricter.permission is not strictest.permission
+                    if is_stricter and not (reads and reads_freely(stricter.permission)):
+                        strictest, where = stricter, below
+                if is_folder and not look.lists and not is_closed:
                     folders.append(below)
         return where, strictest
 

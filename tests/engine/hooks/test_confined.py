@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from gatewright.adapters import hook_client
 from gatewright.adapters.confine import Confiner
 from gatewright.workspace.assembly import stop_switch
+from gatewright_resources import folder
 from tests.engine.hooks.world import POLICY, HookWorld
 from tests.support.patience import until
 
@@ -162,6 +165,7 @@ async def test_a_person_who_agrees_at_the_host_has_the_command_run_confined(worl
     words = await allowed(world, "echo yes", permission_mode="default")
     assert world.rows("ApprovalResolved") == []
     assert await world.start(words) == (0, "yes\n", "")
+    await until(lambda: world.rows("ToolCompleted"))
     kinds = [kind for kind, _, _ in world.rows()]
     assert kinds.index("ApprovalResolved") < kinds.index("ToolCompleted")
 
@@ -197,3 +201,76 @@ def test_a_command_arrives_as_it_was_written(world: HookWorld, words: list[str])
     command = " ".join(map(shlex.quote, ["printf", "%s|", *words]))
     code, out, _ = asyncio.run(run(world, command, f"t{os.urandom(4).hex()}"))
     assert (code, out) == (0, "".join(f"{word}|" for word in words) or "|")
+
+
+KNOWN = json.loads(folder("hosts").joinpath("claude-code.tools.json").read_text())
+"""Definitions that say which argument is a command, so that its words are judged before it reaches a room."""
+WHOLE = """
+[workspace.shell]
+allow = ["cat", "cd", "echo", "find", "grep", "ls", "python3", "tee"]
+
+[[sources]]
+id = "project"
+type = "file"
+base_path = "."
+default_permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "project/kept"
+permission = "read_only"
+
+[[sources.permission_rules]]
+pattern = "asked/"
+permission = "partner"
+"""
+FOLDERS = {
+    "ls -a": "project",
+    "ls -R .": "a.txt",
+    "grep -r word .": "./project/a.txt:word",
+    'find . -name "*.txt"': "./project/a.txt",
+    "cd WORKSPACE && cat project/a.txt": "word",
+    "echo x | tee WORKSPACE project": "x",
+}
+"""Commands, each with what they say; the closed file in the folder stays closed."""
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Iterator[HookWorld]:
+    """The agent works in the policy's own folder, in which there are closed files, too."""
+    policy = POLICY.replace('prefix = "claude"\n', 'prefix = "claude"\ntrusted = true\n')
+    policy = policy.replace(policy[policy.index("\n[[sources]]") : policy.index("\n[[sources.p")], WHOLE, 1)
+    with TemporaryDirectory(prefix="gw", dir="/tmp") as run:
+        made = HookWorld(tmp_path, Path(run), policy, KNOWN)
+        for name in ("project/x.key", "project/kept", "project/a.txt"):
+            (made.folder / name).write_text("word of a key" if name.endswith("key") else "word")
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+@pytest.mark.parametrize("command", FOLDERS)
+async def test_a_folder_with_something_closed_in_it_is_open_to_a_confined_command(
+    whole: HookWorld, command: str
+) -> None:
+    sent = command.replace("WORKSPACE", str(whole.folder))
+    _, out, said = await whole.start(await allowed(whole, sent, cwd=str(whole.folder)), cwd=whole.folder)
+    assert FOLDERS[command] in out, said
+    assert "word of a key" not in out
+    assert "gatewright = 1" not in out
+
+
+async def test_a_folder_in_which_something_asks_first_still_does(whole: HookWorld) -> None:
+    (whole.folder / "asked").mkdir()
+    (whole.folder / "asked" / "a").write_text("word")
+    for command, verdict in (("grep -r word .", "allow"), ("python3 -m this .", "ask"), ("cat project/x.key", "deny")):
+        given = {"command": command, "description": "go"}
+        answer = await whole.ask("Bash", given, command[:4], cwd=str(whole.folder), permission_mode="default")
+        assert answer["permissionDecision"] == verdict, (command, answer)
+
+
+async def test_without_a_room_a_folder_with_something_closed_in_it_is_closed(whole: HookWorld) -> None:
+    text = whole.policy.read_text()
+    whole.policy.write_text(text.replace("[workspace.shell]\n", '[workspace.shell]\nconfine = "none"\n'))
+    answer = await whole.ask("Bash", {"command": "grep -r word .", "description": "go"}, "t1", cwd=str(whole.folder))
+    assert answer["permissionDecision"] == "deny"

@@ -41,6 +41,7 @@ from gatewright.gate.scope import confinement_words
 from gatewright.gate.scrub import MARKER, holds_marker
 from gatewright.gate.stop import CODE, Stop
 from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.document import Confine
 from gatewright.policy.target import NamedPlace
 from gatewright.policy.verdict import Action, SafetyTier, Verdict, covers
 from gatewright.schema.operation import EACH, EACH_MEMBER, Missing, Steps, holds_batch, path_text, steps_of, values_at
@@ -311,6 +312,8 @@ def look_at_names(
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
+    agent = state.agent
+    confined = agent is not None and state.plan.tool.in_folder and agent.policy.shell.confine is Confine.POLICY
     left = MAX_TEXTS
     for pointer, text, action, is_path, word in texts:
         where = ".".join(map(str, pointer))
@@ -322,6 +325,7 @@ def look_at_names(
             contents=is_path or pointer not in silent,
             patterns=word is None,
             lists=word.named.lists if word else None,
+            confined=confined and word is not None,
         )
         if places is None:
             reason = f"`{where}` may mean too many different paths"
