@@ -294,6 +294,7 @@ if TYPE_CHECKING:
         begin_workspace,
         create_workspace,
         example_names,
+        project_of,
         write_agent_policy,
         write_demo,
     )
@@ -446,8 +447,8 @@ door(
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.template": (
-            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "write_agent_policy",
-            "write_demo",
+            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "project_of",
+            "write_agent_policy", "write_demo",
         ),
         "gatewright.workspace.client_file": (
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "content_of", "gateway_command",

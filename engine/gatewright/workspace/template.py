@@ -228,6 +228,11 @@ def agent_policy_path(scope: HostScope, project: Path) -> Path:
     return folder / POLICY_NAME
 
 
+def project_of(folder: Path) -> Path:
+    """Return the folder where coding agents work under the policy in ``folder``: the project, if it lies in one."""
+    return folder.parent if folder.name == AGENT_FOLDER else folder
+
+
 def agent_policy(host_id: str, project: Path, path: Path) -> str:
     """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``.
 

@@ -18,6 +18,7 @@ from gatewright.workspace.api import (
     host_file,
     host_of,
     install_edit,
+    project_of,
     uninstall_edit,
     write_agent_policy,
     write_host_file,
@@ -79,7 +80,7 @@ class CodingAgents(QObject):
         self._found = None
 
     async def _look(self) -> None:
-        where = host_around(self._document.workspace.folder)
+        where = host_around(project_of(self._document.workspace.folder))
         found = tuple(one for one in await asyncio.to_thread(find_hosts, where) if one.is_found)
         if isValid(self) and found != self._found:
             self._found = found
@@ -99,8 +100,9 @@ class CodingAgents(QObject):
 async def add_agent_for(document: Document, host_id: str) -> bool:
     """Give the saved policy an agent for a coding agent, with its tools; a failure is said."""
     workspace = document.workspace
+    project, path = project_of(workspace.folder), workspace.policy_path
     try:
-        await document.in_worker(lambda: write_agent_policy(host_id, workspace.folder, workspace.policy_path))
+        await document.in_worker(lambda: write_agent_policy(host_id, project, path))
     except GatewrightError as error:
         document.say("error", str(error))
         return False
@@ -115,7 +117,8 @@ def new_agent_of(host_id: str) -> str:
 def edit_to_install(document: Document, host_id: str, scope: HostScope, agent_id: str) -> HostEdit:
     """The edit that puts the gate of the open policy into a coding agent's file. Raises GatewrightError."""
     workspace = document.workspace
-    return install_edit(host_file(host_id, scope, host_around(workspace.folder)), workspace.policy_path, agent_id)
+    where = host_around(project_of(workspace.folder))
+    return install_edit(host_file(host_id, scope, where), workspace.policy_path, agent_id)
 
 
 def edit_to_remove(status: HostStatus) -> HostEdit:

@@ -141,3 +141,23 @@ async def test_overview_names_who_is_not_gated_and_whose_gate_does_not_hold(wind
     assert page.notices.ungated.isHidden()
     press(page.notices.unsafe)
     assert window.shelf.current_key == "catalogs"
+
+
+async def test_gate_of_a_projects_own_policy_goes_into_the_project(window: MainWindow, tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    (project / ".gatewright-policy").mkdir(parents=True)
+    (project / ".gatewright-policy" / "policy.toml").write_text(POLICY, "utf-8")
+    assert await window.document.open(project / ".gatewright-policy" / "policy.toml")
+    window.show_page("catalogs")
+    pane = pane_of(window)
+    await until(lambda: pane.current is not None)
+    press(pane.install_button)
+    await until(lambda: dialog() is not None)
+    shown = dialog()
+    assert shown is not None
+    shown.scope.setCurrentIndex(shown.scope.findData("project"))
+    assert shown.place.text() == str(project / ".claude" / "settings.json")
+    press(shown.accept_button)
+    await until(pane.remove_button.isEnabled)
+    assert (project / ".claude" / "settings.json").is_file()
+    assert window.document.policy.agents["claude"].description == "Claude Code, in shop"
