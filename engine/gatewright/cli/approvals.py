@@ -466,4 +466,5 @@ def _line(call: LoggedCall) -> str:
         links += f"  {call.call_id}: {call.steps} step{'s' * (call.steps != 1)}"
     client = f"  from {call.client}" if call.client else ""
     said = f"{call.called}  {call.arguments}".rstrip() + links + client
-    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}  {call.ended or 'no end'}  {call.reason}"
+    end = call.ended or ("waits, or was not answered" if call.verdict == "ask" else "no end")
+    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}  {end}  {call.reason}"

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from gatewright.adapters.hosts import HOST_IDS, Around, HostScope
-from gatewright.base.amount import iso_utc
+from gatewright.base.amount import iso_utc, plural
 from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
@@ -78,7 +78,9 @@ def install(
     if json:
         print_json(status.to_json())
         return
-    print_line(f"{status.title} asks the gate before each call: {file.path}")
+    is_open = status.level is HostLevel.RED
+    said = "has the gate, which does not hold yet" if is_open else "asks the gate before each call"
+    print_line(f"{status.title} {said}: {file.path}")
     _print_facts(status, least=HostLevel.AMBER)
 
 
@@ -236,9 +238,10 @@ def _agrees(question: str) -> bool:
 
 def _print_status(one: HostStatus) -> None:
     if one.file is None:
-        print_line(f"{one.title}: no gate")
+        how = f"`gatewright hook install {one.host_id}` puts one there"
+        print_line(f"{one.title}: no gate; {how if one.is_found else 'it is not on this machine'}")
         return
-    calls = "" if one.calls_today is None else f", {one.calls_today:,} calls today"
+    calls = "" if one.calls_today is None else f", {plural(one.calls_today, 'call')} today"
     last = "" if one.last_call_s is None else f", the last at {iso_utc(one.last_call_s)}"
     print_line(f"{one.title}: gate in {one.file.path}, agent `{one.agent_id}` of {one.policy}{calls}{last}")
     _print_facts(one, least=HostLevel.OK)

@@ -145,9 +145,10 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     facts += _switch_facts(host, files, where)
     trusted = _trusted(host, file, where)
     if trusted is False:
-        facts.append(
-            HostFact("trusted", HostLevel.RED, f"{host.title} skips the hook without a word until somebody reviews it")
-        )
+        steps = ["start it", *["trust the project there"] * (file.scope is HostScope.PROJECT)]
+        steps += ["review the hook with `/hooks`"] * host.enforcement.needs_trust
+        said = f"{host.title} skips the hook without a word until you {', '.join(steps[:-1])} and {steps[-1]}"
+        facts.append(HostFact("trusted", HostLevel.RED, said))
     facts.append(_failure_fact(host))
     if not host.enforcement.is_tried:
         said = f"what {host.title} enforces is known from its documentation, and was not tried with the program"
@@ -266,7 +267,7 @@ def _failure_fact(host: Host) -> HostFact:
 
 def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
     if confined:
-        return HostFact("confined", HostLevel.OK, "its commands run confined by the levels of files")
+        return HostFact("confined", HostLevel.OK, "its commands run confined: they see files by their levels")
     if obstacle:
         return HostFact("confined", HostLevel.RED, f"its commands are denied, as they cannot be confined: {obstacle}")
     names = ", ".join(f"`{name}`" for name in sorted(host.shells.keys() - host.enforcement.changes))
