@@ -178,9 +178,9 @@ def took_words(elapsed_ms: float | None) -> str:
 
 def size_columns(view: QTableView) -> None:
     """Give the columns their widths; what a call came to, and how long that took, are never cut."""
-    took = max(view.fontMetrics().horizontalAdvance(took_words(elapsed_ms)) for elapsed_ms in _LONG_MS) + 4 * PAD
+    took = max(view.fontMetrics().horizontalAdvance(took_words(elapsed_ms)) for elapsed_ms in _LONG_MS) + 6 * PAD
     verdict = verdict_width(view, 106, outcomes())
-    for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, took)):
+    for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 104), (TOOK, took)):
         view.setColumnWidth(column, width)
 
 
