@@ -127,6 +127,11 @@ def gate_machine(*, undo: bool, yes: bool, as_json: bool) -> None:
         except GatewrightError as error:
             failed.append(edit.file.host_id)
             print_error(f"{host_of(edit.file.host_id).title} was left alone: {error}")
+            continue
+        facts = () if undo else host_status(edit.file.host_id, host_around(folder)).facts
+        for fact in facts:
+            if fact.level is HostLevel.RED:
+                print_error(f"not yet: {fact.sentence}")
     if as_json:
         done = [edit.file.host_id for edit in edits if edit.file.host_id not in failed]
         print_json({"policy": str(path), "changed": done, "failed": failed, "servers": servers})
@@ -167,6 +172,10 @@ def uninstall(
     write_host_file(edit)
     if json:
         print_json({"host": host, "file": str(file.path), "removed": edit.changes})
+    elif not edit.changes:
+        for record in records():
+            if record.host_id == host:
+                print_line(f"{host_of(host).title}: a gate is in {record.path} (`--{record.scope}`)")
     else:
         is_gone = edit.before is not None and edit.after is None
         print_line(f"{host_of(host).title}: {file.path}" + (" is gone again" if is_gone else " is as before"))

@@ -211,6 +211,26 @@ def test_a_machine_is_gated_and_all_is_as_before_after_an_undo(shop: Path, run: 
     assert run("init", "--machine", "--undo")[0] == Exit.OK
 
 
+def test_uninstall_names_the_file_that_has_the_gate(shop: Path, run: Runner) -> None:
+    assert run("hook", "install", "claude-code", "--user", "--yes")[0] == Exit.OK
+    status, out, err = run("hook", "uninstall", "claude-code", "--yes")
+    assert status == Exit.OK
+    assert "no gate is there" in err
+    assert out == f"Claude Code: a gate is in {shop.parent / 'home' / '.claude' / 'settings.json'} (`--user`)\n"
+
+
+def test_install_says_that_a_gate_does_not_hold_before_it_was_reviewed(shop: Path, run: Runner) -> None:
+    (shop.parent / "home" / ".codex").mkdir()
+    _, out, _ = run("hook", "install", "codex", "--yes")
+    assert "Codex has the gate, which does not hold yet" in out
+    assert "until you start it, trust the project there and review the hook with `/hooks`" in out
+    assert run("hook", "uninstall", "codex", "--yes")[0] == Exit.OK
+    _, out, _ = run("hook", "status", "codex")
+    assert "no gate; `gatewright hook install codex` puts one there" in out
+    _, _, err = run("init", "--machine", "--yes")
+    assert "not yet: Codex skips the hook without a word until you start it and review the hook with `/hooks`" in err
+
+
 def test_the_home_folder_is_no_project(shop: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (shop.parent / "home", shop.parent):
         monkeypatch.chdir(folder)
