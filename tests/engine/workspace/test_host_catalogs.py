@@ -124,6 +124,18 @@ def test_levels_and_grants_decide_about_the_files_of_a_coding_agent(
     assert agent.decide("Read", file_path=whole).verdict is reads
 
 
+@pytest.mark.parametrize("grant", ['{ FsRead = { prefixes = ["reference"] } },', ""])
+def test_path_elsewhere_is_refused_as_a_path_with_and_without_a_grant(tmp_path: Path, grant: str) -> None:
+    agent = Agent(tmp_path)
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy.read_text().replace('{ FsRead = { prefixes = ["reference"] } },', grant))
+    agent.workspace.reload()
+    decision = agent.decide("Read", file_path="/etc/passwd")
+    assert decision.verdict is DENY
+    assert "that path is not available to you" in decision.model_message
+    agent.workspace.close()
+
+
 def test_relative_path_starts_where_the_coding_agent_works(agent: Agent) -> None:
     assert agent.decide("Read", "secret", file_path="key").verdict is DENY
     assert agent.decide("Read", "sub", file_path="b.py").arguments["file_path"] == str(agent.project / "sub" / "b.py")

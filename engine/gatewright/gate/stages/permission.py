@@ -118,7 +118,8 @@ def _judge(
     grants, ports = grants_of(agent, kind), state.ports
     if kind not in granted_kinds(capability for _, capability in grants):
         text = f"agent `{agent.agent_id}` is not granted {kind}"
-        finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=_MODEL)
+        model = _WORDS[kind] if kind in _FS and targets and state.plan.tool.in_folder else _MODEL
+        finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=model)
         yield CapabilityCheck(kind, allowed=False), finding
     elif targets:
         for target in targets:
