@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -24,7 +24,7 @@ from gatewright.base.file import write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.gate import key_folder, state_folder
 from gatewright.policy.agentedit import add_agent
-from gatewright.policy.document import Defaults, PermissionRule, Policy, Source
+from gatewright.policy.document import Defaults, PermissionRule, Policy, ShellSettings, Source
 from gatewright.policy.edit import apply
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict
 from gatewright.policyfile.reader import write_policy_text
@@ -218,6 +218,8 @@ def write_demo(folder: Path) -> Path:
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
 
 
+AGENT_SOURCE = "project"
+"""The source of the files of a project."""
 AGENT_FOLDER = ".gatewright-policy"
 """The folder of a project's policy for coding agents."""
 
@@ -236,10 +238,12 @@ def project_of(folder: Path) -> Path:
 def agent_policy(host_id: str, project: Path, path: Path) -> str:
     """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``.
 
-    A missing policy is begun; in one that is there, the host's agent and catalog come at the end. It is unchanged if
-    the policy has the catalog already. Raises WorkspaceError, PolicyInvalid.
+    A missing policy is begun; in one that is there, the host's agent and catalog come at the end, with a source of the
+    project and what commands may run if it says nothing of these. It is unchanged if the policy has the catalog
+    already. Raises WorkspaceError, PolicyInvalid.
     """
-    host, tools, approvals, sources = load_host(host_id), list[str](), list[str](), ["project"]
+    host, tools, approvals, sources = load_host(host_id), list[str](), list[str](), [AGENT_SOURCE]
+    pieces = ["head", "source", "shell", "agent"]
     text = "" if not path.exists() else content_of(path).decode("utf-8-sig")
     if not text and Path.home().resolve().is_relative_to(project):
         raise WorkspaceError(f"`{project}` is no project: go to the folder in which the agent works, or name a policy")
@@ -247,7 +251,14 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
         with Workspace.open(path) as workspace:
             if workspace.policy.catalog(host_id) is not None:
                 return text
-            sources = [source.source_id for source in workspace.policy.folder_sources]
+            policy, here = workspace.policy, project.resolve()
+            bases = {one.source_id: (path.parent / one.base_path).resolve() for one in policy.folder_sources}
+            sources = [name for name, base in bases.items() if base.is_relative_to(here) or here.is_relative_to(base)]
+            if any(here.is_relative_to(bases[name]) for name in sources):
+                pieces.remove("source")
+            else:
+                sources.append(_free(AGENT_SOURCE, {source.source_id for source in policy.sources}))
+            pieces = [one for one in pieces if one != "head" and (one != "shell" or policy.shell == ShellSettings())]
     for tool in read_definitions(shipped_host(host_id)[1])[0]:
         name, effects = f"{host.prefix}.{tool.name}", tool.conduct.side_effects or frozenset[SideEffect]()
         if tool.name in host.shells:
@@ -257,13 +268,15 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
         elif effects & {SideEffect.NET_READ, SideEffect.NET_WRITE}:
             approvals.append(f"{_toml(name)} = {_toml('ask')}")
         tools.append(name)
-    base = ".." if path.parent == project / AGENT_FOLDER else project.as_posix()
+    places = {project / AGENT_FOLDER: "..", project: "."}
+    base = places.get(path.parent, project.as_posix())
     given = {"title": host.title, "prefix": host.prefix, "host": host_id, "approvals": "\n".join(approvals)}
+    given |= {"source": _toml(sources[-1])}
     given |= {"name": _toml(f"Coding agents in {project.name}"), "base": _toml(base), "sources": _toml(sources)}
     given |= {"description": _toml(f"{host.title}, in {project.name}"), "tools": _lines(tools)}
-    pieces = ["agent.toml"] if text else ["policy.toml", "agent.toml"]
-    made = (Template((files("gatewright_resources") / "hosts" / piece).read_text("utf-8")) for piece in pieces)
-    return text + "".join(piece.substitute(given) for piece in made)
+    made = (Template((files("gatewright_resources") / "hosts" / f"{one}.toml").read_text("utf-8")) for one in pieces)
+    start = f"{text.rstrip()}\n\n" if text else ""
+    return start + "".join(piece.substitute(given) for piece in made)
 
 
 def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
@@ -287,6 +300,11 @@ def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
     if before is None:
         TrustRecords(key_folder()).trust_folder("source", path, "project", Path(os.path.realpath(project)))
     Workspace.open(path).close()
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return the name, or the first with a number that nothing has."""
+    return next(one for one in (name, *(f"{name}-{number}" for number in range(2, 1000))) if one not in taken)
 
 
 def _toml(value: str | list[str]) -> str:

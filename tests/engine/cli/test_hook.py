@@ -14,6 +14,7 @@ from gatewright.cli.output import Exit
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
+from gatewright.workspace.template import write_agent_policy
 from tests.engine.cli.conftest import Runner
 
 POLICY = ".gatewright-policy/policy.toml"
@@ -236,3 +237,26 @@ def test_the_home_folder_is_no_project(shop: Path, run: Runner, monkeypatch: pyt
         monkeypatch.chdir(folder)
         status, _, err = run("hook", "install", "claude-code", "--yes")
         assert (status, "is no project" in err) == (Exit.USAGE, True)
+
+
+def test_policy_that_knows_neither_project_nor_commands_gets_both_with_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "a.py").write_text("text")
+    policy = tmp_path / "policy.toml"
+    policy.write_text('gatewright = 1\n\n[[sources]]\nid = "project"\ntype = "file"\nbase_path = "notes"\n')
+    write_agent_policy("claude-code", tmp_path, policy)
+    with Workspace.open(policy) as workspace:
+        assert [source.base_path for source in workspace.policy.sources] == ["notes", "."]
+        assert workspace.policy.agents["claude"].sources == ("project", "project-2")
+        context = ToolExecutionContext(agent_id="claude", session_id="s", folder=str(tmp_path))
+        for tool, arguments, verdict in (
+            ("Edit", {"file_path": str(tmp_path / "a.py"), "old_string": "text", "new_string": "more"}, ALLOW),
+            ("Read", {"file_path": str(tmp_path / ".env")}, DENY),
+            ("Bash", {"command": "git status"}, ALLOW),
+            ("Bash", {"command": "rm -rf notes"}, DENY),
+        ):
+            decision = workspace.gate.decide("claude", f"claude.{tool}", arguments, context=context)
+            assert decision.verdict is verdict, (tool, decision.reason)
+    before = policy.read_text()
+    write_agent_policy("claude-code", tmp_path, policy)
+    assert policy.read_text() == before
