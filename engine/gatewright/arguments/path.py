@@ -101,10 +101,15 @@ def _refusal(text: str) -> PathRefused | None:
 def paths_from(folder: str, text: str) -> tuple[str, ...] | PathRefused:
     """Return the absolute paths that a program in ``folder`` may open for a plain path, `~` included.
 
-    ``..`` comes as written, and resolved in the text, since programs do either.
+    ``..`` comes as written, and resolved in the text, and so do characters that Unicode composes, since programs do
+    either. Blanks around it are refused: some programs strip them, and what is left is another path.
     """
+    if text.strip(_BLANKS) != text:
+        reason = "the path begins or ends with a blank or an unseen character"
+        return PathRefused("path-blank", reason, "give the path without blanks around it")
     found: list[str] = []
-    for form in (_home() + text[1:], f"./{text}") if text == "~" or text.startswith("~/") else (text,):
+    forms = (_home() + text[1:], f"./{text}") if text == "~" or text.startswith("~/") else (text,)
+    for form in forms if text.isascii() else (*forms, *(unicodedata.normalize("NFC", one) for one in forms)):
         parsed = parse_model_path(form)
         if isinstance(parsed, PathRefused):
             return parsed
@@ -125,7 +130,8 @@ _C0 = "".join(map(chr, range(0x20)))
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 _UNSEEN = "\x7f\u180e\u200b\u200c\u200d\u2060\ufeff"
 _SIGNS = "\"'`<>()[]{}"
-_AROUND = f"{_C0} \x85{_SPACES}{_UNSEEN}{_SIGNS}"
+_BLANKS = f"{_C0} \x85{_SPACES}{_UNSEEN}"
+_AROUND = f"{_BLANKS}{_SIGNS}"
 _EDGE = frozenset(_AROUND)
 _TRIMMED = (
     "\t\n\v\f\r ",
@@ -133,7 +139,7 @@ _TRIMMED = (
     f"\t\n\v\f\r \x85{_SPACES}",  # Go's TrimSpace
     f"\t\n\v\f\r {_SPACES}\ufeff",  # JavaScript's trim
     f"{_C0} ",  # a reader of URLs
-    f"{_C0} \x85{_SPACES}{_UNSEEN}",
+    _BLANKS,
     _AROUND,
 )
 """Sets of characters that programs strip from both ends of a text."""

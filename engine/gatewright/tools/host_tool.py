@@ -136,8 +136,8 @@ class HostTool(DefinedTool, abstract=True):
     def _folder_of(self, pattern: str, arguments: Mapping[str, JsonValue]) -> str:
         """Return the folder of the files that may fit a pattern, which starts in the folder to search."""
         folder = parent_of_glob(pattern) or pattern
-        if ".." in pattern[len(folder) :]:
-            text = "the pattern may lead above its folder; write `..` at its beginning"
+        if ".." in pattern[len(folder) :] or _ELSEWHERE.search(pattern):
+            text = "the pattern may lead out of its folder; write `..` or `/` at its beginning"
             raise ToolFailure(text, code="unreadable-path")
         searched = (arguments.get(str(at[0])) for use, at in self._uses.values() if at and use is ArgumentUse.SEARCH)
         start = next((one for one in searched if isinstance(one, str)), ".")
@@ -146,6 +146,8 @@ class HostTool(DefinedTool, abstract=True):
 
 _HEADS = {"add file": Action.OVERWRITE, "update file": Action.OVERWRITE, "delete file": Action.DELETE}
 _ENDINGS = late_regex(r"(?:\.?\w[\w.-]*/|\*\*/)*\*\.(?:(\w+)|\{(\w+(?:,\w+)*)\})", re.ASCII)
+_ELSEWHERE = late_regex(r"^\s|[{,|(]\s*[/~]")
+"""A beginning, or an alternative, of a pattern by which some program leaves the folder to search."""
 _PLAIN_PATH = late_regex(r" [^\s:](?:[^:]*[^\s:])?")
 """A path that every reader of patches understands alike."""
 _FRAME = frozenset({"begin patch", "end patch", "end of file"})

@@ -67,10 +67,10 @@ def spelled(base: Path, dice: random.Random) -> Iterator[str]:
 class Both:
     """One policy, asked about the same path through a coding agent's tools and through ours."""
 
-    def __init__(self, folder: Path, dice: random.Random) -> None:
+    def __init__(self, folder: Path, dice: random.Random, text: str = "") -> None:
         folder.mkdir()
         grow(folder / "project", dice)
-        (folder / "policy.toml").write_text(policy(dice))
+        (folder / "policy.toml").write_text(text or policy(dice))
         self.base = folder / "project"
         self.workspace = Workspace.open(folder / "policy.toml")
         for host in ("claude-code", "codex"):
@@ -123,4 +123,47 @@ def test_search_of_a_folder_is_denied_exactly_if_a_file_in_it_is_closed(tmp_path
         path = str(folder.relative_to(both.base))
         assert (both.verdict("claude.Grep", pattern="x", path=path) is DENY) is closed
         assert (both.verdict("claude.Glob", pattern="*", path=str(folder)) is DENY) is closed
+    both.workspace.close()
+
+
+BLANKS = (" ", "  ", "\xa0", "\u2003", "\u3000", "\ufeff", "\u200b", "\u2060", "\u180e", "\x85")
+CLOSED = """gatewright = 1
+
+[agents.coder]
+sources = ["project"]
+
+[[sources]]
+id = "project"
+type = "file"
+base_path = "project"
+default_permission = "read_write"
+permission_rules = [{ pattern = "*.key", permission = "none" }, { pattern = "/caf\u00e9", permission = "none" }]
+"""
+
+
+def test_blanks_around_a_path_that_a_program_may_strip_lead_nowhere(tmp_path: Path) -> None:
+    both = Both(tmp_path / "w", random.Random("blanks"), CLOSED)
+    assert both.verdict("claude.Read", file_path="new") is Verdict.ALLOW
+    outside = str(tmp_path / "w" / "policy.toml")
+    for path in ("/etc/passwd", outside, "x.key", "~/x", "b/x.key"):
+        for blank in BLANKS:
+            for text in (blank + path, path + blank, blank + path + blank):
+                patch = f"*** Begin Patch\n*** Update File: {text}\n@@\n-one\n+x\n*** End Patch"
+                verdicts = {
+                    both.verdict("claude.Read", file_path=text),
+                    both.verdict("claude.Write", file_path=text, content="x"),
+                    both.verdict("claude.Grep", pattern="x", path=text),
+                    both.verdict("claude.Glob", pattern="*", path=text),
+                    both.verdict("codex.apply_patch", command=patch),
+                }
+                assert verdicts == {DENY}, (text, verdicts)
+    assert both.verdict("claude.Read", file_path="cafe\u0301") is DENY
+    both.workspace.close()
+
+
+def test_an_alternative_of_a_pattern_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
+    both = Both(tmp_path / "w", random.Random("patterns"), CLOSED)
+    assert both.verdict("claude.Glob", pattern="{a,b}/*") is Verdict.ALLOW
+    for pattern in ("{/etc,a}/*", "{a,/etc}/*", "@(a|/etc)/*", "{a,~}/*", " /etc/*", "a{b,/../../c}", "{a,..}/*"):
+        assert both.verdict("claude.Glob", pattern=pattern) is DENY, pattern
     both.workspace.close()
