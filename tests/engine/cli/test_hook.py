@@ -260,3 +260,49 @@ def test_policy_that_knows_neither_project_nor_commands_gets_both_with_the_agent
     before = policy.read_text()
     write_agent_policy("claude-code", tmp_path, policy)
     assert policy.read_text() == before
+
+
+STARTED = [
+    ".claude/settings.local.json",
+    ".claude/agents/a.md",
+    ".claude/skills/a/SKILL.md",
+    ".claude/commands/a.md",
+    ".claude/hooks/a.sh",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".gemini/extensions/a/b.json",
+    ".opencode/plugin/a.js",
+    ".opencode/plugins/a.ts",
+    ".opencode/tool/a.ts",
+    ".opencode/tools/a.ts",
+    ".opencode/command/a.md",
+    ".opencode/package.json",
+    "opencode.json",
+    ".mcp.json",
+    ".cursor/hooks.json",
+    ".cursor/mcp.json",
+    ".cursor/hooks/a.sh",
+    ".github/hooks/a.json",
+    ".github/agents/a.agent.md",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
+    ".vscode/mcp.json",
+    "a.code-workspace",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks/pre-push",
+    ".git/modules/a/hooks/pre-push",
+    ".git/modules/a/config",
+]
+"""Files from which coding agents, editors and git start programs, without a hook."""
+
+
+def test_no_tool_writes_what_agents_editors_and_git_start_wherever_it_lies(begun: Workspace, shop: Path) -> None:
+    context = ToolExecutionContext("claude", "any", folder=str(shop))
+    for name in (f"{folder}{name}" for name in STARTED for folder in ("", "packages/one/")):
+        for tool, given in (("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
+            arguments: dict[str, JsonValue] = {"file_path": name, **given}
+            assert begun.gate.decide("claude", f"claude.{tool}", arguments, context=context).verdict is DENY, name
+    for name in (".claude/worktrees/a/b.py", ".opencode/plans/a.md", ".cursor/rules/a.md", ".github/workflows/a.yml"):
+        given = {"file_path": name, "content": "x"}
+        assert begun.gate.decide("claude", "claude.Write", given, context=context).verdict is ALLOW, name
