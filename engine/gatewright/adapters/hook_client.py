@@ -414,7 +414,8 @@ def _confined(words: list[str]) -> int:
         raise Refused(answer[1:].decode("utf-8", "replace"))
     code = int.from_bytes(answer[1:5], "big", signed=True)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if code != -signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         posix.kill(posix.getpid(), -code)
     return code if code >= 0 else 128 - code
 

@@ -136,6 +136,14 @@ async def test_signals_reach_the_command_and_its_end_by_a_signal_shows_in_the_co
     assert code == 128 + number
 
 
+async def test_a_room_that_is_killed_is_no_command_that_was_not_run(world: HookWorld) -> None:
+    process = await begin(world, await allowed(world, "echo on; sleep 60"))
+    for one in Path(f"/proc/{world.gate_pid}/task").glob("*/children"):
+        for pid in map(int, one.read_text().split()):
+            os.kill(pid, signal.SIGKILL)
+    assert await process.wait() == -signal.SIGKILL
+
+
 async def test_without_confinement_by_the_policy_the_host_runs_the_command_itself(world: HookWorld) -> None:
     world.policy.write_text(POLICY.replace("gatewright = 1\n", FREE))
     answer = await world.ask("Bash", {"command": "ls"}, "t1")
