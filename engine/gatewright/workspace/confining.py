@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -126,10 +126,15 @@ class Confinements:
             subject=f"run {Path(words[0]).name}",
         )
 
-    def of_host(self, agent_id: str, start: Path) -> Confinement | None:
-        """Return the confinement of a command that a coding agent runs in ``start``: that of its shell commands, with
-        its sources by their levels, and without the policy; None under ``confine = "none"``.
+    def of_host(
+        self, agent_id: str, start: Path, project: Path, files: Callable[[Path], Iterable[Path]]
+    ) -> Confinement | None:
+        """Return the confinement of a command that a coding agent, which works in ``project``, runs in ``start``: that
+        of its shell commands, with its sources by their levels, and without the policy; None under
+        ``confine = "none"``.
 
+        ``files``: those in which coding agents look for hooks of a project. The project and the sources around it are
+        projects; the folders of missing files are made, since a name in a folder that is not there cannot be closed.
         Raises WorkspaceError for an unknown agent.
         """
         shell = self.of(agent_id, None)
@@ -141,10 +146,13 @@ class Confinements:
         for source_id, path in where.sources.items():
             if source_id not in where.refused and (agent.sources is None or source_id in agent.sources):
                 given[path] = PlaceUse.WRITE
+        work = Path(os.path.realpath(project))
+        around = [Path(one) for one in where.sources.values() if work.is_relative_to(one)]
+        hooks = [one for top in dict.fromkeys((work, *around) if around else ()) for one in _to_close(top, files(top))]
         return replace(
             shell,
             places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
-            closed=tuple(dict.fromkeys((*where.closed, *shell.closed, *shell.fixed))),
+            closed=tuple(dict.fromkeys((*_real(hooks), *where.closed, *shell.closed, *shell.fixed))),
             fixed=(),
             folder=os.path.realpath(start),
         )
@@ -206,6 +214,17 @@ def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequenc
         {"PATH": _SYSTEM_PATH},
     )
     return confinement_of(policy, Agent(""), read, Whereabouts(closed=_real(closed), fixed=(top,)), files)
+
+
+def _to_close(top: Path, files: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that are there, or can be closed, with a folder of their own, before they are."""
+    for path in files:
+        folder = path.parent
+        if folder != top and os.path.realpath(folder) == str(folder):
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(path) or (folder != top and folder.is_dir()):
+            yield path
 
 
 def _nearest(path: Path) -> str:

@@ -508,7 +508,7 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
             raise ToolFailure(claim.fault, code="other-command")
         _, folder, given, _ = claim.request.parts
         start = Path(os.fsdecode(folder))
-        room = await workspace.host_room(call.agent_id, start)
+        room = await workspace.host_room(call.agent_id, start, call.host.host_id, Path(call.event.folder))
         if room is None:
             raise ToolFailure("the policy changed: it would not be confined any more", code="not-confined")
         try:

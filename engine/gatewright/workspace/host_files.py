@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -213,6 +213,14 @@ def files_of(host: Host, where: Around) -> tuple[HostFile, ...]:
     scopes = (HostScope.MANAGED, HostScope.USER, HostScope.PROJECT)
     found = ((scope, host.file(scope, where)) for scope in scopes)
     return tuple(HostFile(host.host_id, scope, path) for scope, path in found if path is not None)
+
+
+def project_files(host_ids: Iterable[str], project: Path) -> tuple[Path, ...]:
+    """List the files in which hosts look for hooks of one project, existing or not."""
+    where = Around(Path.home(), project=project)
+    hosts = [load_host(one) for one in sorted(host_ids) if one in HOST_IDS]
+    found = (path for host in hosts for path in (host.file(HostScope.PROJECT, where), *host.other_files(where)))
+    return tuple(path for path in found if path is not None and path.is_relative_to(project))
 
 
 def has_entry(host: Host, path: Path) -> bool:

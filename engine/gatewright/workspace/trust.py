@@ -181,14 +181,22 @@ _MOST_RECORD_BYTES = 1 << 27
 
 def host_places(key_folder: Path) -> tuple[Path, ...]:
     """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them."""
-    folder, places = PrivateFolder(key_folder).folder(HOSTS), dict[Path, None]()
+    return tuple(dict.fromkeys(Path(place) for _, places in _host_records(key_folder) for place in places))
+
+
+def gated_hosts(key_folder: Path) -> frozenset[str]:
+    """Return the coding agents that have our hook."""
+    return frozenset(host_id for host_id, _ in _host_records(key_folder))
+
+
+def _host_records(key_folder: Path) -> Iterator[tuple[str, list[str]]]:
+    folder = PrivateFolder(key_folder).folder(HOSTS)
     with suppress(OSError):
         for name in folder.names():
             with suppress(OSError, ValueError, TypeError, KeyError):
                 if name.endswith(".json"):
                     record = json.loads(folder.read(name, _MOST_RECORD_BYTES))
-                    places |= dict.fromkeys(map(Path, record["places"]))
-    return tuple(places)
+                    yield str(record["host_id"]), list(map(str, record["places"]))
 
 
 def gate_places() -> Iterator[Path]:

@@ -84,7 +84,7 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.trust import TrustRecords, gate_places, host_places, server_digest
+from gatewright.workspace.trust import TrustRecords, gate_places, gated_hosts, host_places, server_digest
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
@@ -511,13 +511,16 @@ class Workspace:
         """
         return self._confinements.of(agent_id, catalog_id)
 
-    async def host_room(self, agent_id: str, start: Path) -> Room | None:
-        """Open a room for a command that a coding agent runs in ``start``, for the caller to close; None for
-        ``confine = "none"``.
+    async def host_room(self, agent_id: str, start: Path, host_id: str, project: Path) -> Room | None:
+        """Open a room for a command that a coding agent, which works in ``project``, runs in ``start``, for the caller
+        to close; None for ``confine = "none"``.
 
         Raises ToolFailure if it cannot be confined, WorkspaceError.
         """
-        confinement = self._confinements.of_host(agent_id, start)
+        from gatewright.workspace.host_files import project_files
+
+        hosts = {host_id, *gated_hosts(self._folders.keys)}
+        confinement = self._confinements.of_host(agent_id, start, project, lambda top: project_files(hosts, top))
         return None if confinement is None else await self.confiner.room(confinement)
 
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:

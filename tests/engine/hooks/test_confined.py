@@ -184,6 +184,28 @@ async def test_a_folder_that_the_agents_commands_cannot_see_is_no_place_to_start
     assert "does not exist for the commands" in said
 
 
+@pytest.mark.parametrize("below", ["", "packages/one"])
+async def test_a_command_makes_no_file_in_which_a_coding_agent_looks_for_hooks_later(
+    world: HookWorld, below: str
+) -> None:
+    for number, host in enumerate(("codex", "gemini-cli")):  # a second and a third one with our hook
+        (world.keys / "hosts").mkdir(mode=0o700, exist_ok=True)
+        (world.keys / "hosts" / f"{number}.json").write_text(f'{{"host_id": "{host}", "places": []}}')
+    work = world.project / below
+    work.mkdir(parents=True, exist_ok=True)
+    names = (".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".gemini/settings.json")
+    tries = [f"mkdir -p {Path(name).parent}; echo x > {name}; echo x > new; mv new {name}" for name in names]
+    moved = "for one in .claude .codex .gemini; do mv $one old; mkdir new; mv new $one; rmdir $one; done"
+    linked = "mkdir tree; touch tree/settings.json; ln -sfn tree .claude; ln -s . .gemini; echo end"
+    for number, cwd in enumerate({world.project, work}):
+        words = await allowed(world, "; ".join((*tries, moved, linked)), f"t{number}", cwd=str(work))
+        code, out, said = await world.start(words, cwd=cwd)
+        assert (code, out) == (0, "end\n"), said
+        for top in {world.project, work}:
+            assert [name for name in names if (top / name).exists()] == []
+            assert all((top / name).is_dir() and not (top / name).is_symlink() for name in (".claude", ".gemini"))
+
+
 async def test_a_folder_as_a_stream_is_refused(world: HookWorld) -> None:
     words = await allowed(world, "ls ..")
     run_id = words[words.index("confined") + 1]
