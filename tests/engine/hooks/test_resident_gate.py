@@ -165,6 +165,13 @@ async def test_a_host_that_asks_its_person_gets_the_question_and_the_log_says_wh
     assert body["who"] == "the person at Claude Code"
 
 
+@pytest.mark.parametrize("mode", ["auto", "dontAsk", "bypassPermissions", "a mode of next year"])
+async def test_a_mode_in_which_no_person_answers_gets_no_question(world: HookWorld, mode: str) -> None:
+    answer = await world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", permission_mode=mode)
+    assert answer["permissionDecision"] == "deny"
+    assert "gatewright approvals answer" in answer["permissionDecisionReason"]
+
+
 async def test_a_sub_agent_has_its_own_rights_but_nothing_that_its_caller_is_denied(world: HookWorld) -> None:
     assert (await world.ask("Bash", {"command": "ls"}, "t1", agent_type="helper"))["permissionDecision"] == "deny"
     assert (await world.ask("Read", READ, "t2", agent_type="helper"))["permissionDecision"] == "allow"

@@ -34,7 +34,8 @@ _KINDS = {
     "SessionEnd": EventKind.END,
 }
 _REPORTS = ("PostToolUse", "PostToolUseFailure")
-_UNATTENDED = frozenset({"dontAsk", "bypassPermissions"})
+_ATTENDED = frozenset({"", "default", "acceptEdits", "plan"})
+"""The modes in which a person answers; in another one, also of a later version, nobody may, or a model does."""
 
 
 def _elements(hook: Hook) -> Elements:
@@ -80,8 +81,8 @@ class ClaudeCode(Host):
         return name != _IN_SKILL
 
     def is_attended(self, name: str, message: Mapping[str, JsonValue]) -> bool:
-        """Tell whether it would put a question to somebody: not in a skill, nor in modes that never ask."""
-        return name != _IN_SKILL and text_or(message, "permission_mode", "permissionMode") not in _UNATTENDED
+        """Tell whether it would put a question to a person: not in a skill, nor in modes that may not."""
+        return name != _IN_SKILL and text_or(message, "permission_mode", "permissionMode") in _ATTENDED
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""
