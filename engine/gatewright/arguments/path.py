@@ -102,13 +102,15 @@ def paths_from(folder: str, text: str) -> tuple[str, ...] | PathRefused:
     """Return the absolute paths that a program in ``folder`` may open for a plain path, `~` included.
 
     ``..`` comes as written, and resolved in the text, and so do characters that Unicode composes, since programs do
-    either. Blanks around it are refused: some programs strip them, and what is left is another path.
+    either; some leave a leading `@` out. Blanks around it are refused: some strip them, and open another path.
     """
     if text.strip(_BLANKS) != text:
         reason = "the path begins or ends with a blank or an unseen character"
         return PathRefused("path-blank", reason, "give the path without blanks around it")
     found: list[str] = []
     forms = (_home() + text[1:], f"./{text}") if text == "~" or text.startswith("~/") else (text,)
+    if len(text) > 1 and text[0] == "@":
+        forms = (text, text[1:].lstrip("/") or text, text[1:])
     for form in forms if text.isascii() else (*forms, *(unicodedata.normalize("NFC", one) for one in forms)):
         parsed = parse_model_path(form)
         if isinstance(parsed, PathRefused):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from contextlib import closing
@@ -163,6 +164,17 @@ async def test_a_host_that_asks_its_person_gets_the_question_and_the_log_says_wh
     await until(lambda: world.rows("ToolCompleted"))
     ((_, _, body),) = world.rows("ApprovalResolved")
     assert body["who"] == "the person at Claude Code"
+
+
+async def test_gemini_edits_no_other_file_that_ends_like_a_missing_relative_path(world: HookWorld) -> None:
+    (world.project / "there.txt").write_text("x")
+    words = [word if word != "claude-code" else "gemini-cli" for word in world.words()]
+    for path, is_refused in (("gone.txt", True), ("b/there.txt", True), ("there.txt", False), ("/gone.txt", False)):
+        said = {"hook_event_name": "BeforeTool", "tool_name": "replace", "tool_input": {"file_path": path}}
+        message = {**said, "session_id": "talk-1", "cwd": str(world.project)}
+        code, out, reason = await world.start(words, json.dumps(message).encode())
+        assert ("is relative" in reason, code) == (is_refused, 2 if is_refused else 0), (path, out)
+        assert is_refused or json.loads(out)["decision"] == "deny"  # the policy has no such tool
 
 
 @pytest.mark.parametrize("mode", ["auto", "dontAsk", "bypassPermissions", "a mode of next year"])

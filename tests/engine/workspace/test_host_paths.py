@@ -161,6 +161,19 @@ def test_blanks_around_a_path_that_a_program_may_strip_lead_nowhere(tmp_path: Pa
     both.workspace.close()
 
 
+def test_a_leading_at_sign_that_a_program_may_leave_out_opens_nothing(tmp_path: Path) -> None:
+    text = CLOSED.replace("/caf\u00e9", "/secret/").replace("*.key", ".env")
+    both = Both(tmp_path / "w", random.Random("signs"), text)
+    (both.base / "secret").mkdir(exist_ok=True)
+    for name in (".env", "secret/a", "secret/../.env", "b/.env"):
+        for sign in ("@", "@/", "@//"):
+            assert both.verdict("claude.Read", file_path=sign + name) is DENY, sign + name
+            assert both.verdict("claude.Write", file_path=sign + name, content="x") is DENY, sign + name
+    assert both.verdict("claude.Read", file_path="@etc/a") is Verdict.ALLOW
+    assert both.verdict("claude.Read", file_path="@") is Verdict.ALLOW
+    both.workspace.close()
+
+
 def test_an_alternative_of_a_pattern_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
     both = Both(tmp_path / "w", random.Random("patterns"), CLOSED)
     assert both.verdict("claude.Glob", pattern="{a,b}/*") is Verdict.ALLOW

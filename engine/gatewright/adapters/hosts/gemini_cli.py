@@ -7,6 +7,8 @@ question of a hook hung where nobody sits, so it becomes a denial.
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,6 +24,7 @@ from gatewright.adapters.hosts import (
     HostScope,
     Reply,
     effective,
+    text_or,
 )
 from gatewright.adapters.hosts.entry import Elements, JsonHooks, is_among, report_line, shell_line, table_at, table_of
 from gatewright.base.jsonvalue import JsonValue
@@ -65,6 +68,19 @@ class GeminiCli(Host):
         ),
     )
     entry = JsonHooks(_elements, {}, ("hooksConfig",))
+
+    def called(self, name: str, message: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:
+        """Return tool and arguments.
+
+        Raises ValueError, also for a missing relative path to edit, since it then edits another file that ends with it.
+        """
+        tool, arguments = super().called(name, message)
+        path = arguments.get("file_path")
+        if tool == "replace" and self.kinds[name] is EventKind.BEFORE and isinstance(path, str):
+            here = Path(text_or(message, "cwd", "directory"))
+            if not (path.startswith("/") or os.path.exists(here / path)):  # noqa: PTH110 - it raises nothing
+                raise ValueError("`file_path` of `replace` is relative and does not exist; give an absolute one")
+        return tool, arguments
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""
