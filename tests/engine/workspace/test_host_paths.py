@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from os.path import normpath
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.adapters.hosts import HOST_IDS
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
+from gatewright_resources import folder as resources
 
 LEVELS = ("none", "read_only", "ask", "partner", "append", "read_write", "admin")
 NAMES = ("a", "b", ".env", "c d", "é", "*", "{x}", "e[1]", "f.py")
@@ -179,4 +182,37 @@ def test_an_alternative_of_a_pattern_does_not_lead_out_of_its_folder(tmp_path: P
     assert both.verdict("claude.Glob", pattern="{a,b}/*") is Verdict.ALLOW
     for pattern in ("{/etc,a}/*", "{a,/etc}/*", "@(a|/etc)/*", "{a,~}/*", " /etc/*", "a{b,/../../c}", "{a,..}/*"):
         assert both.verdict("claude.Glob", pattern=pattern) is DENY, pattern
+    both.workspace.close()
+
+
+PATHLESS = {"ExitWorktree", "save_memory"}
+"""Tools that change files of their host's own, and take no path."""
+
+
+@pytest.mark.parametrize("host_id", HOST_IDS)
+def test_every_tool_of_a_coding_agent_that_takes_files_takes_them_as_texts_that_are_judged(host_id: str) -> None:
+    manifest = json.loads(resources("hosts").joinpath(f"{host_id}.tools.json").read_text())
+    for tool in manifest["tools"]:
+        said, properties = tool["_meta"]["gatewright"], tool["inputSchema"].get("properties", {})
+        uses: dict[str, str] = said.get("arguments", {})
+        effects = {"FsRead", "FsWrite"} & {*said.get("side_effects", ())}
+        assert not effects or uses or tool["name"] in PATHLESS, tool["name"]
+        for place in uses:
+            schema = properties.get(place, {"type": "string"})
+            kinds = {schema["type"]} if isinstance(schema["type"], str) else {*schema["type"]}
+            assert kinds <= {"string", "array"}, (tool["name"], place)
+            assert "array" not in kinds or schema["items"]["type"] == "string", (tool["name"], place)
+
+
+def test_files_that_claude_code_sends_have_the_levels_of_their_places(tmp_path: Path) -> None:
+    granted = 'sources = ["project"]\napprovals = { privileged = "allow" }\n'
+    text = CLOSED.replace(
+        'sources = ["project"]\n', f'{granted}capabilities = [{{ NetWrite = {{ allowlist = ["*"] }} }}]\n'
+    )
+    both = Both(tmp_path / "w", random.Random("sent"), text)
+    assert both.verdict("claude.SendUserFile", files=["new"]) is Verdict.ALLOW
+    inside: list[JsonValue] = ["x.key", ["x.key"], ["new", "x.key"], [["x.key"]], {"path": "x.key"}]
+    outside: list[JsonValue] = [[{"path": "x.key"}], "/etc/passwd", ["/etc/passwd"], ["../policy.toml"]]
+    for shape in inside + outside:
+        assert both.verdict("claude.SendUserFile", files=shape) is DENY, shape
     both.workspace.close()
