@@ -132,7 +132,7 @@ def test_path_elsewhere_is_refused_as_a_path_with_and_without_a_grant(tmp_path: 
     agent.workspace.reload()
     decision = agent.decide("Read", file_path="/etc/passwd")
     assert decision.verdict is DENY
-    assert "that path is not available to you" in decision.model_message
+    assert "that path is not available to you" in str(decision.model_message)
     agent.workspace.close()
 
 
