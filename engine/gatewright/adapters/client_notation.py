@@ -10,12 +10,14 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gatewright.base import jsonvalue
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policyfile.scan import Item, Kind, scan
+
+if TYPE_CHECKING:
+    from gatewright.policyfile.scan import Item
 
 Span = tuple[int, int]
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -93,11 +95,15 @@ class TomlNotation:
 
     def names(self, text: str, keys: Sequence[str]) -> list[str]:
         """List the servers, each once: TOML has no others."""
+        from gatewright.policyfile.scan import scan
+
         held = scan(text).find(tuple(keys))
         return [] if held is None else list(held.members)
 
     def drop(self, text: str, keys: Sequence[str], name: str) -> str:
         """Remove a server."""
+        from gatewright.policyfile.scan import scan
+
         way = (*keys, name)
         spans: list[Span] = []
         for section in scan(text).sections:
@@ -126,6 +132,8 @@ class TomlNotation:
 
     def values(self, text: str, keys: Sequence[str], holders: Sequence[str]) -> Iterator[Span]:
         """Yield the places of the values in those tables of each server."""
+        from gatewright.policyfile.scan import scan
+
         held = scan(text).find(tuple(keys))
         for server in held.members.values() if held is not None else ():
             for key, item in server.members.items():
@@ -134,6 +142,8 @@ class TomlNotation:
 
 
 def _leaves(item: Item) -> Iterator[Span]:
+    from gatewright.policyfile.scan import Kind
+
     if item.kind in {Kind.TABLE, Kind.INLINE}:
         for member in item.members.values():
             yield from _leaves(member)

@@ -65,7 +65,7 @@ def install(
     folder = Path(os.path.realpath(_folder(project)))
     path = policy_path_of(policy) if policy is not None else agent_policy_path(file.scope, folder)
     is_new = not path.exists()
-    text = agent_policy(host, folder, path) if policy is None else ""
+    text = agent_policy(host, folder, path)[0] if policy is None else ""
     who = _agent_of(path, agent or (host_of(host).prefix if policy is None else ""), text)
     edit = install_edit(file, path, who)
     if text and not json and (is_new or text != path.read_text("utf-8")):

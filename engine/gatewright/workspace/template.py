@@ -235,8 +235,9 @@ def project_of(folder: Path) -> Path:
     return folder.parent if folder.name == AGENT_FOLDER else folder
 
 
-def agent_policy(host_id: str, project: Path, path: Path) -> str:
-    """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``.
+def agent_policy(host_id: str, project: Path, path: Path) -> tuple[str, str]:
+    """Return the text of the policy at ``path`` after it got an agent for that host, which works in ``project``, and
+    the id of the source that it got for that; empty for none.
 
     A missing policy is begun; in one that is there, the host's agent and catalog come at the end, with a source of the
     project and what commands may run if it says nothing of these. It is unchanged if the policy has the catalog
@@ -250,7 +251,7 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
     if text:
         with Workspace.open(path) as workspace:
             if workspace.policy.catalog(host_id) is not None:
-                return text
+                return text, ""
             policy, here = workspace.policy, project.resolve()
             bases = {one.source_id: (path.parent / one.base_path).resolve() for one in policy.folder_sources}
             sources = [name for name, base in bases.items() if base.is_relative_to(here) or here.is_relative_to(base)]
@@ -276,16 +277,16 @@ def agent_policy(host_id: str, project: Path, path: Path) -> str:
     given |= {"description": _toml(f"{host.title}, in {project.name}"), "tools": _lines(tools)}
     made = (Template((files("gatewright_resources") / "hosts" / f"{one}.toml").read_text("utf-8")) for one in pieces)
     start = f"{text.rstrip()}\n\n" if text else ""
-    return start + "".join(piece.substitute(given) for piece in made)
+    return start + "".join(piece.substitute(given) for piece in made), sources[-1] if "source" in pieces else ""
 
 
 def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
-    """Write that policy with the definitions; the source of a new one is trusted, as the person said.
+    """Write that policy with the definitions; a source that it adds is trusted, as the person said.
 
     Raises WorkspaceError, PolicyInvalid.
     """
     before = content_of(path).decode("utf-8-sig") if path.exists() else None
-    text = agent_policy(host_id, project, path)
+    text, source_id = agent_policy(host_id, project, path)
     if text == before:
         return
     try:
@@ -297,8 +298,8 @@ def write_agent_policy(host_id: str, project: Path, path: Path) -> None:
     except OSError as error:
         raise WorkspaceError(f"cannot write to `{path.parent}`: {error.strerror or error}") from None
     write_policy_text(path, text, expected=before)
-    if before is None:
-        TrustRecords(key_folder()).trust_folder("source", path, "project", Path(os.path.realpath(project)))
+    if source_id:
+        TrustRecords(key_folder()).trust_folder("source", path, source_id, Path(os.path.realpath(project)))
     Workspace.open(path).close()
 
 

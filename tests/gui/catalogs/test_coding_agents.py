@@ -71,7 +71,7 @@ async def test_coding_agent_without_a_gate_is_named_with_what_that_means(window:
         "Claude Code",
         "none: its calls pass nobody",
     ]
-    assert pane.header.accessibleName() == "Coding agents on this machine"
+    assert pane.header.accessibleName() == "Coding agents"
     assert not pane.remove_button.isEnabled()
 
 

@@ -144,7 +144,7 @@ class CodingAgentsPane(QWidget):
         self._counted: dict[str, int | None] | None = None
         """The agents of coding agents, with their calls of today, when it was last counted what they asked."""
         self._asked: tuple[str, AskedToday] | None = None
-        self.header = SectionHeader(tr("Coding agents on this machine"))
+        self.header = SectionHeader(tr("Coding agents"))
         self.asked_button = named(WordButton(""), "catalogs.hook.asked", kind="link")
         self.asked_button.setToolTip(tr("Show the rules that would have answered, and what else they would open"))
         self.asked_button.hide()
