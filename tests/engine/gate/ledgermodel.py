@@ -264,11 +264,13 @@ class Peer:
 
 
 def _let_threads_end() -> None:
-    """Wait until the system has ended the threads that Python has joined: until then they may hold locks of OpenSSL,
-    which a child would wait for without an end.
+    """Give the system the turns to end the threads that Python has joined: until then they may hold locks of OpenSSL,
+    which a child would wait for without an end. Threads of libraries, which stay, are not waited for.
     """
     tasks = Path("/proc/self/task")
-    while tasks.exists() and len([*tasks.iterdir()]) > threading.active_count():
+    for _ in range(500):
+        if not tasks.exists() or len([*tasks.iterdir()]) <= threading.active_count():
+            return
         os.sched_yield()
 
 
