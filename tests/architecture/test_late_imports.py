@@ -12,6 +12,7 @@ from tests.support.checkout import modules
 LATE = {
     "a library that few runs need": (
         "gatewright.adapters.bubblewrap",
+        "gatewright.adapters.client_notation",
         "gatewright.adapters.mcp_client",
         "gatewright.adapters.mcp_transport",
         "gatewright.adapters.telemetry",

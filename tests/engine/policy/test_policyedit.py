@@ -162,7 +162,7 @@ def test_fields_are_set_in_place_and_take_effect_at_once(workspace: Workspace) -
     [
         ("roots", Roots("files", "files/tmp"), "may not lie in each other"),
         ("roots", Roots("/srv/elsewhere"), "is not trusted yet"),
-        ("shell", ShellSettings(allow=("rm -rf",)), "`workspace.shell.allow"),
+        ("shell", ShellSettings(allow=("rm\n",)), "`workspace.shell.allow"),
         ("endpoints", Endpoints(discord=DiscordEndpoint("the secret")), "`workspace.endpoints.discord.token_env`"),
         ("defaults", Defaults(max_output_bytes=0), "`defaults.max_output_bytes`"),
     ],
@@ -332,7 +332,7 @@ def test_words_that_stand_in_files_and_logs_stay_as_they_are() -> None:
         *("file", "folder_changes", "host"),
         *("gatewright", "pattern"),
         *("allow", "ask", "deny"),
-        *("none", "read_only", "partner", "human", "append", "read_write", "admin"),
+        *("none", "read_only", "ask", "partner", "human", "append", "read_write", "admin"),
         *("read", "append", "overwrite", "delete"),
         *("read", "write", "delete", "none"),
         *("read_only", "side_effecting", "privileged"),
