@@ -57,7 +57,7 @@ class _Rule(BaseModel):
 
 @frozen
 class _Said:
-    """What a rule says of one tool. ``command``, ``part``: the calls that it is about; neither: all.
+    """A rule about one tool. ``command``, ``part``: the calls that it is about; neither: all.
 
     ``is_always``: it counts in every state of the host. ``is_clear``: the calls are known.
     """

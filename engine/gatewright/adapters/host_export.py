@@ -32,7 +32,7 @@ class Area:
 
 @frozen
 class Net:
-    """What a policy says of one agent in the words of coding agents.
+    """The rights of one agent in the words of coding agents.
 
     ``project``: the folder where the agent works. ``reads``, ``writes``, ``runs``, ``fetches``: the verdict on such
     calls if nothing of the call decided. ``closed``: places that nobody touches. ``asking``, ``denied``: entries of

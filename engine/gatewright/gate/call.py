@@ -352,7 +352,7 @@ class CallState:
     trace_id: str = ""
     """The trace that it belongs to, for the log."""
     folder: str | None = None
-    """Where the calling program works, if it runs the tool itself."""
+    """The folder of the calling program, if it runs the tool itself."""
     led_to: tuple[str, ...] = ()
     """The hosts to which the call could continue."""
 

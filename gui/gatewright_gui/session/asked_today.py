@@ -1,4 +1,4 @@
-"""What an agent asked today, and the rules that would have answered, asked of the worker process."""
+"""The questions of an agent today, and the rules that would have answered them, worked out by the worker process."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence

@@ -265,7 +265,7 @@ class ProgramWord(NamedTuple):
 
 
 class _Led(NamedTuple):
-    """Where texts lead: places, the paths for the tool and for conditions, and notes."""
+    """The places that texts lead to, the paths for the tool and for conditions, and notes."""
 
     named: list[NamedPlace]
     tool: dict[Pointer, str]

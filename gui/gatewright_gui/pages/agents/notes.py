@@ -80,7 +80,7 @@ def notes_of(policy: Policy, agent: Agent, right: ToolRight, operation: str | No
 
 
 def observed_notes(policy: Policy, agent: Agent, facts: ToolFacts, noted: Noted | None) -> tuple[Note, ...]:
-    """What is only observed of a tool, until when, and what enforcing would say."""
+    """Say which part of a tool is only observed, until when, and what enforcing would say."""
     found = [
         Note(
             OBSERVED,

@@ -93,7 +93,7 @@ class StaleModel(_Rows[Stale]):
     headers = (mark("What"), mark("Agent"), mark("Conversation"), mark("Asked"), mark("Why it came to nothing"))
 
     def cells(self, row: Stale) -> tuple[str, ...]:
-        """What, for whom, in which conversation, since when, why."""
+        """Name the call, its agent and conversation, its age, and why it went stale."""
         asked = tr("{time} ago", time=span(self._wall() - row.asked_wall_s))
         return row.called, row.agent_id, row.conversation, asked, row.why
 

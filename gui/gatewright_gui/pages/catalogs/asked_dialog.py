@@ -1,4 +1,4 @@
-"""What a coding agent asked today, and the rules that would have answered, each written on a click."""
+"""The questions of a coding agent today, and the rules that would have answered, each written on a click."""
 
 from PySide6.QtWidgets import QWidget
 
@@ -16,7 +16,7 @@ CALL, ASKED, ANSWERS, CHANGES, RULE = range(len(HEADINGS))
 
 
 def asked_words(asked: AskedToday) -> str:
-    """How often somebody was asked today, and how much of it rules could answer."""
+    """Count the questions of today, and those that rules could answer."""
     could = asked.could_be_rules
     words = tr("Asked {times} today", times=counted(asked.asked, "time", "times"))
     return tr("{asked}, {count} could be rules", asked=words, count=f"{could:,}") if could else words

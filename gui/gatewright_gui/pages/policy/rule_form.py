@@ -97,7 +97,7 @@ class RuleForm(QWidget):
 
     @property
     def rule(self) -> PolicyRule | None:
-        """What the form says; None where its condition or its times cannot be read, which is said there."""
+        """The rule in the form; None where its condition or its times cannot be read, which is said there."""
         try:
             when = self.when.when
         except ValueError as error:
