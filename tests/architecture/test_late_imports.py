@@ -12,7 +12,6 @@ from tests.support.checkout import modules
 LATE = {
     "a library that few runs need": (
         "gatewright.adapters.bubblewrap",
-        "gatewright.adapters.client_notation",
         "gatewright.adapters.mcp_client",
         "gatewright.adapters.mcp_transport",
         "gatewright.adapters.telemetry",
@@ -41,10 +40,12 @@ LATE = {
         "gatewright.cli.catalog",
         "gatewright.cli.main",
         "gatewright.cli.memory",
+        "gatewright.cli.policy",
         "gatewright.cli.serve",
         "gatewright.cli.table",
     ),
     "a part that `decide` or `check` never reaches": (
+        "gatewright.adapters.client_notation",
         "gatewright.adapters.mcp_call",
         "gatewright.adapters.mcp_server",
         "gatewright.compile.agent",

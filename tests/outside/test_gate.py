@@ -139,7 +139,8 @@ def test_a_model_cannot_change_the_file_of_hooks(host: str, house: House) -> Non
     house.run([[house.agent.write(file, "{}\n")], [house.agent.shell(f"echo {{}} > {file}")]])
 
     assert file.read_text().count(CLIENT_FILE) == entries > 0  # a host may lay out its file anew
-    assert [row.verdict for row in house.rows()] == ["deny", "deny"]
+    asked = 1 if host == "gemini-cli" else 2  # it refuses to write outside its project before it asks
+    assert [row.verdict for row in house.rows()] == ["deny"] * asked
 
 
 @pytest.mark.parametrize("host", ["opencode"])

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from gatewright.base.errors import PolicyInvalid
-from gatewright.cli.hook import gate_machine
 from gatewright.cli.output import (
     Exit,
     JsonOption,
@@ -52,6 +51,8 @@ def init(
 ) -> None:
     """Write a new workspace: policy.toml and what it needs. With --machine gate the coding agents that are here."""
     if machine:
+        from gatewright.cli.hook import gate_machine
+
         gate_machine(undo=undo, yes=yes, as_json=json)
     if folder is None or undo or yes:
         raise UsageProblem("name the folder to make; --undo and --yes go with --machine")

@@ -538,7 +538,7 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
         claim.answer = b"X" + code.to_bytes(4, "big", signed=True)
         return code
     except ToolFailure as failure:
-        claim.answer = b"F" + f"{failure}: {failure.detail}".rstrip(": ").encode("utf-8", "replace")
+        claim.answer = b"F" + str(failure).encode("utf-8", "replace")  # the model reads it; the log has the detail
         raise
     finally:
         claim.ended.set()

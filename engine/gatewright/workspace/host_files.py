@@ -124,8 +124,10 @@ def records(keys: Path | None = None) -> tuple[HostRecord, ...]:
 def install_edit(file: HostFile, policy: Path, agent_id: str, *, keys: Path | None = None) -> HostEdit:
     """Return the edit that puts our entry into a host's file: exactly once, whatever stands there. Writes nothing.
 
-    Raises WorkspaceError for a file that is broken, read-only, a link, or somebody else's.
+    Raises WorkspaceError for a file that is broken, read-only, a link, or somebody else's, and on Windows.
     """
+    if sys.platform == "win32":
+        raise WorkspaceError("gates before coding agents are not supported on Windows yet")
     host = load_host(file.host_id)
     before, text = read_host_file(file)
     hook = hook_command(file.host_id, policy, agent_id, keys)

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from gatewright.adapters.confine import Confiner
 from gatewright.adapters.hosts import (
     HOST_IDS,
     TIMEOUT_S,
@@ -153,7 +152,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     if not host.enforcement.is_tried:
         said = f"what {host.title} enforces is known from its documentation, and was not tried with the program"
         facts.append(HostFact("tried", HostLevel.AMBER, said))
-    obstacle = Confiner.why_not() if host.shells.keys() <= host.enforcement.changes else ""
+    obstacle = Workspace.why_not_confined() if host.shells.keys() <= host.enforcement.changes else ""
     confined = host.shells.keys() <= host.enforcement.changes and not obstacle
     facts.append(_confinement_fact(host, obstacle, confined=confined))
     facts += [HostFact("open", HostLevel.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]

@@ -199,9 +199,12 @@ def _host_records(key_folder: Path) -> Iterator[tuple[str, list[str]]]:
                     yield str(record["host_id"]), list(map(str, record["places"]))
 
 
-def gate_places() -> Iterator[Path]:
-    """Yield the client of the resident gate and the folders of its socket, which no tool may touch either."""
-    yield Path(__file__).parents[1] / "adapters" / "hook_client.py"
+HOOK_CLIENT = Path(__file__).parents[1] / "adapters" / "hook_client.py"
+"""The client of the resident gate, which no tool may touch; programs that lie around it may read it."""
+
+
+def socket_places() -> Iterator[Path]:
+    """Yield the folders of the resident gate's socket, which no tool and no process may touch."""
     if sys.platform != "win32":
         for run in (os.environ.get("XDG_RUNTIME_DIR"), f"/run/user/{os.getuid()}"):
             if run:

@@ -84,7 +84,7 @@ from gatewright.workspace.program import (
     StreamSource,
     WorkspaceSources,
 )
-from gatewright.workspace.trust import TrustRecords, gate_places, gated_hosts, host_places, server_digest
+from gatewright.workspace.trust import HOOK_CLIENT, TrustRecords, gated_hosts, host_places, server_digest, socket_places
 
 if TYPE_CHECKING:
     from gatewright.adapters.answer_page import AnswerPages
@@ -497,9 +497,14 @@ class Workspace:
             self.folder,
             lambda: self.policy,
             self._parts.attachments,
-            closed=(*gate_places(), self._folders.state, keys),
+            closed=(*socket_places(), self._folders.state, keys),
             hosts=lambda: host_places(keys),
-            fixed=lambda: (self.policy_path, self.folder / PINS, *self._state.book.paths(self.policy.catalogs)),
+            fixed=lambda: (
+                self.policy_path,
+                self.folder / PINS,
+                HOOK_CLIENT,
+                *self._state.book.paths(self.policy.catalogs),
+            ),
         )
 
     def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:

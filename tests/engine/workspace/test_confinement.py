@@ -19,10 +19,11 @@ from gatewright.policy import agentedit, policyedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import inverse
 from gatewright.policy.target import Confinement, Place, Tree, View, view_of
-from gatewright.policy.verdict import Action, Permission, Verdict, verdict_for
+from gatewright.policy.verdict import Action, Permission, Verdict, covers, verdict_for
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.commandfiles import Guarded, program_files, propose_places
+from gatewright.workspace.trust import HOOK_CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -257,6 +258,16 @@ def test_a_program_needs_the_folders_of_projects_that_its_environment_is_made_of
     guarded = Guarded((), (str(tmp_path / "guarded"),))
     wanted = (str(tmp_path / "project"), str(python), str(tmp_path / "venv"))
     assert program_files(str(server), (), tmp_path, guarded) == wanted
+
+
+def test_a_server_in_our_own_environment_reads_the_gates_client_and_cannot_change_it(folder: Path) -> None:
+    text = SERVER.replace('"cat"', f'"{sys.executable}"')
+    with opened(folder, f"[agents.a]\n{text}") as workspace:
+        held = of(workspace)
+
+    assert str(HOOK_CLIENT) in held.fixed
+    assert not any(covers(place, str(HOOK_CLIENT)) for place in held.closed)
+    assert any(covers(place, str(HOOK_CLIENT)) for place in held.programs)
 
 
 def test_a_program_of_node_needs_the_installation_that_it_lies_in(tmp_path: Path) -> None:
