@@ -82,6 +82,7 @@ _NUMBER = "SELECT seq FROM calls WHERE call_id = ?"
 _WITH_STEPS = """calls.call_id IN (WITH RECURSIVE family (id) AS (
   VALUES (?) UNION SELECT calls.call_id FROM calls JOIN family ON calls.within = family.id) SELECT id FROM family)"""
 _TALLY = "SELECT agent, verdict, count(*) FROM calls WHERE wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
+_USED = "SELECT DISTINCT agent, tool, operation FROM calls WHERE wall_s >= ? AND verdict IN ('allow', 'ask')"
 _NOTED = """SELECT verdict, noted ->> 0, noted ->> 1, count(*) FROM calls WHERE noted IS NOT NULL AND {}
   GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3"""
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
@@ -289,12 +290,20 @@ class AuditIndex:
 
     def tally(self, since_s: float) -> dict[str, dict[str, int]]:
         """The number of calls of each agent since a moment, by verdict; only the necessary part of the log is read."""
-        while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
-            pass
+        self._read_since(since_s)
         found: dict[str, dict[str, int]] = {}
         for agent, verdict, count in self._select(_TALLY, since_s):
             found.setdefault(agent, {})[verdict] = count
         return found
+
+    def used(self, since_s: float) -> frozenset[tuple[str, str, str]]:
+        """The agents, tools and operations of the calls since a moment that were allowed or asked for."""
+        self._read_since(since_s)
+        return frozenset(self._select(_USED, since_s))
+
+    def _read_since(self, since_s: float) -> None:
+        while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
+            pass
 
     def span(self) -> tuple[float, float] | None:
         """The times of the first and the last row, in seconds since 1970; None without rows."""

@@ -18,6 +18,8 @@ from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, PolicyRule, To
 from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict, Word
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
+_NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
+_RUN = frozenset({CapabilityKind.EXEC, CapabilityKind.WASM_EXEC})
 Limit = ToolRule | PolicyRule | Capability
 """A rule on the tool (from the agent, a source or the tool itself), a policy rule with a condition, or a grant with
 bounds.
@@ -37,6 +39,16 @@ class RightWord(Word):
     BY_BLOCK = "by block"
     BY_VALUE = "by value"
     BUT_PATHS = "allow, but for paths"
+
+
+class Effect(Word):
+    """The worst that an operation does, in the order in which people ask for it."""
+
+    READ = "reads"
+    CHANGE = "changes"
+    DELETE = "deletes"
+    SEND = "sends"
+    RUN = "runs"
 
 
 class Layer(Word):
@@ -149,6 +161,17 @@ class OperationFacts:
         """True if a call may delete a file, a block, a note, or data of a foreign tool."""
         said = self.deletes and self.tier is not SafetyTier.READ_ONLY
         return said or Action.DELETE in self.actions or any(one.use is PathUse.DELETE for one in self.paths)
+
+    @property
+    def effect(self) -> Effect:
+        """The worst that a call does: run programs, delete, reach other hosts, change anything, or only read."""
+        if self.commands or self.capabilities & _RUN:
+            return Effect.RUN
+        if self.destroys:
+            return Effect.DELETE
+        if self.capabilities & _NET:
+            return Effect.SEND
+        return Effect.READ if self.tier is SafetyTier.READ_ONLY else Effect.CHANGE
 
     @property
     def path_actions(self) -> frozenset[Action]:

@@ -155,12 +155,12 @@ if TYPE_CHECKING:
     from gatewright.policy.reach import (
         PathCondition,
         PlaceRight,
-        level_verdict,
         path_condition,
         place_rights,
         sources_reached,
     )
     from gatewright.policy.right import (
+        Effect,
         Layer,
         OperationFacts,
         OperationRight,
@@ -384,12 +384,12 @@ door(
         ),
         "gatewright.policy.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.reach": (
-            "PathCondition", "PlaceRight", "level_verdict", "path_condition", "place_rights",
+            "PathCondition", "PlaceRight", "path_condition", "place_rights",
             "sources_reached",
         ),
         "gatewright.policy.rights": ("Preset", "preset_edit", "reset_tools"),
         "gatewright.policy.right": (
-            "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "RightWord", "ToolFacts",
+            "Effect", "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "RightWord", "ToolFacts",
             "ToolRight",
         ),
         "gatewright.policy.rightsdiff": (

@@ -19,7 +19,7 @@ LATER = (
     "gatewright_gui.pages.agents.matrix_pane",
     "gatewright_gui.pages.agents.constraint_dialog",
     "gatewright_gui.pages.agents.rights_dialog",
-    "gatewright_gui.pages.overview",
+    "gatewright_gui.pages.home",
     "gatewright_gui.pages.console.page",
     "gatewright_gui.pages.memory.page",
     "gatewright_gui.pages.files.page",

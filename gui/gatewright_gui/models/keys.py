@@ -45,7 +45,7 @@ PARTS = (
             ),
             KeyRow(
                 "Ctrl+1 ... Ctrl+9",
-                mark("Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML"),
+                mark("Home, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML"),
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("undo, redo; the menu and the tooltip say what")),
             KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (press twice: the first shows the changes), save as a new file")),
@@ -60,10 +60,11 @@ PARTS = (
         ),
     ),
     KeyPart(
-        mark("Overview"),
-        ("overview",),
+        mark("Home"),
+        ("home",),
         (
-            KeyRow("Up, Down, Left, Right", mark("in the picture of rights: to another agent, tool or source")),
+            KeyRow("K", mark("in the list of what could hurt: makes the operation ask first")),
+            KeyRow("Up, Down, Left, Right", mark("in the picture: to another agent or effect")),
             KeyRow("Space, Escape", mark("shows only related parts, shows all")),
         ),
     ),

@@ -21,7 +21,7 @@ threads: the policy file to the one of `Document.in_worker`, the calls of the co
 command keeps the text that its edit was made on, so that what a step took out of the file comes back with its comments.
 A reload or a merge begins a new stack.
 
-`session/rights_picture.py` counts rights for the overview, `session/waiting.py` knows which calls wait,
+`session/effects.py` says what agents can do by effect, `session/waiting.py` knows which calls wait,
 `session/standing.py` which answers stand, `session/audit.py` reads the log, `session/catalogs.py` joins policy, pins
 and servers into a row for each catalog, `session/room_picture.py` reads the places of a confinement,
 `session/memory.py` and `session/remembered.py` read and change what a workspace remembers.

@@ -43,6 +43,8 @@ class Navigator(QObject):
     """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
     call_requested = Signal(object, object, object, object)
     """Agent id, tool, operation or None, arguments or None: the Console begins a call of it."""
+    span_requested = Signal(object)
+    """(from, to) in seconds since 1970: the Audit page shows the calls of that span."""
     difference_requested = Signal(object)
     """The TOML page shows this difference, or with None how the file differs from what is open."""
     servers_requested = Signal()
@@ -86,6 +88,11 @@ class Navigator(QObject):
         """Show the calls that wait for an answer, one of these first; () names none."""
         self.page_requested.emit("approvals")  # first, as above
         self.waiting_requested.emit(digests)
+
+    def go_to_span(self, span: tuple[float, float]) -> None:
+        """Show the calls of a span of time, in seconds since 1970."""
+        self.page_requested.emit("audit")  # first, as above
+        self.span_requested.emit(span)
 
     def go_to_line(self, line: int) -> None:
         """Show a line of the policy."""

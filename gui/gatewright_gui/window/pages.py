@@ -8,10 +8,10 @@ from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.language import mark
 
 
-def _overview(context: PageContext) -> Page:
-    from gatewright_gui.pages.overview import OverviewPage
+def _home(context: PageContext) -> Page:
+    from gatewright_gui.pages.home import HomePage
 
-    return OverviewPage(context)
+    return HomePage(context)
 
 
 def _files(context: PageContext) -> Page:
@@ -72,11 +72,11 @@ FIRST = "agents"
 """The page that a window begins with."""
 PAGES = (
     PageRow(
-        "overview",
+        "home",
         "shield",
-        mark("Overview"),
-        _overview,
-        words=mark("all agents, risks, what waits, picture of rights"),
+        mark("Home"),
+        _home,
+        words=mark("am I safe, all agents, risks, what waits, who can do what, calls today, unused rights"),
     ),
     PageRow("agents", "users", mark("Agents"), AgentsPage),
     PageRow("files", "folder-tree", mark("Files"), _files),

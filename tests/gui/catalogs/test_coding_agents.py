@@ -13,7 +13,7 @@ from gatewright.workspace.api import HostLevel
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.agent_dialog import CodingAgentDialog
 from gatewright_gui.pages.catalogs.coding_agents_pane import GATE, NAME, CodingAgentsPane
-from gatewright_gui.pages.overview import OverviewPage
+from gatewright_gui.pages.home import HomePage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, until
 
@@ -128,15 +128,16 @@ async def test_hook_that_somebody_takes_out_is_red_within_a_second(window: MainW
     assert pane_of(window).facts.rows[0].level is HostLevel.RED
 
 
-async def test_overview_names_who_is_not_gated_and_whose_gate_does_not_hold(window: MainWindow) -> None:
-    window.show_page("overview")
-    page = window.shelf.page("overview")
-    assert isinstance(page, OverviewPage)
+async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: MainWindow) -> None:
+    window.show_page("home")
+    page = window.shelf.page("home")
+    assert isinstance(page, HomePage)
     await until(lambda: page.notices.ungated.text() == "Not gated: Claude Code")
+    await until(lambda: page.headline.text().startswith("Claude Code: not gated, can do all that you can."))
     window.show_page("catalogs")
     await put_gate(window)
     settings(window).write_text(SETTINGS, "utf-8")
-    window.show_page("overview")
+    window.show_page("home")
     await until(lambda: page.notices.unsafe.text() == "The gate before Claude Code does not hold")
     assert page.notices.ungated.isHidden()
     press(page.notices.unsafe)

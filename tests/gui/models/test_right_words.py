@@ -7,12 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gatewright.workspace import Workspace
-from gatewright.workspace.api import AgentDiff, JsonValue, OperationRight, RightWord, ToolRight, Verdict, rights_changes
+from gatewright.workspace.api import (
+    AgentDiff,
+    Effect,
+    JsonValue,
+    OperationRight,
+    RightWord,
+    ToolRight,
+    Verdict,
+    rights_changes,
+)
 from gatewright_gui.pages.agents.right_lines import rows_of
 from gatewright_gui.pages.agents.row_state import asking_words, facts_of, verdict_sentence, verdict_words
+from gatewright_gui.session.effects import reaches_of, risks_of
 from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.session.right_columns import OPERATION_CELLS, column_under, layout_of
-from gatewright_gui.session.rights_picture import rights_together, shares_of
 from gatewright_gui.session.value_words import value_words
 from tests.support.demo import copy_demo
 
@@ -104,18 +113,19 @@ def test_the_matrix_and_the_lines_before_saving_say_it_too(tmp_path: Path) -> No
 
 def test_what_is_told_of_danger_is_the_fact_of_the_operation(tmp_path: Path) -> None:
     workspace = opened(tmp_path)
-    risks, _ = rights_together(workspace)
-    told = {(agent, risk.tool, risk.operation) for risk in risks for agent in risk.agents}
+    risks = risks_of({name: reaches_of(workspace, [name])[name] for name in workspace.policy.agents})
+    told = {(agent, risk.danger.tool, risk.danger.operation) for risk in risks for agent in risk.agents}
     wanted: set[tuple[str, str, str]] = set()
     for agent_id, tool, row in cells(workspace):
         if row.ticked and row.verdict is Verdict.ALLOW:
-            is_risk = row.tier == "privileged" or facts_of(tool, row).destroys
+            facts = facts_of(tool, row)
+            is_risk = row.tier == "privileged" or facts.destroys or facts.effect in {Effect.RUN, Effect.SEND}
             wanted |= {(agent_id, tool.facts.name, row.operation)} if is_risk else set()
     assert told == wanted
     assert {("operator", "file_delete", ""), ("helper", "memory_delete", "")} <= told
     changes = rights_changes("helper", {}, workspace.rights("helper"))
     assert {one.tool for one in changes if one.danger == "deletes"} == {"memory_delete"}
-    assert all(share.on + share.asks > 0 for name, share in shares_of(workspace, ["operator"]).items() if name)
+    assert reaches_of(workspace, ["operator"])["operator"].shown > 0
 
 
 def test_a_line_before_saving_names_what_a_right_goes_by(tmp_path: Path) -> None:

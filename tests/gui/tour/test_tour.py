@@ -15,7 +15,7 @@ from gatewright.workspace import Workspace, create_workspace
 from tests.gui.tour.process import ROOT, tour
 
 PAGES = {
-    "overview",
+    "home",
     "agents",
     "matrix",
     "preview",

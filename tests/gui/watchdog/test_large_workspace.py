@@ -13,7 +13,7 @@ from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.rights_dialog import RightsDialog
-from gatewright_gui.pages.overview import OverviewPage
+from gatewright_gui.pages.home import HomePage
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, end, until
@@ -98,13 +98,16 @@ async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
         QTest.keyClick(matrix.view, Qt.Key.Key_Space)
     async with gui_watchdog.during("move over the matrix"):
         QTest.keyClick(matrix.view, Qt.Key.Key_Right)
-    async with gui_watchdog.during("show the overview"):
-        window.show_page("overview")
-    overview = window.shelf.page("overview")
-    assert isinstance(overview, OverviewPage)
-    await until(lambda: "counting" not in str(overview.cards.index(1, 0).data(Qt.ItemDataRole.AccessibleTextRole)))
-    async with gui_watchdog.during("scroll the cards"):
-        wheel(overview.view, -3_600)
+    async with gui_watchdog.during("show Home"):
+        window.show_page("home")
+        home = window.shelf.page("home")
+        assert isinstance(home, HomePage)
+        await until(home.headline.text)
+    async with gui_watchdog.during("scroll what could hurt"):
+        wheel(home.risk_view, -3_600)
+    async with gui_watchdog.during("draw every agent"):
+        home.reach.mode.set_current("all")
+        await until(lambda: len(home.reach.canvas.picture.nodes) > 100)
 
     assert window.document.undo_stack.undoText().endswith(" 8 operations of tool_0500 for agent_0150")
     assert matrix.model.rowCount() >= TOOLS

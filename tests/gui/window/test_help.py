@@ -16,7 +16,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled
 from tests.support.checkout import ROOT
 
-PAGES = ("overview", "agents", "files", "memory", "console", "approvals", "audit", "toml", "problems")
+PAGES = ("home", "agents", "files", "memory", "console", "approvals", "audit", "toml", "problems")
 TOOL: dict[str, object] = {
     "name": "page_somebody",
     "description": "Pages somebody.",

@@ -86,7 +86,7 @@ async def test_the_parts_below_the_tree_are_chosen_at_one_place(window: MainWind
 async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow) -> None:
     dressed(window)
     bars = (window.message, window.alarm, window.outside, window.unsaved_bar, window.asking)
-    for page in ("overview", "agents", "files", "policy", "console", "audit", "toml", "catalogs"):
+    for page in ("home", "agents", "files", "policy", "console", "audit", "toml", "catalogs"):
         window.show_page(page)
         await settled(window)
         before = controls(window, window.bars)

@@ -499,7 +499,7 @@ def test_times_say_how_long_ago(seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [
-        (Qt.Key.Key_1, "overview"),
+        (Qt.Key.Key_1, "home"),
         (Qt.Key.Key_2, "agents"),
         (Qt.Key.Key_3, "files"),
         (Qt.Key.Key_4, "policy"),

@@ -8,7 +8,7 @@ from gatewright_gui.app.scenes import agents, audit, catalogs, console, files, m
 
 LIGHT = (
     window.open_window,
-    overview.overview,
+    overview.home,
     agents.boxes,
     preview.preview,
     agents.limit,
@@ -25,7 +25,7 @@ LIGHT = (
 )
 DARK = (
     window.dark,
-    overview.overview,
+    overview.home,
     preview.preview,
     agents.matrix,
     files.files,

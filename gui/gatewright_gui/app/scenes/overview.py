@@ -1,23 +1,27 @@
-"""Scenes of what holds for all agents: the Overview, and the rules of the policy."""
-
-from PySide6.QtWidgets import QAbstractItemView
+"""Scenes of what holds for all agents: Home, and the rules of the policy."""
 
 from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
 
 
-def overview(tour: Tour) -> None:
-    """A card for each agent, and the picture of what all may do with what."""
-    tour.click("rail.overview")
-    cards, agents = tour.find("overview.agents", QAbstractItemView).model(), tour.document.agents
-    tour.check("each agent has its card", column(cards), [agent.agent_id for agent in agents])
-    tour.until(lambda: all(card.share for card in column(cards, role=ROW)), "the counts of each agent")
-    for agent, card in zip(agents, column(cards, role=ROW), strict=True):
+def home(tour: Tour) -> None:
+    """What agents can do, in a sentence, as a picture, and by what could hurt."""
+    tour.click("rail.home")
+    agents = tour.document.agents
+    if not agents:
+        tour.show("home", "no agent yet, and the way to the first")
+        return
+    tour.until(lambda: tour.text_of("home.headline"), "the sentence about all agents")
+    tour.choose("home.mode", "list")
+    rows = column(tour.model_of("home.flows"), role=ROW)
+    for at, agent in enumerate(agents):
         tools = shown_tools(tour.document.workspace, agent.agent_id)
         wanted = sum(len(tool.operations) or 1 for tool in tools)
-        tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", card.share.shown, wanted)
-    tour.show("overview", f"{len(agents)} agents at a glance, and a picture of their rights")
+        shown = sum(flow.count.every for flow in rows if flow.agent == at)
+        tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", shown, wanted)
+    tour.choose("home.mode", "risk")
+    tour.show("home", tour.text_of("home.headline"))
 
 
 def rules(tour: Tour) -> None:

@@ -22,9 +22,9 @@ from gatewright_gui.pages.audit.call_model import (
 from gatewright_gui.pages.audit.detail_pane import DetailPane
 from gatewright_gui.pages.audit.filter_bar import FilterBar
 from gatewright_gui.pages.audit.rule_dialog import RuleDialog
-from gatewright_gui.pages.audit.timeline import TimelineBar
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.pages.timeline import TimelineBar
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
@@ -444,6 +444,7 @@ class AuditPage(Page):
         self._filter_soon.timeout.connect(self._narrow)
         self.filters.leave_requested.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
         self.timeline.span_chosen.connect(self.filters.set_span)
+        self._context.navigator.span_requested.connect(self.filters.set_span)
         self.empty.action_requested.connect(self._act_on_empty)
         self.view.selectionModel().currentChanged.connect(self._choose)
         self.verify_button.clicked.connect(self._verify)

@@ -5,10 +5,11 @@ from datetime import datetime
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look, role_colour
+from gatewright_gui.qt.plaintext import LEFT
 from gatewright_gui.session.audit import Timeline
 
 VERDICTS: tuple[VerdictName, ...] = ("allow", "ask", "deny")
@@ -18,6 +19,8 @@ _PATTERNS = {
     "deny": Qt.BrushStyle.BDiagPattern,
 }
 _BARS, _WORDS, _PAD = 34, 16, 8
+_TALL = 60
+"""From this height of the bars on the largest number of calls stands beside them."""
 
 
 def _form(timeline: Timeline) -> str:
@@ -27,17 +30,19 @@ def _form(timeline: Timeline) -> str:
     return "%Y-%m-%d %H:%M" if timeline.stretch_s < 86_400 else "%Y-%m-%d"
 
 
-class TimelineBar(QWidget):
+class TimelineBar(QFrame):
     """Press and drag, or the arrow keys with Shift, choose a span; Escape chooses none."""
 
     span_chosen = Signal(object)
     """(from, to) in seconds since 1970, or None: float pair."""
 
-    def __init__(self) -> None:
+    def __init__(self, bars: int = _BARS) -> None:
         super().__init__()
+        self._least = bars
         self.setAccessibleName(tr("Calls by time"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        high = QSizePolicy.Policy.Expanding if bars >= _TALL else QSizePolicy.Policy.Fixed
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, high)
         self.setMouseTracking(True)
         self._timeline = Timeline()
         self._counts: dict[int, dict[str, int]] = {}
@@ -87,19 +92,24 @@ class TimelineBar(QWidget):
         told = ", ".join(f"{counts[name]:,} {tr(name)}" for name in VERDICTS if counts.get(name)) or tr("no calls")
         return tr("{begin} to {end}: {calls}", begin=begin.strftime(form), end=end.strftime(form), calls=told)
 
+    @property
+    def _bars(self) -> int:
+        """The height of the bars."""
+        return max(self._least, self.height() - _WORDS - 6) if self._least >= _TALL else self._least
+
     def rect_of(self, stretch: int) -> QRect:
         """Where a stretch is drawn, from the top to the foot of the bars."""
         width, count = self.width() - 2 * _PAD, max(self._timeline.stretches, 1)
         left = _PAD + width * stretch // count
-        return QRect(left, 2, max(_PAD + width * (stretch + 1) // count - left, 1), _BARS)
+        return QRect(left, 2, max(_PAD + width * (stretch + 1) // count - left, 1), self._bars)
 
     def sizeHint(self) -> QSize:  # noqa: N802
         """Slim."""
-        return QSize(400, _BARS + _WORDS + 6)
+        return QSize(400, self._least + _WORDS + 6)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """No narrower than can be hit."""
-        return QSize(160, _BARS + _WORDS + 6)
+        return QSize(160, self._least + _WORDS + 6)
 
     # choosing
 
@@ -177,6 +187,8 @@ class TimelineBar(QWidget):
             self._paint_bar(painter, self.rect_of(stretch), counts)
         painter.fillRect(_PAD, foot + 1, self.width() - 2 * _PAD, 1, QColor(look.palette.border_strong))
         self._paint_words(painter, foot + 3)
+        if self._least >= _TALL and self._counts:
+            self._paint_scale(painter)
         if self.hasFocus():
             painter.setPen(QColor(look.palette.focus))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
@@ -194,6 +206,14 @@ class TimelineBar(QWidget):
             high = min(foot - (foot - top) * done // whole, low - 1)
             colour = QColor(role_colour(name))
             painter.fillRect(room.left(), high, room.width() - gap, low - high, QBrush(colour, _PATTERNS[name]))
+
+    def _paint_scale(self, painter: QPainter) -> None:
+        """Draw a line at the height of the largest number, with that number."""
+        painter.setFont(current_look().small_font)
+        painter.setPen(QColor(current_look().palette.border))
+        painter.drawLine(_PAD, 4, self.width() - _PAD, 4)
+        painter.setPen(QColor(current_look().palette.muted))
+        painter.drawText(QRect(_PAD, 5, self.width() - 2 * _PAD, _WORDS), LEFT, f"{self._most:,}")
 
     def _paint_words(self, painter: QPainter, top: int) -> None:
         timeline = self._timeline

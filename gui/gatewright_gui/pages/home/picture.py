@@ -1,4 +1,4 @@
-"""The picture of rights: agents, tools and sources in three columns, and bands as wide as what goes between them.
+"""The picture of reach: agents and effects in two columns, and bands as wide as the operations between them.
 
 It is painted into a pixmap, once for a size, a theme and a choice; of hundreds of bands some at a time, so that the
 window has its turns in between.
@@ -22,23 +22,31 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
-from gatewright_gui.pages.overview.picture_layout import (
+from gatewright.workspace.api import Effect
+from gatewright_gui.pages.home.picture_layout import (
     Band,
     Box,
     Drawing,
     Part,
+    Picture,
     drawing_of,
     height_for,
     words_of,
 )
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.look import VerdictName, current_look
 from gatewright_gui.qt.plaintext import line_text
-from gatewright_gui.session.rights_picture import RightsPicture
 
 PAD = 8
-_ALLOW, _ASK, _QUIET = 110, 150, 130
+_FREE, _ASKS = 110, 150
 """The share, of 255, that bands cover where there are few."""
+_ROLES: dict[Effect, VerdictName] = {
+    Effect.READ: "allow",
+    Effect.CHANGE: "allow",
+    Effect.DELETE: "deny",
+    Effect.SEND: "ask",
+    Effect.RUN: "ask",
+}
 _THIN = 2.5
 """Bands that are no thicker are lines, in pixels."""
 TURN_S = 0.006
@@ -46,7 +54,7 @@ TURN_S = 0.006
 _STEPS = {Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1), Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0)}
 
 
-class RightsCanvas(QFrame):
+class ReachCanvas(QFrame):
     """A click or `Space` chooses a box or a band, once more or `Escape` nothing; the arrows go from box to box."""
 
     chosen_changed = Signal(object)
@@ -56,12 +64,12 @@ class RightsCanvas(QFrame):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("overview.picture")
-        self.setAccessibleName(tr("Picture of rights; the list has the same in words"))
+        self.setObjectName("home.picture")
+        self.setAccessibleName(tr("Picture of who can do what; the list has the same in words"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.picture = RightsPicture()
+        self.picture = Picture()
         self.chosen: Part = ()
         self.current = 0
         """The box that the keys are at."""
@@ -80,10 +88,10 @@ class RightsCanvas(QFrame):
         """What is shown, with its places from the corner of the widget."""
         return self._drawing
 
-    def show_picture(self, picture: RightsPicture) -> None:
+    def show_picture(self, picture: Picture) -> None:
         """Show other rights; what was chosen stays where it is there still."""
-        names = [(self.picture.nodes[number].column, self.picture.nodes[number].name) for number in self.chosen]
-        numbers = {(node.column, node.name): number for number, node in enumerate(picture.nodes) if node.name}
+        names = [(self.picture.nodes[number].agents, self.picture.nodes[number].effect) for number in self.chosen]
+        numbers = {(node.agents, node.effect): number for number, node in enumerate(picture.nodes)}
         self.picture = picture
         self.current = min(self.current, max(len(picture.nodes) - 1, 0))
         self._pointed = ()
@@ -171,11 +179,13 @@ class RightsCanvas(QFrame):
         """The number of the next box in a direction; where there is none, of the same."""
         boxes = {box.number: box for box in self._drawing.boxes}
         here = boxes[self.current]
+        is_effect = here.node.effect is not None
         if along:
             there = boxes.get(self.current + along)
-            return there.number if there is not None and there.node.column == here.node.column else here.number
-        column = here.node.column + across
-        others = [box for box in self._drawing.boxes if box.node.column == column]
+            return there.number if there is not None and (there.node.effect is not None) == is_effect else here.number
+        if is_effect == (across > 0):
+            return here.number
+        others = [box for box in self._drawing.boxes if (box.node.effect is not None) != is_effect]
         middle = here.rect.center().y()
         return min(others, key=lambda box: abs(box.rect.center().y() - middle)).number if others else here.number
 
@@ -234,16 +244,15 @@ class RightsCanvas(QFrame):
         painter.translate(PAD, PAD)
         palette = current_look().palette
         for band in self._bands_left:
-            every = band.allow + band.ask
-            allow, lit = band.lit_allow / every, (band.lit_allow + band.lit_ask) / every
-            cover = band.cover
-            if lit < 1:
-                _fill(painter, band, (lit, 1), _thin(palette.neutral.soft, _QUIET if lit else 255))
-            if band.lit_allow:
-                _fill(painter, band, (0, allow), _thin(palette.verdict.allow.fg, _ALLOW * cover))
-            if band.lit_ask:
-                ask = palette.verdict.ask
-                _fill(painter, band, (allow, lit), _thin(ask.fg, _ASK * cover), _thin(ask.soft, 255 * cover))
+            if not band.is_lit:
+                _fill(painter, band, (0, 1), QColor(palette.neutral.soft))
+            else:
+                free, pair = band.flow.count.free / band.flow.count.every, getattr(palette.verdict, _ROLES[band.effect])
+                if free:
+                    _fill(painter, band, (0, free), _thin(pair.fg, _FREE * band.cover))
+                if free < 1:
+                    dots, ground = _thin(pair.fg, _ASKS * band.cover), _thin(pair.soft, 255 * band.cover)
+                    _fill(painter, band, (free, 1), dots, ground)
             if time.monotonic() > until:
                 self._turn.start()
                 return

@@ -1,0 +1,235 @@
+"""What agents can do, by effect: read, change, delete, send, run. For the worker process: nothing of Qt is loaded."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import islice
+from weakref import WeakKeyDictionary
+
+from gatewright.workspace.api import (
+    Agent,
+    AgentView,
+    Effect,
+    OperationFacts,
+    SafetyTier,
+    ToolRight,
+    Verdict,
+    Workspace,
+    frozen,
+    kind_of,
+    sources_reached,
+)
+from gatewright_gui.qt.language import counted, tr
+
+AT_A_TIME_S = 0.03
+"""Limit on the time of one question; then the answers so far are shown, and the next is asked."""
+MOST_RISKS, MOST_PLACES, MOST_UNUSED = 200, 3, 2_000
+DANGEROUS = frozenset({Effect.DELETE, Effect.SEND, Effect.RUN})
+_SEVERITY = {Effect.DELETE: 0, Effect.RUN: 1, Effect.CHANGE: 2, Effect.READ: 3, Effect.SEND: 4}
+Used = Collection[tuple[str, str, str]]
+"""Agents, tools and operations that the log has calls of."""
+
+
+@frozen
+class Count:
+    """Operations that an agent may call without asking (``free``), and those that ask first."""
+
+    free: int = 0
+    asks: int = 0
+
+    @property
+    def every(self) -> int:
+        """All that its model sees."""
+        return self.free + self.asks
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(self.free + other.free, self.asks + other.asks)
+
+
+@frozen
+class Danger:
+    """An operation that is on without asking, and deletes, runs, sends or is privileged; ``places``: where it acts."""
+
+    tool: str
+    operation: str
+    effect: Effect
+    places: tuple[str, ...]
+
+    @property
+    def called(self) -> str:
+        """Tool and operation."""
+        return f"{self.tool}.{self.operation}" if self.operation else self.tool
+
+
+@frozen
+class Risk:
+    """An operation in danger of doing harm, with the agents that may call it without asking."""
+
+    danger: Danger
+    agents: tuple[str, ...]
+
+
+@frozen
+class AgentReach:
+    """What an agent can do. ``off``: its operations that are off; ``blocked``: those that are on without effect."""
+
+    effects: Mapping[Effect, Count] = field(default_factory=dict[Effect, Count])
+    dangers: tuple[Danger, ...] = ()
+    off: int = 0
+    blocked: int = 0
+
+    @property
+    def shown(self) -> int:
+        """The operations that its model sees."""
+        return sum(count.every for count in self.effects.values())
+
+    @property
+    def harm(self) -> int:
+        """How many operations delete or run without asking, a measure to rank agents by."""
+        return self.free(Effect.DELETE) + self.free(Effect.RUN)
+
+    def free(self, effect: Effect) -> int:
+        """The operations with that effect that do not ask."""
+        return self.effects.get(effect, Count()).free
+
+    @property
+    def changes(self) -> bool:
+        """True if it can do more than read, with or without asking."""
+        return any(count.every for effect, count in self.effects.items() if effect is not Effect.READ)
+
+
+Reaches = Mapping[str, AgentReach]
+"""By agent, in the order of the file."""
+
+_reaches: WeakKeyDictionary[AgentView, AgentReach] = WeakKeyDictionary()
+"""By the view that each was read off: an edit makes a new view for the agents that it concerns."""
+
+
+def reaches_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, AgentReach]:
+    """Return what these agents can do: the first at least, the others while there is time."""
+    found: dict[str, AgentReach] = {}
+    until = time.monotonic() + AT_A_TIME_S
+    for agent_id in agent_ids:
+        if agent_id in workspace.policy.agents:
+            found[agent_id] = _reach(workspace, agent_id)
+        if time.monotonic() > until:
+            break
+    return found
+
+
+def _reach(workspace: Workspace, agent_id: str) -> AgentReach:
+    view = workspace.view(agent_id)
+    if view in _reaches:
+        return _reaches[view]
+    agent = workspace.policy.agents[agent_id]
+    states = Counter[str]()
+    effects: defaultdict[Effect, list[int]] = defaultdict(lambda: [0, 0])
+    dangers: list[Danger] = []
+    for name, right in view.rights.items():
+        for op, row in zip(right.facts.operations, right.operations, strict=True):
+            if not row.ticked or row.verdict is Verdict.DENY:
+                states["blocked" if row.ticked else "off"] += 1
+                continue
+            effects[op.effect][row.verdict is Verdict.ASK] += 1
+            is_dangerous = op.effect in DANGEROUS or row.tier is SafetyTier.PRIVILEGED
+            if row.verdict is Verdict.ALLOW and is_dangerous:
+                dangers.append(Danger(name, op.name, op.effect, tuple(_places(workspace, agent, right, op))))
+    counts = {effect: Count(*effects[effect]) for effect in Effect if effect in effects}
+    found = _reaches[view] = AgentReach(counts, tuple(dangers), states["off"], states["blocked"])
+    return found
+
+
+def _places(workspace: Workspace, agent: Agent, right: ToolRight, op: OperationFacts) -> Iterator[str]:
+    """Yield the hosts that an operation may reach, else its roots, else its sources."""
+    if op.effect is Effect.SEND:
+        for one in agent.capabilities:
+            if kind_of(one) in op.capabilities:
+                yield from one.scope or ()
+    elif op.roots:
+        yield from sorted(op.roots)
+    else:
+        yield from (source.source_id for source in sources_reached(workspace.policy, agent, right.facts, op))
+
+
+# of all agents together
+
+
+def risks_of(reaches: Reaches) -> tuple[Risk, ...]:
+    """Rank the operations that could do harm without asking: by effect, then by how many agents may call them."""
+    agents: defaultdict[tuple[str, str, Effect], list[str]] = defaultdict(list)
+    places: defaultdict[tuple[str, str, Effect], dict[str, None]] = defaultdict(dict)
+    for agent_id, reach in reaches.items():
+        for one in reach.dangers:
+            key = one.tool, one.operation, one.effect
+            agents[key].append(agent_id)
+            places[key] |= dict.fromkeys(one.places)
+    ranked = sorted(agents, key=lambda key: (_SEVERITY[key[2]], -len(agents[key]), key))
+    return tuple(Risk(Danger(*key, tuple(places[key])), tuple(agents[key])) for key in ranked[:MOST_RISKS])
+
+
+@frozen
+class Unused:
+    """How many of the operations that an agent's model sees calls have used."""
+
+    used: int
+    shown: int
+
+
+def unused_of(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> dict[str, Unused]:
+    """Count the used rights of these agents: of the first at least, of the others while there is time."""
+    found: dict[str, Unused] = {}
+    until = time.monotonic() + AT_A_TIME_S
+    for agent_id in agent_ids:
+        if agent_id in workspace.policy.agents:
+            rights = list(_shown(workspace, agent_id))
+            found[agent_id] = Unused(sum((agent_id, *right) in used for right in rights), len(rights))
+        if time.monotonic() > until:
+            break
+    return found
+
+
+def unused_rights(workspace: Workspace, used: Used, agent_ids: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
+    """List agents, tools and operations that no call has used, at most ``MOST_UNUSED``."""
+    rights = (
+        (agent_id, *right)
+        for agent_id in agent_ids
+        if agent_id in workspace.policy.agents
+        for right in _shown(workspace, agent_id)
+    )
+    return tuple(islice((right for right in rights if right not in used), MOST_UNUSED))
+
+
+def _shown(workspace: Workspace, agent_id: str) -> Iterator[tuple[str, str]]:
+    """Yield the tools and operations that the agent's model sees."""
+    for name, right in workspace.view(agent_id).rights.items():
+        for row in right.operations:
+            if row.ticked and row.verdict is not Verdict.DENY:
+                yield name, row.operation
+
+
+def headline(reaches: Reaches, ungated: Sequence[str]) -> str:
+    """Say in a few words who can do harm; first who asks no gate at all."""
+    told = [tr("{agents}: not gated, can do all that you can.", agents=", ".join(ungated))] if ungated else []
+    changing = sum(reach.changes for reach in reaches.values())
+    if changing:
+        told.append(counted(changing, "agent can change things here.", "agents can change things here."))
+        deleting, running = (
+            sum(reach.free(effect) > 0 for reach in reaches.values()) for effect in (Effect.DELETE, Effect.RUN)
+        )
+        if deleting and running:
+            words = tr(
+                "{deleting:,} can delete and {running:,} can run commands without asking.",
+                deleting=deleting,
+                running=running,
+            )
+            told.append(words)
+        elif deleting:
+            told.append(tr("{count:,} can delete without asking.", count=deleting))
+        elif running:
+            told.append(tr("{count:,} can run commands without asking.", count=running))
+        else:
+            told.append(tr("None can delete or run commands without asking."))
+    elif reaches:
+        told.append(tr("No agent can change anything here."))
+    return " ".join(told)
