@@ -23,7 +23,7 @@ from gatewright.base.late import late_regex
 from gatewright.compile.rule_test import CompiledPolicyRule, Constraint, Finding
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
+from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts, of_origin
 from gatewright.policy.rulematch import settings_of
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import STRICTNESS, Action, PathUse, SafetyTier, Verdict, strictest
@@ -87,7 +87,9 @@ def make_offer(policy: Policy, registry: ToolRegistry, held: DeclaredTools) -> O
     made = {key: held.declare(tools[key], (found.operation_field, found.operations)) for key, found in declared.items()}
     return Offer(
         {key: made[key].tool if key in made else tool for key, tool in tools.items()},
-        tuple(made[key].facts if (key := (row.name, row.major)) in made else row for row in facts),
+        tuple(
+            of_origin(made[key].facts, row.origin) if (key := (row.name, row.major)) in made else row for row in facts
+        ),
         {**{key: _misfit(policy, key, one.problem) for key, one in made.items() if one.problem}, **shut},
     )
 

@@ -362,7 +362,7 @@ def _all_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, Too
 
 def _stands_on(bound: BoundRule, facts: ToolFacts) -> bool:
     is_owned = bound.owner is None or bound.owner == facts.name
-    return is_owned and names_tool(bound.rule.tool_name, facts.name, facts.major)
+    return is_owned and names_tool(bound.rule.tool_name, facts)
 
 
 def _binds(bound: BoundRule, facts: ToolFacts, operation: str) -> bool:

@@ -25,7 +25,7 @@ from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.observe import concerns, has_observed, in_force, without_observed_rules
 from gatewright.policy.right import Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, ToolRule
-from gatewright.policy.verdict import Permission, SafetyTier, Verdict, split_name
+from gatewright.policy.verdict import Permission, SafetyTier, Verdict, bare_names, split_name
 from gatewright.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -170,11 +170,11 @@ def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterabl
     """The tools that each part of the policy affects."""
     yield _NO_TOOL if _for_all(old) == _for_all(new) else None
     yield _settings(old, new)
-    yield _policy_rules(old, new, after.agent_id)
+    yield _policy_rules(old, new, after.agent_id, facts)
     if before is not after:
         yield _tool_rules(before.tool_rules, after.tool_rules)
-        yield _list_change(before.tools, after.tools)
-        yield _approvals(before.approvals, after.approvals)
+        yield _list_change(before.tools, after.tools, facts)
+        yield _approvals(before.approvals, after.approvals, facts)
         yield _capabilities(before, after, facts)
         if (before.sources is None) != (after.sources is None):
             yield frozenset(row.name for row in facts if row.needs_source)
@@ -188,12 +188,12 @@ def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
     return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
 
 
-def _list_change(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> Tools:
+def _list_change(before: tuple[str, ...] | None, after: tuple[str, ...] | None, facts: Iterable[ToolFacts]) -> Tools:
     if before == after:
         return _NO_TOOL
     if before is None or after is None:
         return None
-    return frozenset(split_name(written)[0] for written in frozenset(before) ^ frozenset(after))
+    return bare_names(frozenset(before) ^ frozenset(after), facts)
 
 
 def _tool_rules(before: tuple[ToolRule, ...], after: tuple[ToolRule, ...]) -> Tools:
@@ -201,11 +201,11 @@ def _tool_rules(before: tuple[ToolRule, ...], after: tuple[ToolRule, ...]) -> To
     return None if ANY_TOOL in names else frozenset(names)
 
 
-def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Tools:
+def _approvals(before: Mapping[str, object], after: Mapping[str, object], facts: Iterable[ToolFacts]) -> Tools:
     keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     if not _TIERS.isdisjoint(keys):
         return None
-    return frozenset(name for key in keys for name in _heads(key))
+    return bare_names((name for key in keys for name in _heads(key)), facts)
 
 
 def _heads(key: str) -> Iterable[str]:
@@ -262,13 +262,13 @@ def _settings(old: Policy, new: Policy) -> frozenset[str]:
     return frozenset(split_name(name)[0] for name in names if old.tools.get(name) != new.tools.get(name))
 
 
-def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
+def _policy_rules(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts]) -> Tools:
     found: set[str] = set()
     for rule in _changes(old.rules, new.rules):
         if rule.agents is None or agent_id in rule.agents:
             if rule.tools is None:
                 return None
-            found |= {split_name(written)[0] for written in rule.tools}
+            found |= bare_names(rule.tools, facts)
     return frozenset(found)
 
 

@@ -122,17 +122,17 @@ TIER_KEYS = tuple(str(tier) for tier in SafetyTier)
 _SAYS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "deny"}
 
 
-def approval_keys(catalog: Iterable[ToolFacts]) -> tuple[str, ...]:
-    """Every valid key: the tiers, then the tools with their operations in the order of the catalog."""
+def approval_keys(policy: Policy, catalog: Iterable[ToolFacts]) -> tuple[str, ...]:
+    """Every valid key: the tiers, whole catalogs, then the tools with their operations in the order of the catalog."""
     named = [key for facts in catalog for key in (facts.name, *(f"{facts.name}.{op}" for op in facts.operation_names))]
-    return tuple(dict.fromkeys((*TIER_KEYS, *named)))
+    return tuple(dict.fromkeys((*TIER_KEYS, *policy.selectors, *named)))
 
 
 def set_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, key: str, verdict: Verdict) -> Edit:
     """Set the verdict of a key in its place, or append the key. Raises EditRefused for a key that names nothing."""
     agent = agent_of(policy, agent_id)
     if key not in agent.approvals:
-        _check_key(catalog, key)
+        _check_key(policy, catalog, key)
     approvals = {**agent.approvals, key: verdict}
     return _approvals_edit(f"{_SAYS[verdict]} `{key}` for `{agent_id}` by approvals", agent, approvals)
 
@@ -143,7 +143,7 @@ def rename_approval(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str,
     _check_held(agent, key)
     if new_key == key:
         return Edit("", ())
-    _check_key(catalog, new_key)
+    _check_key(policy, catalog, new_key)
     if new_key in agent.approvals:
         raise EditRefused(f"`{agent_id}` has an approvals key `{new_key}` already")
     approvals = {new_key if held == key else held: verdict for held, verdict in agent.approvals.items()}
@@ -163,8 +163,8 @@ def _check_held(agent: Agent, key: str) -> None:
         raise EditRefused(f"`{agent.agent_id}` has no approvals key `{key}`")
 
 
-def _check_key(catalog: Sequence[ToolFacts], key: str) -> None:
-    keys = approval_keys(catalog)
+def _check_key(policy: Policy, catalog: Sequence[ToolFacts], key: str) -> None:
+    keys = approval_keys(policy, catalog)
     if key not in keys:
         near = near_miss(key, _nearby(key, keys))
         meant = f"; did you mean `{near}`?" if near else choice_hint(key, keys)

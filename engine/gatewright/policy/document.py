@@ -15,7 +15,17 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.capability import Capability
 from gatewright.policy.composition import Composition
 from gatewright.policy.rule import PolicyRule, ToolRule, new_identity
-from gatewright.policy.verdict import Endpoints, Mode, PathUse, Permission, SafetyTier, Verdict, Word, need_of
+from gatewright.policy.verdict import (
+    Endpoints,
+    Mode,
+    PathUse,
+    Permission,
+    SafetyTier,
+    Verdict,
+    Word,
+    need_of,
+    selector_of,
+)
 
 DEFAULT_MAX_OUTPUT_BYTES = 16_384
 DEFAULT_MAX_FILE_BYTES = 1_048_576
@@ -455,6 +465,11 @@ class Policy:
     def catalog(self, catalog_id: str) -> Catalog | None:
         """The catalog with that id, or None."""
         return next((catalog for catalog in self.catalogs if catalog.catalog_id == catalog_id), None)
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """``catalog:ID`` for each catalog, in file order."""
+        return tuple([selector_of(catalog.catalog_id) for catalog in self.catalogs])
 
     @property
     def file_sources(self) -> tuple[Source, ...]:

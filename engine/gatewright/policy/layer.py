@@ -56,6 +56,7 @@ from gatewright.policy.verdict import (
     Verdict,
     deciding_keys,
     names_tool,
+    selector_of,
     split_name,
     stricter,
     strictest,
@@ -126,13 +127,13 @@ class Layers:
     def rules(self, facts: ToolFacts) -> tuple[_Numbered, ...]:
         """The agent's rules for the tool (or ``*``) with their index in the file, highest priority first."""
         named, everywhere = self._rules.get(facts.name, ()), self._rules.get(ANY_TOOL, ())
-        found = [row for row in named if names_tool(row[1].tool_name, facts.name, facts.major)]
+        found = [row for row in named if names_tool(row[1].tool_name, facts)]
         found += everywhere
         return tuple(sorted(found, key=lambda row: (-row[1].priority, row[0])) if len(found) > 1 else found)
 
     def policy_rules(self, facts: ToolFacts) -> tuple[Numbered, ...]:
         """The policy rules that may match a call of the tool, with their index."""
-        return rules_for_tool(self._policy_rules, facts.name, facts.major)
+        return rules_for_tool(self._policy_rules, facts)
 
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
         """The agent's right on one tool; ``shut``: the reason that closes the whole tool, if known already."""
@@ -153,7 +154,7 @@ class Layers:
         """The agent's rules on the tool with their addresses, then the tool's own rules without."""
         agent_id = self.agent.agent_id
         found: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in self.rules(facts)]
-        found += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
+        found += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts)]
         return found
 
     def _list_reason(self, facts: ToolFacts) -> Reason | None:
@@ -168,6 +169,8 @@ class Layers:
             return Reason(Layer.TOOLS, Verdict.DENY, "unlisted-tool", text, ("defaults", "unlisted_tools"))
         majors = self._listed.get(facts.name)
         if majors is not None and (None in majors or facts.major in majors):
+            return None
+        if selector_of(facts.origin) in self._listed:
             return None
         text = f"`{facts.name}` is not among the tools of agent `{agent.agent_id}`"
         return Reason(Layer.TOOLS, Verdict.DENY, "tool-not-listed", text, ("agents", agent.agent_id, "tools"))
@@ -390,7 +393,7 @@ class _Rows:
         """The reason from the most specific ``approvals`` key, else from the tier."""
         agent, everyone = self._layers.agent, self._layers.policy.defaults.approvals
         verdict, address = TIER_DEFAULTS[op.tier], None
-        for key in deciding_keys(self._facts.name, op.name, op.tier):
+        for key in deciding_keys(self._facts, op.name, op.tier):
             if key in agent.approvals:
                 verdict, address = agent.approvals[key], ("agents", agent.agent_id, "approvals", key)
                 break
@@ -420,7 +423,7 @@ def _plain(name: str, tier: SafetyTier, by_text: frozenset[Verdict]) -> Operatio
 
 @lru_cache(maxsize=512)
 def _majors_by_name(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]]:
-    """The listed majors by bare name (None: any)."""
+    """The listed majors by bare name (None: any); ``catalog:ID`` stands as written."""
     found: dict[str, tuple[int | None, ...]] = {}
     for written in tools:
         name, major = split_name(written)

@@ -23,14 +23,14 @@ from gatewright.policy.edit import (
     move_rows,
 )
 from gatewright.policy.rule import OPERATION_CONDITION, ExclusiveGroups, PolicyRule, ToolRule
-from gatewright.policy.verdict import Verdict, split_name
+from gatewright.policy.verdict import Verdict, selected_catalog, selector_of, split_name
 
 Names = Mapping[str, str | None]
 """The new name of each tool by its bare name; None for a removed tool."""
 
 
 def follow_names(policy: Policy, names: Names, others: Collection[str] = ()) -> Iterator[Change]:
-    """The changes for renamed or removed tools, everywhere but in compositions.
+    """The changes for renamed or removed tools (or ``catalog:ID``), everywhere but in compositions.
 
     Mentions of a removed tool are removed too, except in rules on other tools, which then fail the check. ``others``:
     the names of other tools: where a name may end with an operation, the longest tool name counts.
@@ -110,6 +110,8 @@ def _new_key(written: str, names: Names, known: Collection[str]) -> str | None:
     """The new form of a name that may end with an operation behind a dot; a condition on operations stays."""
     if written.startswith(OPERATION_CONDITION):
         return written
+    if selected_catalog(written) is not None:
+        return names.get(written, written)
     heads = [name for name in known if written == name or written.startswith((f"{name}.", f"{name}@"))]
     head = max(heads, key=len, default="")
     if head not in names:
@@ -213,9 +215,9 @@ def add_catalogs(policy: Policy, catalogs: Sequence[Catalog]) -> Edit:
 
 
 def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = ()) -> Edit:
-    """Remove a catalog and the mentions of ``tool_names``, its tools; the pin of a server stays on disk."""
+    """Remove a catalog and the mentions of it and of ``tool_names``, its tools; the pin of a server stays on disk."""
     catalog = _catalog(policy, catalog_id)
-    follow = tuple(follow_names(policy, dict.fromkeys(tool_names)))
+    follow = tuple(follow_names(policy, dict.fromkeys((*tool_names, selector_of(catalog_id)))))
     return Edit(
         f"remove catalog `{catalog_id}`", (*follow, CatalogChange(catalog, None, policy.catalogs.index(catalog)))
     )

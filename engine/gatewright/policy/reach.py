@@ -103,9 +103,7 @@ def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule]
     """The source's own rules on the tool with their index, highest priority first."""
     if not source.required_tools:
         return ()
-    found = [
-        (i, rule) for i, rule in enumerate(source.required_tools) if names_tool(rule.tool_name, facts.name, facts.major)
-    ]
+    found = [(i, rule) for i, rule in enumerate(source.required_tools) if names_tool(rule.tool_name, facts)]
     return tuple(sorted(found, key=lambda pair: -pair[1].priority))
 
 
@@ -328,7 +326,7 @@ class PlaceRight:
 def place_rights(policy: Policy, agent_id: str, tool: ToolRight) -> dict[str, PlaceRight]:
     """The place rights of the visible operations whose verdict depends on the path or block."""
     facts = tool.facts
-    rules = rules_for_tool(rules_for_agent(policy, agent_id), facts.name, facts.major)
+    rules = rules_for_tool(rules_for_agent(policy, agent_id), facts)
     rows = zip(facts.operations, tool.operations, strict=True)
     return {
         op.name: PlaceRight(policy, rules, facts, op, right)

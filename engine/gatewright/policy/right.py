@@ -7,7 +7,7 @@ decide; ``verdict`` is the result of all layers. A denied operation is hidden.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal, Protocol
 
 from gatewright.base.errors import Address
@@ -246,6 +246,11 @@ class ToolFacts:
             return False
         declared = self.selection.declared(name)
         return not isinstance(declared, dict) or "default" not in declared
+
+
+def of_origin(facts: ToolFacts, origin: str) -> ToolFacts:
+    """The same tool from somewhere else; the same object if it comes from there."""
+    return facts if facts.origin == origin else replace(facts, origin=origin)
 
 
 @frozen

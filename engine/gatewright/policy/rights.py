@@ -7,7 +7,8 @@ edits one AllowedOperations rule per tool, the only one or the one with the app'
 rules alone.
 
 To turn an operation off, the app removes it from its rule for the tool. To turn a tool off, it removes the tool from
-``tools``; the tool's rules stay, and a new tick restores what they list. Turning everything on again keeps the list;
+``tools``; the tool's rules stay, and a new tick restores what they list. If ``catalog:ID`` gives the tool, the other
+tools of that catalog take its place by name; later ones then stay off. Turning everything on again keeps the list;
 *reset* removes the app's rule and the tool's ``approvals`` keys; *ask first* is an ``approvals`` key. A preset leaves
 all other rules alone: exclusions by an author and denials by ``[defaults]`` stay.
 """
@@ -32,6 +33,7 @@ from gatewright.policy.verdict import (
     deciding_keys,
     names_tool,
     pick_tools,
+    selector_of,
     split_name,
 )
 
@@ -140,7 +142,7 @@ class Boxes:
     def own_approval(self, facts: ToolFacts, operation: OperationFacts) -> str | None:
         """The agent's own key that decides the operation; None if something else decides."""
         own, everyone = self._approvals, self._policy.defaults.approvals
-        for key in deciding_keys(facts.name, operation.name, operation.tier):
+        for key in deciding_keys(facts, operation.name, operation.tier):
             if key in own:
                 return key
             if key in everyone:
@@ -174,7 +176,7 @@ class Boxes:
     def _stays_denied(self, facts: ToolFacts, operation: OperationFacts) -> bool:
         """Tell whether ``[defaults]`` deny the operation even without the agent's own denials."""
         everyone = self._policy.defaults.approvals
-        for key in deciding_keys(facts.name, operation.name, operation.tier):
+        for key in deciding_keys(facts, operation.name, operation.tier):
             if self._approvals.get(key, Verdict.DENY) is not Verdict.DENY:
                 return False
             if key in everyone:
@@ -183,7 +185,7 @@ class Boxes:
 
     def _approval(self, facts: ToolFacts, operation: str, tier: SafetyTier) -> Verdict:
         own, everyone = self._approvals, self._policy.defaults.approvals
-        for key in deciding_keys(facts.name, operation, tier):
+        for key in deciding_keys(facts, operation, tier):
             if key in own:
                 return own[key]
             if key in everyone:
@@ -195,7 +197,9 @@ class Boxes:
     def _is_listed(self, facts: ToolFacts) -> bool:
         if self._listed is None:
             return self._policy.defaults.unlisted_tools is Verdict.ALLOW and not facts.outmoded
-        return any(names_tool(name, facts.name, facts.major) for name in self._listed.get(facts.name, ()))
+        if selector_of(facts.origin) in self._listed:
+            return True
+        return any(names_tool(name, facts) for name in self._listed.get(facts.name, ()))
 
     def _explicit_list(self) -> dict[str, list[str]]:
         """The list of tools in writing; an agent without a list may have had every tool."""
@@ -205,9 +209,18 @@ class Boxes:
             self._listed = _by_name(facts.name for facts in chosen if not facts.outmoded)
         return self._listed
 
+    def _spell_out(self, catalog_id: str) -> None:
+        """Write the tools of a catalog by their names in place of ``catalog:ID``, so that one of them can go."""
+        listed, selector = self._explicit_list(), selector_of(catalog_id)
+        if selector in listed:
+            names = [facts.name for facts in self._facts.values() if facts.origin == catalog_id]
+            rows = (names if name == selector else [name] for name in listed)
+            self._listed = {name: listed.get(name, [name]) for row in rows for name in row}
+
     def _take_off(self, facts: ToolFacts) -> None:
+        self._spell_out(facts.origin)
         listed = self._explicit_list()
-        rest = [name for name in listed.pop(facts.name, ()) if not names_tool(name, facts.name, facts.major)]
+        rest = [name for name in listed.pop(facts.name, ()) if not names_tool(name, facts)]
         if rest:
             listed[facts.name] = rest
 
@@ -216,7 +229,7 @@ class Boxes:
     def _limits_on(self, facts: ToolFacts) -> list[int]:
         """The AllowedOperations rules for the tool, in file order."""
         named = self._limits.get(facts.name, ())
-        found = [i for i in named if names_tool(self._rules[i].tool_name, facts.name, facts.major)]
+        found = [i for i in named if names_tool(self._rules[i].tool_name, facts)]
         return sorted((*found, *self._limits.get(ANY_TOOL, ())))
 
     def _rest_after(self, limits: Iterable[int], facts: ToolFacts) -> frozenset[str]:

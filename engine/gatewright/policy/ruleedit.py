@@ -216,7 +216,7 @@ def _own(agent: Agent, facts: ToolFacts) -> list[tuple[int, ToolRule]]:
     return [
         (index, rule)
         for index, rule in enumerate(agent.tool_rules)
-        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, facts.name, facts.major)
+        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, facts)
     ]
 
 
@@ -290,7 +290,7 @@ def _facts_of(catalog: Sequence[ToolFacts], agent: Agent, tool: str) -> ToolFact
 
 def _facts_named(catalog: Sequence[ToolFacts], agent: Agent, written: str) -> ToolFacts:
     """The tool that a rule of the agent names, in the major that the agent sees."""
-    found = [facts for facts in catalog if names_tool(written, facts.name, facts.major)]
+    found = [facts for facts in catalog if names_tool(written, facts)]
     if written == ANY_TOOL or not found:
         raise EditRefused(f"no tool `{written}`")
     return next(iter(pick_tools(found, agent.tools).values()))

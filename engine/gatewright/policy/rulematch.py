@@ -24,7 +24,16 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.times import Span, Times
-from gatewright.policy.verdict import STRICTNESS, PathUse, SafetyTier, Verdict, names_tool, split_name
+from gatewright.policy.verdict import (
+    STRICTNESS,
+    PathUse,
+    SafetyTier,
+    Verdict,
+    bare_names,
+    names_tool,
+    selected_catalog,
+    split_name,
+)
 
 
 def subject_of(policy: Policy, address: Address) -> Subject:
@@ -71,10 +80,10 @@ def _of_policy_rule(rule: PolicyRule, rest: Sequence[str | int]) -> tuple[ToolPa
 
 
 def _parts(names: Iterable[str], operations: Iterable[str] | None) -> tuple[ToolPart, ...]:
-    """Each tool, with the operation if the rule names exactly one."""
+    """Each tool by name, with the operation if the rule names exactly one; a whole catalog is no single tool."""
     only = list(operations or ())
     operation = only[0] if len(only) == 1 else None
-    return tuple(dict.fromkeys((split_name(name)[0], operation) for name in names))
+    return tuple(dict.fromkeys((split_name(name)[0], operation) for name in names if selected_catalog(name) is None))
 
 
 _TIERS = tuple(SafetyTier)
@@ -150,11 +159,9 @@ def rules_for_agent(policy: Policy, agent_id: str) -> tuple[Numbered, ...]:
     return tuple(sorted(found, key=lambda row: -STRICTNESS[row[1].effect]))
 
 
-def rules_for_tool(rules: Iterable[Numbered], name: str, major: int) -> tuple[Numbered, ...]:
+def rules_for_tool(rules: Iterable[Numbered], facts: ToolFacts) -> tuple[Numbered, ...]:
     """The rules among ``rules`` that may match a call of the tool."""
-    return tuple(
-        row for row in rules if row[1].tools is None or any(names_tool(one, name, major) for one in row[1].tools)
-    )
+    return tuple(row for row in rules if row[1].tools is None or any(names_tool(one, facts) for one in row[1].tools))
 
 
 def rules_for_operation(rules: Iterable[Numbered], operation: str) -> tuple[Numbered, ...]:
@@ -265,6 +272,8 @@ def unknown_tools(
 
     found: list[Problem] = []
     for address, written, dotted in _names(policy, before):
+        if (catalog_id := selected_catalog(written)) is not None and policy.catalog(catalog_id) is not None:
+            continue  # as far as they are known, its tools are checked one by one
         if not is_known(written, dotted=dotted):
             names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted)]
             what = "no tool or operation" if dotted else "no tool"
@@ -329,12 +338,13 @@ def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str,
     """
     if not policy.rules:
         return {}
+    known = tuple(known)
     operations: dict[str, set[str]] = {}
     for facts in known:
         operations.setdefault(facts.name, set()).update(facts.operation_names)
     found: dict[str, Reason] = {}
     for index, rule in enumerate(policy.rules):
-        names = {split_name(written)[0] for written in rule.tools or ()}
+        names = bare_names(rule.tools or (), known)
         if names <= operations.keys():
             held = set[str]().union(*(operations[name] for name in names))
             unknown = [name for name in rule.operations or () if name not in held]

@@ -1,7 +1,8 @@
 """The vocabulary of a policy: verdicts, tiers, levels, tool names; hosts, path prefixes, endpoints.
 
 Each tier and each level gives a verdict: allow, ask or deny. In the fixed table of levels, partner and human both mean
-"ask before any writing". A tool is written as ``name`` or ``name@major``.
+"ask before any writing". A tool is written as ``name`` or ``name@major``, all tools of a catalog as ``catalog:ID``; no
+name of a tool has a colon.
 
 Host patterns are ``*``, ``x.com``, ``*.x.com`` (x.com too), each with or without ``:port``. Names compare as A-labels
 in lower case, addresses as addresses. Prefixes compare by whole components of canonical paths. Endpoints are those of
@@ -77,9 +78,10 @@ TIER_DEFAULTS = {
 """The verdict on a tier without an ``approvals`` key."""
 
 
-def deciding_keys(tool: str, operation: str, tier: SafetyTier) -> tuple[str, ...]:
+def deciding_keys(tool: _Named, operation: str, tier: SafetyTier) -> tuple[str, ...]:
     """The keys of ``approvals`` that may decide an operation, the most specific first."""
-    return (f"{tool}.{operation}", tool, str(tier)) if operation else (tool, str(tier))
+    wide = tool.name, selector_of(tool.origin), str(tier)
+    return (f"{tool.name}.{operation}", *wide) if operation else wide
 
 
 class Permission(Word):
@@ -162,29 +164,56 @@ def tool_name_fault(name: object) -> str:
     return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
 
 
-class _Versioned(Protocol):
+class _Named(Protocol):
     @property
     def name(self) -> str: ...
     @property
     def major(self) -> int: ...
+    @property
+    def origin(self) -> str: ...
 
 
-_Tool = TypeVar("_Tool", bound=_Versioned)
+_Tool = TypeVar("_Tool", bound=_Named)
+_SELECTOR = "catalog:"
+
+
+def selector_of(catalog_id: str) -> str:
+    """The words for all tools of a catalog, ``catalog:ID``."""
+    return _SELECTOR + catalog_id
+
+
+def selected_catalog(written: str) -> str | None:
+    """The id in ``catalog:ID``; None for the name of a tool."""
+    return written.removeprefix(_SELECTOR) if written.startswith(_SELECTOR) else None
 
 
 def split_name(written: str) -> tuple[str, int | None]:
-    """``("recall", 2)`` for ``recall@2``; the major is None for a bare name or a tail that is no number."""
+    """``("recall", 2)`` for ``recall@2``; the major is None for a bare name, a tail that is no number, and
+    ``catalog:ID``.
+    """
     name, at, major = written.rpartition("@")
     is_major = at and name and major.isdecimal() and major.isascii() and len(major) <= _DIGITS
-    return (name, int(major)) if is_major else (written, None)
+    return (name, int(major)) if is_major and not name.startswith(_SELECTOR) else (written, None)
 
 
-def names_tool(written: str, tool_name: str, major: int) -> bool:
-    """Tell whether ``written`` (bare, ``name@major`` or ``*``) names that tool."""
+def names_tool(written: str, tool: _Named) -> bool:
+    """Tell whether ``written`` (bare, ``name@major``, ``catalog:ID`` or ``*``) names that tool."""
+    if written.startswith(_SELECTOR):
+        return written == selector_of(tool.origin)
     if "@" not in written:
-        return written in (tool_name, ANY_TOOL)
+        return written in (tool.name, ANY_TOOL)
     name, wanted = split_name(written)
-    return name == tool_name and wanted in {None, major}
+    return name == tool.name and wanted in {None, tool.major}
+
+
+def bare_names(written: Iterable[str], catalog: Iterable[_Named]) -> frozenset[str]:
+    """The bare names behind ``written``; for ``catalog:ID`` those of all its tools in ``catalog``."""
+    found = {split_name(one)[0] for one in written}
+    chosen = {one for one in found if one.startswith(_SELECTOR)}
+    if chosen:
+        found -= chosen
+        found |= {tool.name for tool in catalog if selector_of(tool.origin) in chosen}
+    return frozenset(found)
 
 
 def pick_tools(catalog: Iterable[_Tool], listed: tuple[str, ...] | None) -> dict[str, _Tool]:

@@ -29,7 +29,7 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.rulematch import timeless
-from gatewright.policy.verdict import EVERY_ENDPOINT, Verdict, names_tool, pick_tools, split_name
+from gatewright.policy.verdict import EVERY_ENDPOINT, Verdict, bare_names, names_tool, pick_tools, split_name
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.readpolicy import check_policy_rules
 
@@ -161,7 +161,7 @@ def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Major
             (
                 ("agents", agent.agent_id, "tool_rules", index, "rule_type")
                 for agent, index, written, arguments in rules
-                if names_tool(written, facts.name, facts.major)
+                if names_tool(written, facts)
                 and (written != ANY_TOOL or not taken.isdisjoint(arguments))
                 and _lists(policy, agent, facts, majors)
             ),
@@ -180,7 +180,7 @@ def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Major
 def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bool:
     if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
         return False
-    if agent.tools is not None and not any(names_tool(one, facts.name, facts.major) for one in agent.tools):
+    if agent.tools is not None and not any(names_tool(one, facts) for one in agent.tools):
         return False
     return pick_tools(majors[facts.name], agent.tools)[facts.name] is facts
 
@@ -376,5 +376,5 @@ def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath
 
 def _list_of(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts]) -> frozenset[str]:
     if agent.tools is not None:
-        return frozenset(split_name(name)[0] for name in agent.tools)
+        return bare_names(agent.tools, chosen.values())
     return frozenset(chosen) if policy.defaults.unlisted_tools is Verdict.ALLOW else frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
@@ -33,7 +33,7 @@ from gatewright.policy.document import Catalog, Dialect, Policy
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.rulematch import subject_of
-from gatewright.policy.verdict import SafetyTier, pick_tools, split_name
+from gatewright.policy.verdict import SafetyTier, pick_tools, selected_catalog, selector_of, split_name
 
 if TYPE_CHECKING:
     from gatewright.policyfile.scan import Item, Tree
@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 class CatalogFacts:
     """The result of reading one catalog: its tools, and the problems as (severity, code, message).
 
-    ``is_missing``: neither manifest nor pin exists, which is an error only if the policy needs its tools.
+    ``is_missing``: neither manifest nor pin exists, which is an error only if the policy needs its tools. ``own``: the
+    tools, by name and major, that the program has itself.
     """
 
     facts: tuple[ToolFacts, ...] = ()
     problems: tuple[tuple[Severity, str, str], ...] = ()
     is_missing: bool = False
+    own: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def is_whole(self) -> bool:
@@ -140,6 +142,12 @@ class KnownTools:
         name, major = split_name(written)
         return tuple(facts for facts in self._by_name.get(name, ()) if major in {None, facts.major})
 
+    def selected(self, written: str) -> tuple[ToolFacts, ...]:
+        """The registered majors that ``written`` means: a tool, or with ``catalog:ID`` all tools of a catalog."""
+        if selected_catalog(written) is None:
+            return self.of(written)
+        return tuple(facts for facts in self.facts if selector_of(facts.origin) == written)
+
 
 TIERS = frozenset(str(tier) for tier in SafetyTier)
 
@@ -147,11 +155,13 @@ TIERS = frozenset(str(tier) for tier in SafetyTier)
 class Names:
     """Resolves names while one policy loads; if ``known`` is None (for a text checked before), every name passes.
 
-    ``unread``: the unknown names that passed because an unreadable catalog may have them.
+    ``catalogs``: the ids of its catalogs. ``unread``: the unknown names that passed because an unreadable catalog may
+    have them.
     """
 
-    def __init__(self, known: KnownTools | None, report: Report) -> None:
+    def __init__(self, known: KnownTools | None, report: Report, catalogs: Collection[str] = ()) -> None:
         self._known = known
+        self._catalogs = catalogs
         self._report = report
         self._names = known.names if known else frozenset[str]()
         self._found: dict[str, tuple[ToolFacts, ...]] = {}
@@ -170,6 +180,19 @@ class Names:
         if not (found := self._of(written)):
             self._unknown_tool(written, path)
         return found
+
+    def selected(self, written: str, path: RawPath) -> tuple[ToolFacts, ...]:
+        """The registered tools that ``written``, a tool or ``catalog:ID``, means; reports an error if it means
+        nothing.
+
+        A catalog may have no tools yet.
+        """
+        if self._known is None:
+            return ()
+        if (catalog_id := selected_catalog(written)) is None:
+            return self.tool(written, path)
+        self._check_catalog(catalog_id, path)
+        return self._known.selected(written)
 
     def choose(self, listed: tuple[str, ...] | None) -> dict[str, ToolFacts]:
         """The major of each tool that an agent with this list of tools sees."""
@@ -221,8 +244,13 @@ class Names:
             self.operation(candidates[-1], operation, path)
 
     def approval_key(self, key: str, path: RawPath) -> None:
-        """Check a key of ``approvals``: a tier, a tool, or ``tool.operation`` (the longest tool name wins)."""
+        """Check a key of ``approvals``: a tier, ``catalog:ID``, a tool, or ``tool.operation`` (the longest tool name
+        wins).
+        """
         if self._known is None or key in TIERS or key in self._names:
+            return
+        if (catalog_id := selected_catalog(key)) is not None:
+            self._check_catalog(catalog_id, path)
             return
         if key == ANY_TOOL:
             message = (
@@ -271,9 +299,18 @@ class Names:
             self._found[written] = self._known.of(written) if self._known else ()
         return self._found[written]
 
+    def _check_catalog(self, catalog_id: str, path: RawPath) -> None:
+        if catalog_id not in self._catalogs:
+            near = self._report.near(catalog_id, self._catalogs)
+            message = f"no catalog is named {shown(catalog_id)}"
+            self._report.error(path, "unknown-catalog", message, near=near and selector_of(near))
+
     def _unknown_tool(self, written: str, path: RawPath) -> None:
         name, major = split_name(written)
-        if name in self._names:
+        if selected_catalog(written) is not None:
+            text = f"{shown(written)} is no single tool: whole catalogs stand in `tools` and `approvals` of agents, in "
+            self._report.error(path, "bad-value", f"{text}policy rules and in the default `approvals`")
+        elif name in self._names:
             text = f"`{name}` has no major version {major}"
             self._report.error(path, "unknown-tool", text, near=name)
         elif self._known is not None and not self._known.is_complete:

@@ -37,7 +37,10 @@ _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
 
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
-_APPROVALS = 'Who has to agree, by tier (`read_only`, `side_effecting`, `privileged`), `tool` or `"tool.operation"`'
+_APPROVALS = (
+    "Who has to agree, by tier (`read_only`, `side_effecting`, `privileged`), or for `tool`, "
+    '`"tool.operation"` or `"catalog:ID"`'
+)
 
 
 def capability_shape() -> Shape:
@@ -90,7 +93,9 @@ class AgentTable(Table, of=Agent):
 
     description: str = Field("", description="Its purpose")
     tools: tuple[Name, ...] | None = Field(
-        None, description="The complete list of its tools; absent: as `unlisted_tools` says"
+        None,
+        description="The complete list of its tools, each as `name`, `name@major` or, for all tools of a catalog, "
+        "`catalog:ID`; absent: as `unlisted_tools` says",
     )
     sources: tuple[Name, ...] | None = Field(None, description="The complete list of its sources; absent: all")
     approvals: Mapping[str, Verdict] = Field({}, description=_APPROVALS)
@@ -179,12 +184,12 @@ def _tools(row: Row, names: Names) -> tuple[str, ...] | None:
             row.report.error(path, "duplicate", f"{shown(written)} is listed already, as {shown(seen[bare])}")
         else:
             seen[bare] = written
-            names.tool(written, path)
+            names.selected(written, path)
     return tuple(written for _, written in found)
 
 
 def read_approvals(row: Row, names: Names) -> dict[str, Verdict]:
-    """Read ``approvals``: verdicts by tier, tool or ``tool.operation``."""
+    """Read ``approvals``: verdicts by tier, catalog, tool or ``tool.operation``."""
     table = row.table("approvals")
     found: dict[str, Verdict] = {}
     if table is None:

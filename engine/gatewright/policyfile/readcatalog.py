@@ -16,6 +16,7 @@ from gatewright.base.printable import is_visible
 from gatewright.base.row import Raw, Row, Shape, describe, one_of, table
 from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
+from gatewright.policy.right import of_origin
 from gatewright.policy.verdict import Mode
 from gatewright.policyfile.names import KnownTools
 from gatewright.policyfile.table import Id, Moment, Name, Table, check_mode, keys_of, read_keys
@@ -134,9 +135,11 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
         return Catalogued(catalogs, known)
     is_complete, facts = len(read) == len(rows), list(known.facts)
     missing: list[tuple[RawPath, str]] = []
+    origins: dict[tuple[str, int], str] = {}
     for (row, catalog), given in zip(read, known.catalogs(catalogs), strict=True):
         place = row.at("manifest" if catalog.kind.has_manifest else "id")
         facts += given.facts
+        origins |= dict.fromkeys(given.own, catalog.catalog_id)
         if given.is_missing:
             missing += [(place, message) for _, _, message in given.problems]
         for severity, code, message in () if given.is_missing else given.problems:
@@ -145,6 +148,8 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
             else:
                 row.report.warning(place, code, message, at_value=True)
         is_complete = is_complete and given.is_whole
+    if origins:
+        facts = [of_origin(one, origins.get((one.name, one.major), one.origin)) for one in facts]
     return Catalogued(catalogs, replace(known, facts=tuple(facts), is_complete=is_complete), tuple(missing))
 
 

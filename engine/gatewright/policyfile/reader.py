@@ -161,7 +161,8 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     declared: Mapping[str, Declaration] = {}
     if tools:
         declared, known = read_declarations(tools, known)
-    names = Names(known, row.report)
+    ids = [name for one in rows if isinstance(name := one.raw.get("id"), str)]
+    names = Names(known, row.report, ids)
     settings = read_tool_settings(tools, names, declared) if tools else {}
     check_steps(composed, compositions, names)
     policy = replace(
@@ -395,7 +396,8 @@ def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]
         tools = _compositions(after, known(), report)
         known = lambda: tools  # noqa: E731
     if after.rules is not before.rules or after.defaults is not before.defaults:
-        names, read = Names(known(), report), {id(rule) for rule in before.rules}
+        ids, read = [one.catalog_id for one in after.catalogs], {id(rule) for rule in before.rules}
+        names = Names(known(), report, ids)
         named = [rule.name for rule in after.rules]
         for index, rule in enumerate(after.rules):
             if id(rule) not in read:

@@ -21,7 +21,7 @@ from gatewright.policy.document import Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, PolicyRule
 from gatewright.policy.times import DAYS, HOURS_PATTERN, Times, UnknownZone, available_zones, minutes_of, zone_of
-from gatewright.policy.verdict import Mode, Verdict, names_tool, split_name
+from gatewright.policy.verdict import Mode, Verdict, names_tool, selected_catalog, selector_of, split_name
 from gatewright.policyfile.names import KnownTools, Names
 from gatewright.policyfile.table import Form, Id, Moment, Name, Table, When, check_mode, read_keys
 from gatewright.schema.fault import check_json_schema
@@ -218,7 +218,11 @@ class PolicyRuleTable(Table, of=PolicyRule):
     name: Id = Field(description="Its name in reports, refusals and the log")
     effect: Verdict = Field(description="The verdict on calls that it matches; the strictest rule wins")
     agents: tuple[Name, ...] | None = Field(None, min_length=1, description="The agents that it is about; absent: all")
-    tools: tuple[Name, ...] | None = Field(None, min_length=1, description="The tools that it is about; absent: all")
+    tools: tuple[Name, ...] | None = Field(
+        None,
+        min_length=1,
+        description="The tools that it is about, as `name`, `name@major` or `catalog:ID`; absent: all",
+    )
     operations: tuple[Name, ...] | None = Field(
         None, min_length=1, description="The operations that it is about; absent: all"
     )
@@ -309,7 +313,7 @@ def _tools(row: Row, names: Names) -> tuple[tuple[str, ...] | None, tuple[ToolFa
             message = "`*` is no tool: to mean every tool leave `tools` out"
             row.report.error(row.at("tools", index), "bad-value", message)
         else:
-            facts += names.tool(written, row.at("tools", index))
+            facts += names.selected(written, row.at("tools", index))
     return tuple(word for _, word in found), tuple(facts)
 
 
@@ -370,7 +374,10 @@ def check_policy_rules(policy: Policy, known: KnownTools, report: Report) -> Non
     strict = _StrictRules(known.facts, report)
     for index, rule in enumerate(policy.rules):
         for position, written in enumerate(rule.tools or ()) if rule.operations is not None else ():
-            if not any(name in facts.operation_names for facts in known.of(written) for name in rule.operations or ()):
+            named = known.selected(written)
+            if not named and selected_catalog(written) is not None:
+                continue  # none of its tools is known yet
+            if not any(name in facts.operation_names for facts in named for name in rule.operations or ()):
                 place: RawPath = ("policy", "rules", index, "tools", position)
                 message = f"{shown(written)} has none of these operations: the rule never matches it"
                 report.warning(place, "rule-without-effect", message, at_value=True)
@@ -390,6 +397,7 @@ class _Targets:
         self._by_operation: dict[str, list[int]] = {}
         for number, (facts, operation) in enumerate(self.rows):
             self._by_tool.setdefault(facts.name, []).append(number)
+            self._by_tool.setdefault(selector_of(facts.origin), []).append(number)
             self._by_operation.setdefault(operation.name, []).append(number)
         self._all = self._group(range(len(self.rows)))
 
@@ -499,7 +507,7 @@ class _StrictRules:
 def _matches(rule: PolicyRule, facts: ToolFacts, operation: OperationFacts) -> bool:
     if rule.operations is not None and operation.name not in rule.operations:
         return False
-    return rule.tools is None or any(names_tool(written, facts.name, facts.major) for written in rule.tools)
+    return rule.tools is None or any(names_tool(written, facts) for written in rule.tools)
 
 
 def _in_words(fields: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ Comments at the top of the file name everything that this dialect cannot express
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 import tomlkit
@@ -26,8 +27,17 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
-from gatewright.policy.verdict import Endpoints, Permission, Verdict, reads_freely, split_name
+from gatewright.policy.verdict import (
+    Endpoints,
+    Permission,
+    Verdict,
+    names_tool,
+    reads_freely,
+    selected_catalog,
+    split_name,
+)
 from gatewright.policyfile.readagent import PATTERN_ENDPOINTS, plain_agent, plain_source
 from gatewright.policyfile.readrule import plain_rule
 from gatewright.policyfile.readworkspace import WorkspaceTable
@@ -169,10 +179,11 @@ _UNKNOWN_THERE = (RateLimit, ArgumentConstraints)
 """Kinds that would make Pattern's reader refuse the whole file."""
 
 
-def render_pattern(policy: Policy, agent_id: str) -> str:
+def render_pattern(policy: Policy, agent_id: str, catalog: Iterable[ToolFacts] = ()) -> str:
     """The agent's file in Pattern's dialect; comments at the top name everything that is lost.
 
-    Raises NotSupported for an agent without tools: there an empty list means every tool.
+    ``catalog``: every tool, to write out ``catalog:ID``. Raises NotSupported for an agent without tools: there an empty
+    list means every tool.
     """
     agent = policy.agents.get(agent_id)
     if agent is None:
@@ -182,7 +193,20 @@ def render_pattern(policy: Policy, agent_id: str) -> str:
     sources = policy.sources_of(agent)
     lost = [*_lost(policy, agent), *(fault for source in sources for fault in _lost_source(source))]
     lost += [f"the stream {stream.source_id}" for stream in policy.streams_of(agent)]
-    return "\n".join(_pattern_blocks(agent, sources, "".join(f"# Lost here: {fault}.\n" for fault in lost)))
+    tools = None if agent.tools is None else tuple(_listed(agent.tools, tuple(catalog)))
+    said = "".join(f"# Lost here: {fault}.\n" for fault in lost)
+    return "\n".join(_pattern_blocks(replace(agent, tools=tools), sources, said))
+
+
+def _listed(tools: tuple[str, ...], catalog: tuple[ToolFacts, ...]) -> Iterator[str]:
+    """The tools by name; a catalog without any stays as written, since an empty list there means every tool."""
+    others = {name for name in tools if selected_catalog(name) is None}
+    for written in tools:
+        if selected_catalog(written) is None:
+            yield written
+        else:
+            names = sorted(facts.name for facts in catalog if names_tool(written, facts) and not facts.held)
+            yield from dict.fromkeys(name for name in names if name not in others) if names else (written,)
 
 
 def carries(policy: Policy, agent: Agent) -> bool:
@@ -259,6 +283,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
     for name in agent.tools or ():
         if split_name(name)[1] is not None:
             yield f"the major version in {name}"
+        if (catalog_id := selected_catalog(name)) is not None:
+            yield f"the tools that {_on_one_line(catalog_id)} lists later, which {_on_one_line(name)} gives here"
     for number, rule in enumerate(agent.tool_rules, 1):
         yield from (f"{fault} of rule {number}" for fault in _lost_rule(rule))
 

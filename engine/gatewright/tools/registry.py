@@ -18,7 +18,7 @@ from gatewright.base.errors import AlreadyRegistered, RegistrationError, SchemaE
 from gatewright.base.file import write_atomically
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.late import once
-from gatewright.policy.right import ToolFacts
+from gatewright.policy.right import ToolFacts, of_origin
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import Action, SafetyTier
 from gatewright.record.process import fork_safe_lock
@@ -186,9 +186,13 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """The tools of one revision; the first listing sorts them, since tools often arrive one by one."""
+    """The tools of one revision; the first listing sorts them, since tools often arrive one by one.
+
+    ``origins``: where tools belong for policies, besides what they say themselves.
+    """
 
     tools: dict[Key, Tool] = field(default_factory=dict[Key, Tool])
+    origins: Mapping[Key, str] = field(default_factory=dict[Key, str])
 
     @once
     def in_order(self) -> tuple[Tool, ...]:
@@ -203,7 +207,8 @@ class _Snapshot:
     @once
     def facts(self) -> tuple[ToolFacts, ...]:
         """The facts for policies, in the same order."""
-        return tuple(tool.facts() for tool in self.in_order)
+        found = self.origins
+        return tuple(of_origin(one.facts(), found.get((one.name, one.major), one.origin)) for one in self.in_order)
 
 
 class _Once:
@@ -247,6 +252,13 @@ class ToolRegistry:
                 raise AlreadyRegistered(f"tool `{tool.name}` with major version {tool.major} is registered already")
             self._replace({**self._snapshot.tools, key: tool})
         return _Once(lambda: self._withdraw(key))
+
+    def assign(self, origins: Mapping[Key, str]) -> None:
+        """Count tools, there or to come, as those of the catalogs that list them; it replaces earlier origins."""
+        with self._lock:
+            if self._snapshot.origins != origins:
+                self._snapshot = _Snapshot(self._snapshot.tools, dict(origins))
+                self.revision += 1
 
     def list_operations(self) -> None:
         """Ask every tool with listed operations again; a tool whose list changed counts as registered anew."""
@@ -295,7 +307,7 @@ class ToolRegistry:
             self._replace({held: other for held, other in self._snapshot.tools.items() if held != key})
 
     def _replace(self, tools: dict[Key, Tool]) -> None:
-        self._snapshot = _Snapshot(tools)
+        self._snapshot = _Snapshot(tools, self._snapshot.origins)
         self.revision += 1
 
 

@@ -220,9 +220,12 @@ if TYPE_CHECKING:
         Permission,
         SafetyTier,
         Verdict,
+        bare_names,
         is_more_open,
         names_tool,
         pick_tools,
+        selected_catalog,
+        selector_of,
         split_name,
         strictest,
         verdict_for,
@@ -371,8 +374,8 @@ door(
         ),
         "gatewright.policy.verdict": (
             "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "TIER_DEFAULTS", "Action", "PathUse", "Permission",
-            "SafetyTier", "Verdict", "pick_tools", "is_more_open", "names_tool", "split_name", "strictest",
-            "verdict_for",
+            "SafetyTier", "Verdict", "bare_names", "pick_tools", "is_more_open", "names_tool", "selected_catalog",
+            "selector_of", "split_name", "strictest", "verdict_for",
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.rule": (

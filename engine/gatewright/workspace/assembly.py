@@ -148,6 +148,7 @@ class Parts:
         def register() -> None:
             if not same:
                 self.rooted.follow(policy, taken, lambda: self.host.follow(given))
+                self.registry.assign(book.origins(policy.catalogs))
             self.own_tools.follow(own_tools)
 
         self.streams.follow(policy, self.attachments.streams(policy), self.sources.own_streams)
@@ -250,6 +251,7 @@ def assemble(
         book.tools(policy.catalogs),
     )
     tools_on_roots.follow(policy, (*given, *program.known), lambda: host.follow(given))
+    registry.assign(book.origins(policy.catalogs))
     blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))

@@ -17,7 +17,7 @@ from gatewright.base.frozen import frozen
 from gatewright.builtins import file_tool
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
-from gatewright.policy.right import ToolFacts
+from gatewright.policy.right import ToolFacts, of_origin
 from gatewright.policy.rulematch import settings_of
 from gatewright.policyfile import KnownTools
 from gatewright.policyfile.names import CatalogFacts
@@ -50,10 +50,11 @@ _TAKEN = "the program's own tool has this name, and a bare name means the highes
 
 @frozen
 class _Named:
-    """The tools of one catalog under their names in this policy."""
+    """The tools of one catalog under their names in this policy; ``own``: those that the program has itself."""
 
     tools: tuple[DefinedTool, ...] = ()
     problems: tuple[Finding, ...] = ()
+    own: frozenset[Key] = frozenset()
 
 
 @frozen
@@ -117,7 +118,10 @@ class CatalogBook:
         manifests, named = [self.manifest(catalog) for catalog in catalogs], self._name_all(catalogs)
         return tuple(
             CatalogFacts(
-                tuple(tool.facts() for tool in one.tools), (*manifest.problems, *one.problems), manifest.is_missing
+                tuple(tool.facts() for tool in one.tools),
+                (*manifest.problems, *one.problems),
+                manifest.is_missing,
+                one.own,
             )
             for manifest, one in zip(manifests, named, strict=True)
         )
@@ -126,7 +130,7 @@ class CatalogBook:
         """Read a tool's facts with the field, or the operations, that a policy names. Raises SchemaError."""
         tool = self._tool((facts.name, facts.major))
         if tool is not None:
-            return tool.with_operations(field, operations).facts()
+            return of_origin(tool.with_operations(field, operations).facts(), facts.origin)
         if self._declare_others is not None:
             return self._declare_others(facts, field, operations)
         raise SchemaError(f"the schema of `{facts.name}` is not available")
@@ -152,6 +156,11 @@ class CatalogBook:
     def tools(self, catalogs: tuple[Catalog, ...]) -> tuple[DefinedTool, ...]:
         """Return the catalogs' tools; no two share a name and major version."""
         return tuple(tool for named in self._name_all(catalogs) for tool in named.tools)
+
+    def origins(self, catalogs: tuple[Catalog, ...]) -> dict[Key, str]:
+        """Return the catalog of each of the program's own tools that a catalog lists."""
+        pairs = zip(catalogs, self._name_all(catalogs), strict=True)
+        return {key: catalog.catalog_id for catalog, named in pairs for key in named.own}
 
     def paths(self, catalogs: Iterable[Catalog]) -> tuple[Path, ...]:
         """Return the paths of the manifests and pins, as the policy writes them."""
@@ -209,6 +218,7 @@ class CatalogBook:
         aside: list[Finding] = []
         drifted: list[Finding] = []
         tools: list[DefinedTool] = []
+        owned: set[Key] = set()
         instructions = manifest.pin.instructions if manifest.pin is not None else ""
         for entry in manifest.entries:
             own, is_bare = self._own.get(entry.key), catalog.kind is CatalogType.HOST and catalog.prefix is None
@@ -217,6 +227,7 @@ class CatalogBook:
                 own is not None or entry.key in self._reserved
             )
             if is_bare and (is_same or is_the_programs):  # the program has this tool itself
+                owned |= {entry.key} if is_the_programs else set()
                 if own is not None and not is_same:
                     text = f"`{entry.definition.name}` differs from the manifest of {where}; the program's own counts"
                     drifted.append((Severity.WARNING, "manifest-drift", f"{text}: write the manifest anew"))
@@ -249,7 +260,7 @@ class CatalogBook:
             for pointer, why in tool.unchecked_arguments
         ]
         problems = (*few(where, aside), *few(where, drifted), *few(where, unchecked), *few(where, loose))
-        return _Named(tuple(tools), problems)
+        return _Named(tuple(tools), problems, frozenset(owned))
 
     def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:
         """Return the name in this policy; the catalog's id precedes a name that one of ours or another catalog has.

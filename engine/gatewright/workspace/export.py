@@ -21,7 +21,7 @@ from gatewright.memory.block_store import foreign_stores
 from gatewright.policy.callrule import AllowedOperations
 from gatewright.policy.capability import CapabilityKind, NetRead
 from gatewright.policy.document import Policy
-from gatewright.policy.right import OperationFacts, ToolRight
+from gatewright.policy.right import OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.verdict import STRICTNESS, Action, Permission, Verdict, strictest
 from gatewright.policyfile import carries, policy_schema, render_pattern, write_policy_text
 from gatewright.record.folder import key_folder
@@ -75,15 +75,20 @@ def _is_absolute(path: str) -> bool:
     return Path(path).is_absolute() or PureWindowsPath(path).is_absolute() or path.startswith("~")
 
 
-def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) -> dict[str, str]:
-    """Return texts by file name: the policy unchanged, or one file for Pattern for each agent with a tool."""
+def export_texts(
+    policy: Policy, text: str, dialect: str, agent_id: str | None, catalog: Iterable[ToolFacts]
+) -> dict[str, str]:
+    """Return texts by file name: the policy unchanged, or one file for Pattern for each agent with a tool.
+
+    ``catalog``: every tool.
+    """
     if dialect == "gatewright":
         return {POLICY_NAME: text}
     if dialect != "pattern":
         raise NotSupported(f"no dialect `{dialect}` (known are gatewright, pattern)")
     left_out = not_exported(policy, dialect)
     carried = [agent_id] if agent_id else [one for one in policy.agents if one not in left_out]
-    return {f"{one}.toml": render_pattern(policy, one) for one in carried}
+    return {f"{one}.toml": render_pattern(policy, one, catalog) for one in carried}
 
 
 def not_exported(policy: Policy, dialect: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from gatewright.policy.document import Agent, PermissionRule, Policy, Source
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.shadow import Shadow, find_shadows
-from gatewright.policy.verdict import Verdict, covers, split_name
+from gatewright.policy.verdict import Verdict, bare_names, covers, split_name
 from gatewright.policyfile import LoadedPolicy
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.attachment import file_markers, root_folders
@@ -48,11 +48,12 @@ def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -
     found = [one for agent in policy.agents.values() for one in _idle(policy, agent, folders, str(folder))]
     if not found:
         return ()
-    others = _others(facts())
+    tools = tuple(facts())
+    others = _others(tools)
     return tuple(
-        _grant_problem(policy, agent, index, kind, tools, places)
-        for agent, index, kind, tools in found
-        if (others[kind].isdisjoint(_bare(agent.tools)) if agent.tools is not None else not others[kind])
+        _grant_problem(policy, agent, index, kind, needing, places)
+        for agent, index, kind, needing in found
+        if (others[kind].isdisjoint(bare_names(agent.tools, tools)) if agent.tools is not None else not others[kind])
     )
 
 
@@ -162,7 +163,7 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
     if not twins:
         return
     written: dict[str, Address] = {}
-    for address, names in _tool_mentions(policy):
+    for address, names in _tool_mentions(policy, tuple(tools.values())):
         for name in names:
             written.setdefault(name, address)
     for bare, twin in twins.items():
@@ -175,17 +176,17 @@ def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> 
             yield Problem(Severity.WARNING, "name-of-two", message, place, subject=Subject(written[bare]))
 
 
-def _tool_mentions(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
+def _tool_mentions(policy: Policy, facts: tuple[ToolFacts, ...]) -> Iterator[tuple[Address, Iterable[str]]]:
     """Yield the names of tools in the policy with their places; of a key of approvals, every possible name."""
     yield ("defaults", "approvals"), _beginnings(policy.defaults.approvals)
     for agent in policy.agents.values():
         at = "agents", agent.agent_id
-        yield (*at, "tools"), {split_name(name)[0] for name in agent.tools or ()}
+        yield (*at, "tools"), bare_names(agent.tools or (), facts)
         for index, rule in enumerate(agent.tool_rules):
             yield (*at, "tool_rules", index), {split_name(rule.tool_name)[0]}
         yield (*at, "approvals"), _beginnings(agent.approvals)
     for index, rule in enumerate(policy.rules):
-        yield ("policy", "rules", index), {split_name(name)[0] for name in rule.tools or ()}
+        yield ("policy", "rules", index), bare_names(rule.tools or (), facts)
     yield ("tools",), {split_name(name)[0] for name in policy.tools}
 
 
@@ -196,11 +197,11 @@ def _beginnings(keys: Iterable[str]) -> set[str]:
 
 def _path_lints(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
     """Yield tools of agents with arguments that look like undeclared paths."""
-    listing: dict[str, str] = {}
+    facts, listing = tuple(facts), dict[str, str]()
     for agent in reversed(list(policy.agents.values())):
-        listing.update((split_name(written)[0], agent.agent_id) for written in agent.tools or ())
+        listing.update((name, agent.agent_id) for name in bare_names(agent.tools or (), facts))
     everyone = next((agent.agent_id for agent in policy.agents.values() if agent.tools is None), None)
-    for tool in all_with_settings(policy, tuple(facts)):
+    for tool in all_with_settings(policy, facts):
         open_ends: dict[str, PathArgument] = {}
         for path in (path for row in tool.operations for path in row.paths):
             if path.confidence != "declared" and (path.use is None or not path.counts):

@@ -186,7 +186,7 @@ def _read(source: ProgramSource) -> tuple[str, _Added]:
         raise RegistrationError("the `source_id` of a source is a text")
     tools, rules = tuple(source.tools()), tuple(source.required_tools())
     for rule in rules:
-        if not any(names_tool(rule.tool_name, tool.name, tool.major) for tool in tools):
+        if not any(names_tool(rule.tool_name, tool) for tool in tools):
             raise RegistrationError(f"source `{source_id}` has no tool `{rule.tool_name}`, which its rules name")
     made = tuple(_bind(tool, source_id, rules) for tool in tools)
     return source_id, _Added(load, stream, made, threading.Semaphore(MOST_AT_WORK))
@@ -195,7 +195,7 @@ def _read(source: ProgramSource) -> tuple[str, _Added]:
 def _bind(tool: Tool, source_id: str, rules: tuple[ToolRule, ...]) -> Tool:
     if not isinstance(tool, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RegistrationError(f"`{type(tool).__name__}` of source `{source_id}` is no tool")
-    theirs = tuple(rule for rule in rules if names_tool(rule.tool_name, tool.name, tool.major))
+    theirs = tuple(rule for rule in rules if names_tool(rule.tool_name, tool))
     found = tool.of_source(source_id, theirs)
     for operation in found.facts().operations:
         if not operation.actions:

@@ -33,7 +33,7 @@ from gatewright.policy.reach import level_verdict
 from gatewright.policy.right import OperationFacts, OperationRight, ToolRight
 from gatewright.policy.rule import PolicyRule
 from gatewright.policy.target import Located
-from gatewright.policy.verdict import Action, PathUse, Permission, Verdict, split_name, strictest
+from gatewright.policy.verdict import Action, PathUse, Permission, Verdict, bare_names, strictest
 from gatewright.schema import SchemaChecker
 from gatewright.schema.operation import Steps, steps_of
 from gatewright.tools.parameter import (
@@ -127,7 +127,7 @@ def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Re
     ``index``: the rule that it replaces; None for a new rule. Reads the log, so keep it off the GUI thread. Raises
     EditRefused for an impossible rule, AuditUnavailable.
     """
-    tools = None if rule.tools is None else {split_name(name)[0] for name in rule.tools}
+    tools = None if rule.tools is None else bare_names(rule.tools, workspace.catalog)
     with closing(AuditIndex(workspace.state_folder)) as log:
         log.read_older()
         looked_at, about = 0, list[tuple[LoggedCall, dict[str, Any]]]()

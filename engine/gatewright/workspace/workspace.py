@@ -1063,7 +1063,7 @@ class Workspace:
         """Return the texts that ``export`` writes, by file name."""
         from gatewright.workspace import export as exporting
 
-        return exporting.export_texts(self.policy, self.text(), dialect, agent_id)
+        return exporting.export_texts(self.policy, self.text(), dialect, agent_id, self.catalog)
 
     def export_host(self, host: str, agent_id: str) -> Exported:
         """Return what a coding agent can enforce of an agent's rights itself, and what it cannot.

@@ -15,9 +15,9 @@ from gatewright.workspace.api import (
     SchemaError,
     ToolFacts,
     Workspace,
+    bare_names,
     frozen,
     inline_references,
-    split_name,
 )
 from gatewright_gui.qt.language import tr
 
@@ -62,7 +62,8 @@ def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
 
 def arguments_for(workspace: Workspace, tools: tuple[str, ...] | None) -> Mapping[str, Argument]:
     """The arguments of these tools (None: of all) by name; one that is of several kinds is of any."""
-    names = [facts.name for facts in workspace.catalog] if tools is None else [split_name(name)[0] for name in tools]
+    chosen = None if tools is None else bare_names(tools, workspace.catalog)
+    names = [facts.name for facts in workspace.catalog if chosen is None or facts.name in chosen]
     found: dict[str, Argument] = {}
     for tool in dict.fromkeys(names):
         for name, argument in arguments_of(workspace, tool).items():

@@ -152,6 +152,6 @@ def observed_here(policy: Policy, agent: Agent, facts: ToolFacts) -> Iterator[tu
             yield part, ("catalogs", part.name, "mode")
         elif part.kind is ObservedKind.RULE:
             at, rule = rows[part.name]
-            is_for = rule.tools is None or any(names_tool(name, facts.name, facts.major) for name in rule.tools)
+            is_for = rule.tools is None or any(names_tool(name, facts) for name in rule.tools)
             if is_for and (rule.agents is None or agent.agent_id in rule.agents):
                 yield part, ("policy", "rules", at)

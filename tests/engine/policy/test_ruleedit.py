@@ -424,7 +424,7 @@ def test_a_near_miss_is_found_among_many_keys(count: int, key: str, near: str) -
 
 def test_approvals_keys_name_a_tier_a_tool_or_an_operation() -> None:
     tiers = ("read_only", "side_effecting", "privileged")
-    assert approval_keys(CATALOG) == (*tiers, "notes", "notes.find", "notes.write", "clock")
+    assert approval_keys(Policy(), CATALOG) == (*tiers, "notes", "notes.find", "notes.write", "clock")
     twice = apply(POLICY, added := set_approval(POLICY, CATALOG, "a", "clock", Verdict.DENY))
     renamed = rename_approval(twice, CATALOG, "a", "notes.write", "notes")
     removed = remove_approval(twice, "a", "notes.write")

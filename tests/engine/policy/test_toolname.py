@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.verdict import SafetyTier, names_tool, pick_tools, split_name
+from gatewright.policy.verdict import SafetyTier, bare_names, names_tool, pick_tools, split_name
+
+
+def _tool(name: str, major: int = 1, origin: str = "built-in") -> ToolFacts:
+    return ToolFacts(name, major, (), SafetyTier.READ_ONLY, origin)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +25,7 @@ from gatewright.policy.verdict import SafetyTier, names_tool, pick_tools, split_
         ("recall@²", "recall@²", None),
         ("recall@٣", "recall@٣", None),
         ("@2", "@2", None),
+        ("catalog:x@2", "catalog:x@2", None),
     ],
 )
 def test_name_is_split_from_a_major_that_is_one(written: str, name: str, major: int | None) -> None:
@@ -32,8 +37,30 @@ def test_name_is_split_from_a_major_that_is_one(written: str, name: str, major: 
     [("a", True), ("*", True), ("a@2", True), ("a@1", False), ("b", False), ("b@2", False), ("*@2", False)],
 )
 def test_name_stands_for_a_tool_by_its_major_or_for_all_of_them(written: str, is_named: bool) -> None:
-    assert names_tool(written, "a", 2) is is_named
-    assert names_tool("a@x", "a@x", 1)
+    assert names_tool(written, _tool("a", 2)) is is_named
+    assert names_tool("a@x", _tool("a@x"))
+
+
+@pytest.mark.parametrize(
+    ("written", "origin", "is_named"),
+    [
+        ("catalog:x", "x", True),
+        ("catalog:x", "X", False),
+        ("catalog:x", "x.y", False),
+        ("catalog:x@2", "x@2", True),
+        ("catalog:x@2", "x", False),
+        ("catalog:a", "x", False),
+    ],
+)
+def test_catalog_stands_for_its_tools_and_for_no_tool_of_that_name(written: str, origin: str, is_named: bool) -> None:
+    assert names_tool(written, _tool("a", 2, origin)) is is_named
+    assert not names_tool(written, _tool(written, 2, "another"))
+
+
+def test_bare_names_are_those_of_the_tools_that_are_meant() -> None:
+    catalog = (_tool("a", 1, "x"), _tool("b", 1, "x"), _tool("b", 2, "x"), _tool("c", 1, "y"))
+    assert bare_names(("c@1", "gone", "catalog:x"), catalog) == {"a", "b", "c", "gone"}
+    assert bare_names(("catalog:z",), catalog) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,12 @@ from gatewright.workspace.api import (
     SafetyTier,
     ToolFacts,
     Verdict,
+    bare_names,
     frozen,
     kind_of,
     needs,
     pick_tools,
+    selected_catalog,
 )
 from gatewright_gui.pages.agents.row_state import TIER_WORDS
 from gatewright_gui.pages.agents.rule_table import RuleRows
@@ -125,7 +127,7 @@ def missing_kinds(agent: Agent, needed: Mapping[CapabilityKind, tuple[str, ...]]
 def needed_by(agent: Agent, catalog: Sequence[ToolFacts]) -> Mapping[CapabilityKind, tuple[str, ...]]:
     """What of the agent's tools needs each kind."""
     chosen = pick_tools(catalog, agent.tools)
-    listed = None if agent.tools is None else {name.split("@")[0] for name in agent.tools}
+    listed = None if agent.tools is None else bare_names(agent.tools, chosen.values())
     return needs(facts for name, facts in chosen.items() if listed is None or name in listed)
 
 
@@ -165,6 +167,8 @@ def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Ad
 def _key_words(key: str) -> str:
     if key in TIER_KEYS:
         return tr("all that is {tier}", tier=tr(TIER_WORDS[key]))
+    if selected_catalog(key) is not None:
+        return tr("all tools of the catalog")
     return tr("one operation") if "." in key else tr("one tool")
 
 

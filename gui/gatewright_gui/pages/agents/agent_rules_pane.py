@@ -96,7 +96,7 @@ class AgentRulesDelegate(RuleDelegate):
         if index.column() == Column.WHAT:
             refusal = partial(self._pane.key_refusal, row)
             field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
-            field.setPlaceholderText(tr("a tool, or tool.operation"))
+            field.setPlaceholderText(tr("a tool, tool.operation or catalog:ID"))
             completer = QCompleter(list(self._pane.keys()), field)
             completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
             field.setCompleter(completer)
@@ -159,7 +159,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def keys(self) -> tuple[str, ...]:
         """Every key that can be given."""
-        return approval_keys(self._context.document.catalog)
+        return approval_keys(self._context.document.policy, self._context.document.catalog)
 
     def key_refusal(self, row: AgentRow, key: str) -> str:
         """Why a key cannot be had; empty when it can, or when it stands there already."""

@@ -198,7 +198,7 @@ def rules_on(agent: Agent, sources: Iterable[Source], facts: ToolFacts) -> Itera
     """Every tool rule on a tool: the agent's, those of its sources, the tool's own."""
 
     def fits(rule: ToolRule) -> bool:
-        return names_tool(rule.tool_name, facts.name, facts.major)
+        return names_tool(rule.tool_name, facts)
 
     for index, rule in enumerate(agent.tool_rules):
         if fits(rule):

@@ -126,7 +126,7 @@ def _waiting(agent: Agent, right: ToolRight, names: tuple[str, ...]) -> Iterator
     if right.listed:
         return
     for index, rule in enumerate(agent.tool_rules):
-        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, right.facts.name, right.facts.major):
+        if rule.tool_name != ANY_TOOL and names_tool(rule.tool_name, right.facts):
             kind = rule.rule_type
             if isinstance(kind, AllowedOperations):
                 order = [op.operation for op in right.operations if op.operation in kind.operations]
@@ -259,7 +259,7 @@ def _policy(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ..
     for index, rule in enumerate(policy.rules):
         is_for = (
             (rule.agents is None or agent.agent_id in rule.agents)
-            and (rule.tools is None or any(names_tool(name, facts.name, facts.major) for name in rule.tools))
+            and (rule.tools is None or any(names_tool(name, facts) for name in rule.tools))
             and (rule.operations is None or any(name in rule.operations for name in names))
         )
         if is_for and not rule.is_unconditional and rule.when is not False:

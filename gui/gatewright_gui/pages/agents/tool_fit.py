@@ -177,7 +177,6 @@ class _Limited:
         rules = [
             rule
             for rule in named
-            if names_tool(rule.tool_name, facts.name, facts.major)
-            and not isinstance(rule.rule_type, AllowedOperations | ContinueLoop)
+            if names_tool(rule.tool_name, facts) and not isinstance(rule.rule_type, AllowedOperations | ContinueLoop)
         ]
         return [at for at in places if any(rule.binds(rows[at].operation) for rule in rules)] if rules else ()

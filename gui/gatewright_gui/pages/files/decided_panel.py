@@ -125,7 +125,7 @@ def _reaches_by_path(policy: Policy, agent: Agent, catalog: Iterable[ToolFacts],
 
 
 def _lists(agent: Agent, facts: ToolFacts) -> bool:
-    return agent.tools is None or any(names_tool(name, facts.name, facts.major) for name in agent.tools)
+    return agent.tools is None or any(names_tool(name, facts) for name in agent.tools)
 
 
 def _agents(policy: Policy, source: Source) -> tuple[str, ...]:

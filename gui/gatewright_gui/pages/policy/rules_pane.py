@@ -7,7 +7,15 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Observed, ObservedKind, PolicyRule, Verdict, available_zones
+from gatewright.workspace.api import (
+    GatewrightError,
+    Observed,
+    ObservedKind,
+    PolicyRule,
+    Verdict,
+    available_zones,
+    split_name,
+)
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
@@ -189,7 +197,8 @@ class RulesPane(QWidget):
         document = self._document
         operations = {name for facts in document.catalog for name in facts.operation_names}
         self._below.setCurrentIndex(1)
-        self.form.offer(list(document.policy.agents), [facts.name for facts in document.catalog], sorted(operations))
+        tools = [*document.policy.selectors, *(facts.name for facts in document.catalog)]
+        self.form.offer(list(document.policy.agents), tools, sorted(operations))
         self.form.set_rule(rule, before)
 
     # what is done
@@ -278,9 +287,9 @@ class RulesPane(QWidget):
         is_changed = rule is None or self.form.before is None or rule != self.form.before
         self.form.apply_button.setEnabled(is_changed and not is_wrong)
         self.form.revert_button.setEnabled(is_changed)
-        known = {facts.name for facts in self._document.catalog}
+        known = {*self._document.policy.selectors, *(facts.name for facts in self._document.catalog)}
         tools = self.form.tools.words
-        wanted = None if tools is None else tuple(name for name in tools if name.split("@")[0] in known)
+        wanted = None if tools is None else tuple(name for name in tools if split_name(name)[0] in known)
         if wanted != self._asked and self._document.is_open:  # other tools have other arguments
             self._asked = wanted
             self._context.tasks.start(self._offer_arguments(wanted), _ARGUMENTS, replace=True)

@@ -114,7 +114,7 @@ def _holders(policy: Policy, facts: ToolFacts) -> str:
 
 def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
     """Whether an agent with that list of tools may have the tool."""
-    return tools is None or any(names_tool(name, facts.name, facts.major) for name in tools)
+    return tools is None or any(names_tool(name, facts) for name in tools)
 
 
 def closed_at_first(document: Document) -> frozenset[str]:
@@ -125,7 +125,7 @@ def closed_at_first(document: Document) -> frozenset[str]:
 
 
 def _limits(rule: ToolRule, facts: ToolFacts) -> bool:
-    return isinstance(rule.rule_type, AllowedOperations) and names_tool(rule.tool_name, facts.name, facts.major)
+    return isinstance(rule.rule_type, AllowedOperations) and names_tool(rule.tool_name, facts)
 
 
 def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[str]]]:
@@ -148,7 +148,7 @@ def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[s
 
 
 def _named(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:
-    if not names_tool(rule.tool_name, facts.name, facts.major):
+    if not names_tool(rule.tool_name, facts):
         return frozenset()
     allowed = rule.rule_type.operations if isinstance(rule.rule_type, AllowedOperations) else frozenset[str]()
     return allowed | frozenset(rule.operations or ())

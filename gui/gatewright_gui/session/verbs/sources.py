@@ -193,4 +193,4 @@ def _closed_places(source: Source) -> set[str]:
 def _is_listed(policy: Policy, facts: ToolFacts) -> bool:
     """Whether some agent has the tool in its list, or has no list."""
     lists = [agent.tools for agent in policy.agents.values()]
-    return any(one is None or any(names_tool(name, facts.name, facts.major) for name in one) for one in lists)
+    return any(one is None or any(names_tool(name, facts) for name in one) for one in lists)
