@@ -10,7 +10,16 @@ from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import file_tool
 from gatewright.policy.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
-from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Source,
+    ToolSettings,
+)
 from gatewright.policy.layer import Layers
 from gatewright.policy.reach import place_rights
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, PathArgument, Reason, ToolFacts
@@ -502,6 +511,17 @@ def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
     assert policy_rule_misfits(policy_of(None, replace(burning, operations=None)), (FILE, CLOCK)) == {}
     assert not policy_rule_misfits(policy_of(None, deleting), (FILE, CLOCK))
     assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
+    whole = replace(burning, tools=(f"catalog:{FILE.origin}",))
+    assert policy_rule_misfits(policy_of(None, deleting, whole), (FILE, CLOCK)) == found
+
+
+def test_catalog_that_is_named_must_be_one_of_the_policy() -> None:
+    denying = PolicyRule("r", Verdict.DENY, tools=("catalog:git", "catalog:gti"))
+    agent = Agent("a", approvals={"catalog:git": Verdict.ASK, "catalog:gti": Verdict.ASK})
+    policy = replace(policy_of(agent, denying), catalogs=(Catalog("git", CatalogType.MCP, command="server"),))
+
+    places = [one.subject and one.subject.address for one in unknown_tools(policy, None, (FILE,), ())]
+    assert places == [("agents", "a", "approvals", "catalog:gti"), ("policy", "rules", 0)]
 
 
 NEITHER = "no tool or operation"

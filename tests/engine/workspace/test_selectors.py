@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from gatewright.base.errors import EditRefused, PolicyInvalid
 from gatewright.policy import agentedit, policyedit, rights
-from gatewright.policy.edit import Edit, inverse
+from gatewright.policy.edit import AgentChange, Edit, inverse
+from gatewright.policy.rule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, Tool, tool
 from gatewright.tools.pin import Listing, Pin, accept, relist, write_pin
@@ -284,6 +286,30 @@ def test_tool_that_the_program_has_itself_belongs_to_the_catalog_that_lists_it(o
 
 
 # edits
+
+
+def test_edits_with_a_catalog_reach_its_tools_at_once(opened: Any) -> None:
+    workspace = opened(HEAD + '\n[agents.a]\ntools = ["file"]\n')
+    git = ("a: git_log.", "a: branch.list", "a: branch.delete")
+
+    def apply(edit: Edit) -> list[Verdict]:
+        verdicts(workspace)  # whatever is not renewed would keep these
+        workspace.apply(edit)
+        assert workspace.selfcheck().differences == ()
+        return [verdicts(workspace)[key] for key in git]
+
+    def as_agent(**said: Any) -> Edit:
+        agent = workspace.policy.agents["a"]
+        return Edit("change", (AgentChange(agent, replace(agent, **said)),))
+
+    allow, ask, deny = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+    assert apply(as_agent(tools=("catalog:git",))) == [allow, allow, ask]
+    assert apply(as_agent(approvals={"catalog:git": ask})) == [ask, ask, ask]
+    rule = PolicyRule("r", deny, tools=("catalog:git",), operations=("delete",))
+    assert apply(policyedit.add_rule(workspace.policy, rule)) == [ask, ask, deny]
+    assert apply(policyedit.remove_rules(workspace.policy, [0])) == [ask, ask, ask]
+    assert apply(as_agent(approvals={})) == [allow, allow, ask]
+    assert apply(as_agent(tools=("file",))) == [deny, deny, deny]
 
 
 def test_turning_one_tool_off_writes_the_others_by_name(opened: Any) -> None:
