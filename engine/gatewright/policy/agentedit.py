@@ -158,6 +158,26 @@ def remove_approval(policy: Policy, agent_id: str, key: str) -> Edit:
     return _approvals_edit(f"remove the approvals key `{key}` of `{agent_id}`", agent, approvals)
 
 
+READING = str(SafetyTier.READ_ONLY)
+
+
+def asks_to_read(policy: Policy) -> tuple[str, ...]:
+    """The agents whose operations of the tier read_only ask first, unless a more specific key says otherwise."""
+    usual = policy.defaults.approvals.get(READING)
+    return tuple(name for name, agent in policy.agents.items() if agent.approvals.get(READING, usual) is Verdict.ASK)
+
+
+def set_reading(policy: Policy, *, asks: bool) -> Edit:
+    """Make all that only reads ask first by default, or never ask for any agent; denials by that tier stay."""
+    usual = policy.defaults.approvals.get(READING, Verdict.ALLOW)
+    usual = Verdict.ASK if asks else Verdict.ALLOW if usual is Verdict.ASK else usual
+    defaults = replace(policy.defaults, approvals={**policy.defaults.approvals, READING: usual})
+    asking = [] if asks else [one for one in policy.agents.values() if one.approvals.get(READING) is Verdict.ASK]
+    own = [AgentChange(one, replace(one, approvals={**one.approvals, READING: Verdict.ALLOW})) for one in asking]
+    name = "ask first for all that only reads" if asks else "never ask for all that only reads"
+    return Edit(name, (FieldChange("defaults", policy.defaults, defaults), *own))
+
+
 def _check_held(agent: Agent, key: str) -> None:
     if key not in agent.approvals:
         raise EditRefused(f"`{agent.agent_id}` has no approvals key `{key}`")

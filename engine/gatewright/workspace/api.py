@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         Along,
         Granted,
         approval_keys,
+        asks_to_read,
         copy_rights,
         needs,
         read_scope,
@@ -350,7 +351,7 @@ door(
             "rights", "ruleedit", "sourceedit",
         ),
         "gatewright.policy.agentedit": (
-            "TIER_KEYS", "Along", "Granted", "approval_keys", "copy_rights", "needs", "read_scope",
+            "TIER_KEYS", "Along", "Granted", "approval_keys", "asks_to_read", "copy_rights", "needs", "read_scope",
             "rules_by_name",
         ),
         "gatewright.policy.composition": (

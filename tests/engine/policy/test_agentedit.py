@@ -9,13 +9,15 @@ import pytest
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import (
     add_agent,
+    asks_to_read,
     describe_agent,
     duplicate_agent,
     remove_agent,
     remove_agents,
     rename_agent,
+    set_reading,
 )
-from gatewright.policy.document import Agent, Catalog, CatalogType, Dialect, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, Catalog, CatalogType, Defaults, Dialect, Policy, Source, ToolSettings
 from gatewright.policy.edit import (
     AgentChange,
     CatalogChange,
@@ -193,3 +195,29 @@ def test_edit_between_two_policies_makes_one_the_other_and_back() -> None:
     assert change_set(edit_between("one", WHOLE, moved)) == ChangeSet(frozenset("a"), frozenset())
     with pytest.raises(EditRefused, match="the policies differ in more than edits change"):
         edit_between("x", WHOLE, replace(WHOLE, dialect=Dialect.PATTERN))
+
+
+ASK, ALLOW, DENY = Verdict.ASK, Verdict.ALLOW, Verdict.DENY
+
+
+@pytest.mark.parametrize("usual", [None, ALLOW, ASK, DENY])
+def test_reading_asks_for_nobody_after_it_was_turned_off_and_denials_stay(usual: Verdict | None) -> None:
+    own = {"a": ASK, "b": ALLOW, "c": DENY, "d": None}
+
+    def keys(verdict: Verdict | None) -> dict[str, Verdict]:
+        return {"git_log": ASK} | ({} if verdict is None else {"read_only": verdict})
+
+    agents = {name: Agent(name, approvals=keys(verdict)) for name, verdict in own.items()}
+    policy = Policy(agents=agents, defaults=Defaults(approvals=keys(usual)))
+    asked = apply(policy, set_reading(policy, asks=True))
+    for before in (policy, asked):
+        edit = set_reading(before, asks=False)
+        after = apply(before, edit)
+        assert asks_to_read(after) == ()
+        assert after.agents["c"].approvals["read_only"] is DENY
+        assert all(agent.approvals["git_log"] is ASK for agent in after.agents.values())
+        assert apply(after, inverse(edit)) == before
+    assert asks_to_read(asked) == ("a", "d")
+    assert apply(policy, set_reading(policy, asks=False)).defaults.approvals["read_only"] is (
+        DENY if usual is DENY else ALLOW
+    )

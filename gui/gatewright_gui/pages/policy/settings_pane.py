@@ -10,12 +10,14 @@ from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.catalogs.confine import ConfineBand
 from gatewright_gui.pages.catalogs.room_pane import RoomDialog
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.policy.reading_row import LABEL, ReadingRow
 from gatewright_gui.pages.policy.words_field import WordsField
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.read_only import READ_ONLY
 from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
 
@@ -40,6 +42,7 @@ class SettingsPane(QWidget):
         self._switches: dict[str, QCheckBox] = {}
         self._faults: dict[Setting, Label] = {}
         self.band = ConfineBand(context.document, context.tasks, "settings.shell.confine")
+        self.reading = ReadingRow(context)
         self.room_button = named(
             QPushButton(tr("What they can see...")), "settings.shell.room", spoken=tr("What shell commands can see")
         )
@@ -77,6 +80,8 @@ class SettingsPane(QWidget):
         form.setVerticalSpacing(current_look().tokens.space_1)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         for setting in section.settings:
+            if setting.path[-1] == str(READ_ONLY):
+                form.addRow(Label(tr(LABEL), buddy=self.reading.box), self.reading)
             control = self._controls[setting] = self._control_of(section, setting)
             fault = self._faults[setting] = named(Label(wraps=True), f"{control.objectName()}.said", kind="error")
             fault.hide()
@@ -126,6 +131,7 @@ class SettingsPane(QWidget):
         self.band.show_standing(None)
         self.band.setEnabled(self._document.is_open)
         self.room_button.setEnabled(self._document.is_open)
+        self.reading.refresh()
         for section in SECTIONS:
             is_there = section.made_of is None or section.switch.value_in(policy) is not None
             if section.made_of is not None:

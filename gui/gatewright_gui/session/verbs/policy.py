@@ -5,7 +5,17 @@ A rule is named by the row that was seen: it is found by its identity, and where
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gatewright.workspace.api import Edit, EditRefused, Field, Observed, Policy, PolicyRule, place_in, policyedit
+from gatewright.workspace.api import (
+    Edit,
+    EditRefused,
+    Field,
+    Observed,
+    Policy,
+    PolicyRule,
+    agentedit,
+    place_in,
+    policyedit,
+)
 from gatewright.workspace.api import set_observed as observe_edit
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
@@ -44,6 +54,11 @@ def remove_rules(document: Document, rules: Iterable[PolicyRule]) -> bool:
     return document.push(
         lambda policy, _tools: policyedit.remove_rules(policy, [_place(policy, rule) for rule in chosen])
     )
+
+
+def set_reading(document: Document, *, asks: bool) -> bool:
+    """Make all that only reads ask first, or never ask."""
+    return document.push(lambda policy, _tools: agentedit.set_reading(policy, asks=asks))
 
 
 def set_field(document: Document, field: Field, after: object) -> bool:
