@@ -2,8 +2,6 @@
 
 The tools decide and describe; the ports do the work. A text for the model names another operation only in that
 operation's own line, since any may be hidden.
-
-A text for the model names another operation only in that operation's own line, since any may be hidden.
 """
 
 from __future__ import annotations

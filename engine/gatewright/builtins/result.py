@@ -1,15 +1,25 @@
-"""Common parts of the built-in tools: texts and places of a call, their result (``{success, message, data?}``), its
-schema.
+"""Common parts of the built-in tools: their facts, texts and places of a call, their result (``{success, message,
+data?}``), its schema.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from gatewright.base.amount import plural
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.late import once
+from gatewright.policy.capability import CapabilityKind
+from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.target import Approved, Located, Refusal
+from gatewright.policy.verdict import Action, PathUse, SafetyTier, Verdict
+from gatewright.schema.selector import Selector
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType
@@ -46,11 +56,58 @@ def answer(data: Schema | None = None) -> Schema:
     return fields({"success": {"type": "boolean", "const": True}, "message": TEXT, **({"data": data} if data else {})})
 
 
-class ObjectTool(Tool, abstract=True):
+class ObjectTool(Tool, abstract=True, late=True):
     """A tool whose result is an object, as ``success`` makes it."""
 
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
+
+    @property
+    def schema_may_fail(self) -> bool:
+        """False for a tool as shipped: the program's tests compile its schema for every choice of operations."""
+        return not self._is_as_shipped and super().schema_may_fail
+
+    @once
+    def _policy_facts(self) -> ToolFacts:
+        """The facts, read from the resources for a tool as shipped: every start needs those of all tools."""
+        shipped = _shipped_facts().get(f"{self.name}@{self.major}") if self._is_as_shipped else None
+        return super()._policy_facts if shipped is None else replace(shipped, tool_rules=self.tool_rules)
+
+
+@cache
+def _shipped_facts() -> Mapping[str, ToolFacts]:
+    """Read the facts of the built-in tools, without their rules; ``python -m tests.facts`` derives and writes them."""
+    rows = json.loads((files("gatewright_resources") / "tools.json").read_bytes())
+    return {f"{row['name']}@{row['major']}": ToolFacts(**_read(row)) for row in rows}
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the fields of shipped facts; those left out have their defaults."""
+    return {name: _FIELDS[name](value) if name in _FIELDS else value for name, value in row.items()}
+
+
+def _selector(names: list[str], places: list[list[str]], schema: Schema, *, repeats: bool = False) -> Selector:
+    return Selector(tuple(names), tuple(map(tuple, places)), repeats, schema)
+
+
+def _each(kind: Callable[[Any], object], into: Callable[[Any], object] = tuple) -> Callable[[Any], object]:
+    return lambda values: into(map(kind, values))
+
+
+_FIELDS: Mapping[str, Callable[[Any], object]] = {
+    "tier": SafetyTier,
+    "operations": _each(lambda row: OperationFacts(**_read(row))),
+    "selection": lambda row: _selector(**row),
+    "extra_arguments": Verdict,
+    "actions": _each(Action),
+    "capabilities": _each(CapabilityKind, frozenset),
+    "judged": _each(CapabilityKind, frozenset),
+    "disk_actions": _each(Action, frozenset),
+    "paths": _each(lambda row: PathArgument(**_read(row))),
+    "use": lambda use: None if use is None else PathUse(use),
+    **dict.fromkeys(("parameters", "required", "texts"), tuple),
+    **dict.fromkeys(("defaulted", "places", "labels", "roots"), frozenset),
+}
 
 
 def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:

@@ -50,7 +50,7 @@ def _drop_description(schema: dict[str, Any]) -> None:
 class Input(BaseModel):
     """The arguments of such a tool; nothing else may be given."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_drop_description)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_drop_description, defer_build=True)
 
 
 class RootTool(ObjectTool, abstract=True):

@@ -50,7 +50,7 @@ class OperationMark:
 
 def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     """Return the result schema that the operations, or the method ``run``, declare; None without one."""
-    if (joined := any_output(shape.operations)) is not None:
+    if (joined := any_output(spec.output_schema for spec in shape.operations)) is not None:
         return joined
     own = declared.__dict__.get("run")
     if own is None or declared.result_type is ResultType.STREAM:
@@ -58,6 +58,12 @@ def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
     with suppress(RegistrationError):
         return return_schema(return_annotation(own, f"tool `{declared.name}`"))
     return None
+
+
+def marked_outputs(declared: type[Declaration], base: type[Any]) -> Schema | None:
+    """Return the result schema that the marks of all operations give, without a look at their parameters."""
+    methods = _operation_methods(declared, base, f"tool `{declared.name}`")
+    return any_output(getattr(method, MARK).output_schema for method in methods.values())
 
 
 def check_declaration(declared: Declaration | type[Declaration], base: type[Any]) -> None:

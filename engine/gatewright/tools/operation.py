@@ -96,9 +96,9 @@ class OperationSpec:
         )
 
 
-def any_output(specs: Iterable[OperationSpec]) -> Schema | None:
-    """Return the schema of any operation's results; None if one of the operations has none."""
-    said = [spec.output_schema for spec in specs]
+def any_output(schemas: Iterable[Schema | None]) -> Schema | None:
+    """Return the schema of any operation's results, by those of each; None if one of the operations has none."""
+    said = list(schemas)
     known = [one for one in said if one is not None]
     return any_of_outputs(known) if known and len(known) == len(said) else None
 

@@ -1,8 +1,9 @@
 """A tool: its declaration, its operations, and its execution.
 
 A subclass marks methods with ``@operation``, or sets ``input_model`` and has ``run``; its faults raise when Python
-defines the class. ``abstract=True`` leaves both to its subclasses or to ``__init__``. It has more than 450 lines
-because policy, gate and program see every tool through this one class.
+defines the class. ``abstract=True`` leaves both to its subclasses or to ``__init__``; ``late=True`` reads the
+operations of the class and its subclasses at their first use, as for the built-in tools, since a start needs few of
+them. It has more than 450 lines because policy, gate and program see every tool through this one class.
 """
 
 from __future__ import annotations
@@ -43,7 +44,15 @@ from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext, WebPort
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, kinds_of, kinds_of_effects, major_of
-from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, outputs_of, shape_of
+from gatewright.tools.define import (
+    check_declaration,
+    check_examples,
+    check_texts,
+    listing_of,
+    marked_outputs,
+    outputs_of,
+    shape_of,
+)
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, any_output
 from gatewright.tools.parameter import NamedPath, Parameter
 from gatewright.tools.result import ForeignResult, check_result, collect, normal_bytes, plain_result, unread
@@ -73,10 +82,12 @@ class Tool(Declaration):
     """Patterns in the tool's schema that no model sees and nobody checks: a pointer to each, and the reason."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
     _output_is_read: bool = False
+    _is_late: bool = False
 
-    def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, late: bool | None = None, **rest: Any) -> None:
         """Check the declaration and read its operations. Raises RegistrationError."""
         super().__init_subclass__(**rest)
+        cls._is_late = cls._is_late if late is None else late
         if "operations" in cls.__dict__:
             cls._list_operations = listing_of(cls.__dict__["operations"], f"tool `{cls.name or cls.__name__}`")
             type.__delattr__(cls, "operations")  # the names that the function lists take its place
@@ -87,6 +98,12 @@ class Tool(Declaration):
         check_declaration(cls, Tool)
         if cls._output_is_read:  # its own methods may differ from those of the class that it was made from
             cls.output_schema, cls._output_is_read = None, False
+        if cls._is_late:
+            if cls.output_schema is None:
+                cls.output_schema = marked_outputs(cls, Tool)
+                cls._output_is_read = cls.output_schema is not None
+            cls._shape = cast("Any", _LateShape(cls._read_late))
+            return
         cls._shape = shape_of(cls, Tool)
         if cls.output_schema is None:
             cls.output_schema = outputs_of(cls, cls._shape)
@@ -96,6 +113,19 @@ class Tool(Declaration):
             raise RegistrationError(f"tool `{cls.name}` has a function `operations` and no operations to choose from")
         check_texts(cls, cls._shape)
         check_examples(cls, cls._shape)
+
+    @classmethod
+    def _read_late(cls) -> InputShape:
+        shape = shape_of(cls, Tool)
+        if shape.operation_field not in (None, cls.operation_field):
+            raise RegistrationError(f"tool `{cls.name}` is read late and declares no `operation_field`")
+        cls._shape = shape
+        return shape
+
+    @property
+    def _is_as_shipped(self) -> bool:
+        """True for a tool of the program whose operations are those of its class."""
+        return self._is_late and "_shape" not in self.__dict__
 
     @property
     def major(self) -> int:
@@ -441,7 +471,7 @@ class Tool(Declaration):
         """Return the schema of the results of the ``shown`` operations, without a word of the others; or None."""
         if self.normalization is not Normalization.JSON:
             return None
-        whole = any_output(spec for spec in self.operations if spec.name in shown) or self.output_schema
+        whole = any_output(spec.output_schema for spec in self.operations if spec.name in shown) or self.output_schema
         shape = self._shape
         hidden = shape.filter_to(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
         schema = None if whole is None else output_without(whole, hidden)
@@ -464,6 +494,8 @@ class Tool(Declaration):
     def check(self) -> None:
         """Raise RegistrationError for a declaration that cannot be registered."""
         check_declaration(self, Tool)
+        if self._is_as_shipped:
+            return  # the program's tests check it
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
         try:
@@ -477,3 +509,13 @@ class Tool(Declaration):
         for rule in self.tool_rules:
             if (why := mismatch(self.facts(), rule)) is not None:
                 raise RegistrationError(f"tool `{self.name}`: one of its `tool_rules` does not fit it: {why}")
+
+
+class _LateShape:
+    """The operations of a class of tools until their first use, which reads them and puts them in this place."""
+
+    def __init__(self, read: Callable[[], InputShape]) -> None:
+        self._read = read
+
+    def __get__(self, tool: Tool | None, owner: type[Tool]) -> InputShape:
+        return self._read()

@@ -35,7 +35,7 @@ from gatewright.sources.held import is_base_label
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolRegistry
-from gatewright.tools.parameter import FileParameter
+from gatewright.tools.parameter import FileParameter, marks_of_fields
 from gatewright.workspace.catalog import RegisteredTools
 from gatewright.workspace.trust import FolderKind, TrustRecords
 
@@ -195,7 +195,8 @@ def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
 
 def file_markers(tool: RootTool) -> list[FileParameter]:
     """Return the marks of its parameters that name files."""
-    return [mark.marker for one in tool.parameters() for mark in one.marks if isinstance(mark.marker, FileParameter)]
+    marks = marks_of_fields(tool.input_model, f"tool `{tool.name}`").values()
+    return [mark.marker for found in marks for mark in found if isinstance(mark.marker, FileParameter)]
 
 
 class RootTools:
