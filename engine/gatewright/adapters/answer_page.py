@@ -267,7 +267,7 @@ def _message(status: int, title: str, text: str = "") -> _Page:
 def _question(question: ApprovalRequest, who: str, now_s: float) -> _Page:
     """The whole question, with the form that answers it."""
     rows = {
-        "Agent": question.agent_id,
+        "Agent": question.whose,
         "For user": question.user_id or "",
         "Tool": f"{question.tool} {question.operation}".strip(),
         "Kind": question.safety_tier,
@@ -366,7 +366,7 @@ class QuestionSender:
     def _offer(self, question: ApprovalRequest, who: str, claim: str, is_due: bool) -> bool:
         """Send a question to one address, unless another process has done so or is about to; then return False."""
         what = printable(f"{question.tool} {question.operation}".strip())[:_MOST_NAME]
-        words = f"{printable(question.agent_id)[:_MOST_NAME]} asks for {what}"
+        words = f"{printable(question.whose)[:_MOST_NAME]} asks for {what}"
         try:
             self._claims.make()
             os.close(self._claims.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL))

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from gatewright.base.amount import format_duration, iso_utc, parse_duration
+from gatewright.base.amount import format_duration, iso_utc, parse_duration, plural
 from gatewright.base.errors import PolicyInvalid, near_hint
 from gatewright.cli.output import (
     Exit,
@@ -190,7 +190,7 @@ def _print(
         )
     for one in gone:
         what = f"{one.request.tool} {one.request.operation}".strip()
-        print_line(f"stale {one.request.request_id}  {one.request.agent_id}: {what}, {one.why}")
+        print_line(f"stale {one.request.request_id}  {one.request.whose}: {what}, {one.why}")
     if not open_ones and not grants and not gone:
         print_line("no call waits for an answer, and no answer stands")
 
@@ -206,7 +206,7 @@ def _print_request(request: ApprovalRequest) -> None:
         waits = f"suspended for {age}{until}{due}"
     else:
         waits = _left(request, now_s)
-    print_line(f"pending {request.request_id}  {request.agent_id}{user}: {what} [{request.safety_tier}], {waits}")
+    print_line(f"pending {request.request_id}  {request.whose}{user}: {what} [{request.safety_tier}], {waits}")
     if request.is_suspended:
         named = f" of the conversation {request.conversation}" if request.conversation else ""
         step = f" (a step of {request.whole.tool})" if request.whole is not None else ""
@@ -461,10 +461,14 @@ def _line(call: LoggedCall) -> str:
     if not call.is_call:
         whose = "  ".join(filter(None, (call.kind, call.agent, call.tool)))
         return f"{time}  {whose}  {call.reason}"
-    links = f"  step {1 + (call.step or 0)} of {call.within}" if call.within else ""
+    links = ""
+    if call.within:
+        links = f"  under {call.within}" if call.step is None else f"  step {1 + call.step} of {call.within}"
     if call.steps:
-        links += f"  {call.call_id}: {call.steps} step{'s' * (call.steps != 1)}"
+        links += f"  {call.call_id}: {plural(call.steps, 'step')}"
+    if call.started:
+        links += f"  {call.call_id}: {plural(call.started, 'call')} under it"
     client = f"  from {call.client}" if call.client else ""
     said = f"{call.called}  {call.arguments}".rstrip() + links + client
     end = call.ended or ("waits, or was not answered" if call.verdict == "ask" else "no end")
-    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}  {end}  {call.reason}"
+    return f"{time}  {call.verdict or '?':5}  {call.whose}  {said}  {end}  {call.reason}"

@@ -194,7 +194,7 @@ class _Approver:
         if self._approve is Approve.ALWAYS:
             return Approval(approved=True, who="command line")
         what = f"{request.tool} {request.operation}".strip()
-        print_error(f"{request.agent_id} asks for {what}: {'; '.join(request.reasons)}")
+        print_error(f"{request.whose} asks for {what}: {'; '.join(request.reasons)}")
         print_error(jsonlib.dumps(dict(request.arguments), ensure_ascii=False))
         if request.diff:
             print_error(request.diff, keep="\n\t")

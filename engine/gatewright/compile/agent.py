@@ -206,6 +206,7 @@ class AgentSnapshot:
         self.checks: dict[str, object] = {}
         self.checked: object = None
         self.confinement: dict[str, str] = {}
+        self.conditions = ground.shapes.conditions
         self._ground = ground
         self.planned: dict[str, ToolPlan] = {}
         self._kept_rights: _Kept[ToolRight] | None = None
@@ -235,7 +236,7 @@ class AgentSnapshot:
         lacking = list(chosen.keys() & kept.stale if kept is not None and alike else chosen.keys() - old.keys())
         fresh: dict[str, ToolRight] = {}
         for number, name in enumerate(lacking, 1):
-            fresh[name] = self._right(chosen[name], self._layers)
+            fresh[name] = self._right(chosen[name], self.layers)
             if number % TOOLS_AT_A_TIME == 0:
                 yield
         every = {**old, **fresh}
@@ -298,7 +299,7 @@ class AgentSnapshot:
             names, of = iter(self._majors), dict[str, tuple[Reason, ...]]()
         else:
             names, of = iter(self._majors.keys() & kept.stale), dict(kept.of)
-        layers = self.__dict__.get("_layers") or self._new_layers()
+        layers = self.__dict__.get("layers") or self._new_layers()
         of.update((name, self._problems_of(name, layers)) for name in names)
         found = {name for name, reasons in of.items() if reasons}
         whole = {name: of[name] for name in self._majors if name in found} if found else {}
@@ -375,7 +376,7 @@ class AgentSnapshot:
             shape = self.__dict__.get("_shapes", {}).get(name)
             plan = self._observe(name, tool, right, shape)
             if plan is None:
-                plan = compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
+                plan = compile_tool(self.layers, tool, right, self._ground.shapes, self.hidden_tools, shape)
         elif plan.hidden_tools is not self.hidden_tools:
             plan = replace(plan, hidden_tools=self.hidden_tools)
         return self.planned.setdefault(name, plan)
@@ -385,12 +386,12 @@ class AgentSnapshot:
         enforced = self.enforced.plan(name) if self.enforced is not None else None
         if self.enforced is None or enforced is None:
             return None
-        true, whole = self.enforced._layers, self._layers.passes(enforced.right.facts)
+        true, whole = self.enforced.layers, self.layers.passes(enforced.right.facts)
         noted = [at for at, rule in true.policy_rules(enforced.right.facts) if rule.mode is Mode.OBSERVE]
         if not (whole or noted):
             return None
         observation = Observation(enforced, true, whole, frozenset(address_of(at) for at in noted))
-        return compile_tool(self._layers, tool, right, self._ground.shapes, self.hidden_tools, shape, observation)
+        return compile_tool(self.layers, tool, right, self._ground.shapes, self.hidden_tools, shape, observation)
 
     def _shape(self, name: str) -> ToolShape | None:
         right, plan = self.rights[name], self.planned.get(name)
@@ -398,7 +399,7 @@ class AgentSnapshot:
             return plan.shape if plan is not None else None
         tool = self._ground.tools[name, right.facts.major]
         try:
-            return shape_of(self._layers, tool, right, self._ground.shapes)
+            return shape_of(self.layers, tool, right, self._ground.shapes)
         except GatewrightError:
             return None
 
@@ -428,7 +429,8 @@ class AgentSnapshot:
         return layers.right(facts, Reason(Layer.TOOLS, Verdict.DENY, "schema-unusable", text))
 
     @once
-    def _layers(self) -> Layers:
+    def layers(self) -> Layers:
+        """The policy for the agent, arranged by tool."""
         return self._new_layers()
 
     def _new_layers(self) -> Layers:

@@ -232,7 +232,7 @@ class ApprovalRequest:
     ``places``: for each reason its place in the policy, () for none. ``records``: the objects behind ids. Of a
     suspended call: ``call_key``, the call id that its program gave it, in ``conversation``; ``policy_digest``;
     ``forms``, the keyed digests of the call as sent and as canonical; ``due_wall_s``, when to remind the operator;
-    ``whole``, if it is a step, the composition's call.
+    ``whole``, if it is a step, the composition's call. ``callers``: those of a sub-agent, the outermost first.
     """
 
     agent_id: str
@@ -263,6 +263,12 @@ class ApprovalRequest:
     forms: tuple[str, ...] = ()
     due_wall_s: float | None = None
     whole: WholeCall | None = field(default=None, hash=False)
+    callers: tuple[str, ...] = ()
+
+    @property
+    def whose(self) -> str:
+        """The agent that asks, in words, with those that started it."""
+        return ", started by ".join((self.agent_id, *reversed(self.callers)))
 
     @property
     def again(self) -> WholeCall:
@@ -310,6 +316,7 @@ class ApprovalRequest:
             "process": self.process_id,
             "places": places,
             "records": records,
+            **({"callers": [*self.callers]} if self.callers else {}),
             **(suspended if self.call_key else {}),
         }
 
@@ -349,6 +356,7 @@ class ApprovalRequest:
             forms=tuple(cast("list[str]", data.get("forms", []))),
             due_wall_s=cast("float | None", data.get("due")),
             whole=WholeCall(**cast("dict[str, Any]", data["whole"])) if "whole" in data else None,
+            callers=tuple(map(str, cast("list[JsonValue]", data.get("callers", [])))),
         )
 
 

@@ -32,13 +32,15 @@ _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
 _BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
 _WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
 _IS_STEP = "kind = 'ToolInvoked' AND instr(CAST(body AS TEXT), '\"within\"')"
+_IS_CHILD = "kind = 'ToolInvoked' AND instr(CAST(body AS TEXT), '\"callers\"')"
+_BESIDE = "\n"
 _WAITS = "kind = 'ToolAbandoned' AND instr(CAST(body AS TEXT), '\"question\"')"
 _LATER = "CASE WHEN excluded.seq > last THEN coalesce(excluded.{0}, {0}) ELSE coalesce({0}, excluded.{0}) END"
 _IS_NOTED = f"kind = 'PolicyDecision' AND instr(CAST(body AS TEXT), '\"enforced\"') AND {_BODY} ->> '$.enforced' = 0"
 _TABLE = """CREATE TEMP TABLE calls (
   seq INTEGER PRIMARY KEY, last INTEGER, wall_s REAL, kind TEXT, call_id TEXT UNIQUE, agent TEXT, session TEXT,
   tool TEXT, operation TEXT, decided INTEGER, verdict TEXT, reason TEXT, client TEXT, ended TEXT, elapsed_ms REAL,
-  within TEXT, step INTEGER, noted TEXT
+  within TEXT, step INTEGER, noted TEXT, callers TEXT
 )"""
 _BY_WITHIN = "CREATE INDEX temp.calls_within ON calls (within) WHERE within IS NOT NULL"
 _READ = f"""INSERT INTO calls
@@ -53,7 +55,8 @@ _READ = f"""INSERT INTO calls
     CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END,
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.within' AS TEXT) END,
     CASE WHEN {_IS_STEP} THEN CAST({_BODY} ->> '$.step' AS INTEGER) END,
-    CASE WHEN {_IS_NOTED} THEN json_array({_BODY} ->> '$.stage', coalesce({_BODY} ->> '$.rule', '')) END
+    CASE WHEN {_IS_NOTED} THEN json_array({_BODY} ->> '$.stage', coalesce({_BODY} ->> '$.rule', '')) END,
+    CASE WHEN {_IS_CHILD} THEN (SELECT group_concat(value, '{_BESIDE}') FROM json_each({_BODY}, '$.callers')) END
   FROM main.rows WHERE seq BETWEEN ? AND ? ORDER BY seq
   ON CONFLICT (call_id) DO UPDATE SET seq = min(seq, excluded.seq), last = max(last, excluded.seq),
     wall_s = min(wall_s, excluded.wall_s), kind = CASE WHEN excluded.seq < seq THEN excluded.kind ELSE kind END,
@@ -63,7 +66,7 @@ _READ = f"""INSERT INTO calls
     client = coalesce(excluded.client, client), ended = {_LATER.format("ended")},
     elapsed_ms = {_LATER.format("elapsed_ms")},
     within = coalesce(excluded.within, within), step = coalesce(excluded.step, step),
-    noted = coalesce(noted, excluded.noted)"""
+    noted = coalesce(noted, excluded.noted), callers = coalesce(excluded.callers, callers)"""
 """A call's first row represents it, and a row without a call represents itself; a call that asked is decided twice, and
 the last decision counts. A composition that waits with a step has no end.
 """
@@ -72,7 +75,8 @@ _OLDER = """SELECT min(seq), count(*) FROM (
 _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call_id, calls.agent, calls.session,
     calls.tool, calls.operation, coalesce(verdict, ''), coalesce(reason, ''), coalesce(client, ''),
     coalesce(ended, ''), elapsed_ms, coalesce(within, ''), step,
-    (SELECT count(*) FROM calls AS steps WHERE steps.within = calls.call_id),
+    (SELECT count(step) FROM calls AS steps WHERE steps.within = calls.call_id), coalesce(callers, ''),
+    (SELECT count(*) - count(step) FROM calls AS started WHERE started.within = calls.call_id),
     CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
@@ -142,7 +146,9 @@ class LoggedCall:
     ``seq`` and ``last``: its first and its last row so far; ``wall_s``: seconds since 1970, None if unreadable;
     ``verdict``: allow, ask, deny, or empty; ``ended``: the kind of its final row, or empty; ``elapsed_ms``: the time of
     the tool; ``within`` and ``step``: for a step of a composition, the id of the outer call and the step's number from
-    0, otherwise empty and None; ``steps``: the number of its own steps, in the rows read so far; ``arguments``: those
+    0, otherwise empty and None; ``steps``: the number of its own steps, in the rows read so far; ``callers``: of a
+    sub-agent, the outermost first, and ``within`` then the call that started it; ``started``: the number of calls that
+    a sub-agent made which this call started; ``arguments``: those
     that the log keeps, shortened.
     """
 
@@ -163,6 +169,8 @@ class LoggedCall:
     within: str = ""
     step: int | None = None
     steps: int = 0
+    callers: tuple[str, ...] = ()
+    started: int = 0
     arguments: str = ""
 
     @property
@@ -181,9 +189,15 @@ class LoggedCall:
                 operation = printable(", ".join(map(str, json.loads(operation))))
         return f"{self.tool}.{operation}" if operation else self.tool
 
+    @property
+    def whose(self) -> str:
+        """The agent in words, with those that started it."""
+        return ", started by ".join((self.agent, *reversed(self.callers)))
+
     def to_json(self) -> dict[str, JsonValue]:
         """Every field by its name, the time as RFC 3339 in UTC."""
         fields = {name: getattr(self, name) for name in LoggedCall.__match_args__ if name != "wall_s"}
+        fields["callers"] = [*self.callers]
         return {"time": None if self.wall_s is None else iso_utc(self.wall_s), **fields}
 
 
@@ -389,8 +403,8 @@ def _text(content: bytes) -> str:
 
 
 def _call_of(row: Sequence[Any]) -> LoggedCall:
-    *fields, sent = row
-    call = LoggedCall(*fields)
+    *fields, callers, started, sent = row
+    call = LoggedCall(*fields, callers=tuple(callers.split(_BESIDE)) if callers else (), started=started)
     if call.call_id.startswith("#"):
         return replace(call, call_id="", reason=words_of(call.kind, call.reason))
     return replace(call, arguments=_in_short(sent, call.operation))

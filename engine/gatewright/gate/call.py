@@ -37,6 +37,7 @@ from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
 from gatewright.gate.stop import Stop, StopSwitch
+from gatewright.policy.delegation import Caller, Lineage
 from gatewright.policy.target import (
     Assessment,
     BlockTarget,
@@ -343,6 +344,10 @@ class CallState:
     """The id that its program gave the call, with what the ledger of such calls knows."""
     within: Within | None = None
     """The call that this one belongs to."""
+    lineage: Lineage | None = None
+    """The descent of the sub-agent that makes the call."""
+    callers: tuple[Caller, ...] = ()
+    """The callers of that sub-agent under the policy that decides."""
     effect: Effect | None = None
     """The work of another program in place of the tool's."""
     question: ApprovalRequest | None = None
@@ -413,6 +418,8 @@ class CallState:
             state.folder = self.folder
         if self.effect is not None:
             state.effect = self.effect
+        if self.lineage is not None:
+            state.lineage = self.lineage
         return state
 
     def context(self, **more: Any) -> ToolExecutionContext:
@@ -438,7 +445,7 @@ class CallState:
         """The call of a step of this one: by the same agent, in the same session, for the same user and client."""
         who = self.agent, self.session, self.services, self.user_id, self.client
         state = CallState(call_id, self.agent_id, tool, arguments, *who)
-        state.within, state.folder = within, self.folder
+        state.within, state.folder, state.lineage = within, self.folder, self.lineage
         if self.claim is not None:
             state.claim = self.claim.step(within.step)
         return state

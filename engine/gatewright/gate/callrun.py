@@ -429,6 +429,7 @@ def request_of(state: CallState) -> ApprovalRequest:
         asks=asks_of(state, state.asks),
         client=state.client,
         places=tuple(finding.address or () for finding in state.asks),
+        callers=tuple(caller.agent_id for caller in state.callers),
     )
 
 

@@ -27,6 +27,7 @@ from gatewright.gate.history import PureResults, RateBook
 from gatewright.gate.inforce import NOTHING, Alarm, AlarmBell, InForce, OnAlarm, PolicyHistory, ProofKeys
 from gatewright.gate.session import OwnSessions, Session
 from gatewright.gate.stop import StopSwitch
+from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.rulematch import unknown_tools
@@ -244,12 +245,14 @@ class Gate:
         *,
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
+        lineage: Lineage | None = None,
     ) -> Decision:
-        """Decide the call without any effect. ``session``: see `call`."""
+        """Decide the call without any effect. ``session``, ``lineage``: see `call`."""
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
         state = self._state(force, agent_id, tool, arguments, session, context, "")
+        state.lineage = lineage
         return Passage(state, force).decide()
 
     def steps(
@@ -319,6 +322,7 @@ class Gate:
         conversation: str = "",
         on_ask: OnAsk = "wait",
         effect: Effect | None = None,
+        lineage: Lineage | None = None,
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client, folder and progress count.
 
@@ -333,12 +337,13 @@ class Gate:
         ``suspend``: a call that asks returns its question at once, with the status ``waiting``; the same call with the
         same id takes the answer, in any process. Raises WorkspaceError for either in a gate without a log, or without
         a store of questions. ``effect``: the work of another program, in place of the tool's and without its time-out.
+        ``lineage``: of the sub-agent that ``agent_id`` is; what its callers are denied explicitly, it is too.
         """
         from gatewright.gate.callrun import CallRun, Watched
 
         force, given_id = self.in_force(), new_id("call")
         state = self._state(force, agent_id, tool, arguments, session, context, given_id)
-        state.on_piece, state.effect = on_piece, effect
+        state.on_piece, state.effect, state.lineage = on_piece, effect, lineage
         if unanswered:
             state.unanswered = unanswered
         make = CallRun

@@ -21,6 +21,7 @@ from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.call import CallState, RawArguments, Services, read_arguments
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision, Places
+from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Policy
 from gatewright.record.process import fork_safe_lock
 
@@ -89,6 +90,7 @@ def _who(state: CallState) -> dict[str, JsonValue]:
         "user": _valid(state.user_id) if state.user_id is not None else None,
         "session": _valid(session_id),
         "tool": _valid(state.tool_name),
+        **({"callers": [[_valid(one.agent_id), one.whole] for one in state.callers]} if state.callers else {}),
     }
 
 
@@ -104,7 +106,7 @@ def _valid(text: str) -> JsonValue:
 @frozen
 class ProvenCall:
     """The call to compare a proof with. ``arguments``: as the model sent them, or the canonical ones; ``folder``: see
-    `ToolExecutionContext`.
+    `ToolExecutionContext`; ``lineage``: of a sub-agent's call.
     """
 
     agent_id: str
@@ -112,6 +114,7 @@ class ProvenCall:
     arguments: RawArguments = field(hash=False)
     user_id: str | None = None
     folder: str | None = None
+    lineage: Lineage | None = None
 
 
 @frozen

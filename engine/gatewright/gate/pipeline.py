@@ -38,7 +38,7 @@ from gatewright.gate.decision import (
 from gatewright.gate.inforce import InForce, ProofKeys, ProvenCall, Verification, call_digest, sent_digest, tool_digest
 from gatewright.gate.scrub import spotless
 from gatewright.gate.session import Session
-from gatewright.gate.stages.approval import APPROVAL, POLICY
+from gatewright.gate.stages.approval import APPROVAL, POLICY, REFUSED_TO_CALLER, denials_of_caller
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.execute import EXECUTE
 from gatewright.gate.stages.permission import CAPABILITY, PERMISSION
@@ -55,6 +55,7 @@ from gatewright.policy.composition import (
     references_in,
     step_operations,
 )
+from gatewright.policy.delegation import Caller
 from gatewright.policy.verdict import Verdict, strictest
 from gatewright.schema.walk import as_list, as_object
 from gatewright.tools.defined import ComposedTool
@@ -93,6 +94,10 @@ class Passage:
             state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
             if (span := force.snapshot.span) is not None:  # a proof tells a time at which these rules held
                 state.wall_s = span.nearest(state.wall_s)
+        self._is_other = False
+        if state.lineage is not None:
+            found = state.lineage.sub_agent(force.snapshot.present)
+            state.callers, self._is_other = found.callers, found.agent_id != state.agent_id
         self.state = state
         self._force = force
         self._on_stage = on_stage
@@ -109,6 +114,8 @@ class Passage:
         state, note, watched = self.state, self._trace.append, self._on_stage is not None
         for stage in DECIDING:
             result = run_stage(stage, state)
+            if stage is POLICY and state.lineage is not None:
+                result = self._with_callers(result)
             if result.findings or watched or (stage is APPROVAL and (state.asks or state.noted)):
                 if not self._add(stage.name, result):
                     break
@@ -117,6 +124,55 @@ class Passage:
                 note(StageTrace(stage.name, _ALLOW, result.note, (ended_ns - self._clock_ns) / 1000))
                 self._clock_ns = ended_ns
         return self.decision()
+
+    def _with_callers(self, own: StageResult) -> StageResult:
+        """The result of the stage policy together with what the callers of a sub-agent may not do."""
+        found = [*own.findings]
+        if self._is_other:
+            reason = f"under this policy the sub-agent is another agent than `{self.state.agent_id}`"
+            found.append(Finding(Verdict.DENY, "caller-denied", reason, model=REFUSED_TO_CALLER))
+        for caller in self.state.callers:
+            try:
+                found += self._taken_by(caller)
+            except Exception as error:  # noqa: BLE001 the stage boundary
+                return stage_failure(POLICY.name, error)
+        return own if len(found) == len(own.findings) else StageResult(tuple(found), own.note)
+
+    def _taken_by(self, caller: Caller) -> Iterator[Finding]:
+        """The objections to the call because of one caller: explicit denials, or all that stops it if it is whole."""
+        state, whose = self.state, f"the caller `{caller.agent_id}`"
+        agent = self._force.snapshot.agent(caller.agent_id)
+        if agent is None:
+            yield Finding(
+                Verdict.DENY, "caller-denied", f"the policy has no agent for {whose}", model=REFUSED_TO_CALLER
+            )
+        elif not caller.whole:
+            yield from denials_of_caller(state, agent, whose)
+        else:
+            twin = CallState(
+                "",
+                caller.agent_id,
+                state.tool_name,
+                state.raw,
+                agent,
+                state.session,
+                state.services,
+                state.user_id,
+                state.client,
+            )
+            twin.facts, twin.now_s, twin.wall_s, twin.folder = state.facts, state.now_s, state.wall_s, state.folder
+            decision = Passage(twin, self._force).decide()
+            verdict, does = decision.effect, "may not do" if decision.effect is Verdict.DENY else "is asked before"
+            if verdict is not _ALLOW:
+                rule, code = decision.rule, "caller-denied" if verdict is Verdict.DENY else "caller-asks"
+                yield Finding(
+                    verdict,
+                    code,
+                    f"{whose} {does} this: {decision.reason}",
+                    rule.address if rule is not None else None,
+                    rule.rule_id if rule is not None else None,
+                    REFUSED_TO_CALLER if verdict is Verdict.DENY else None,
+                )
 
     async def act(self) -> Decision:
         """Run the acting stages of an allowed call."""
@@ -277,7 +333,7 @@ def verify(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verificati
     user_id = call.user_id or (agent.agent.user_id if agent else None)
     state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, services, user_id)
     state.answer, state.facts, state.grant, state.folder = proof.answer, proof.facts, proof.grant, call.folder
-    state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
+    state.now_s, state.wall_s, state.rates, state.lineage = proof.now_s, proof.wall_s, proof.rates, call.lineage
     passage = Passage(state, force)
     again = passage.decide()
     is_call = proof.sent_digest == sent_digest(state, key) or proof.call_digest == call_digest(

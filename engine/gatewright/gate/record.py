@@ -71,7 +71,8 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
 
     ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
     calling program gave itself; ``within`` and ``step``: for a step of a composition, the outer call and the step's
-    number; ``trace``: the id of its trace. Each is optional.
+    number; ``trace``: the id of its trace; of a sub-agent: ``callers``, the outermost first, ``child``, its id with its
+    host, and ``within``, the call that started it. Each is optional.
     """
     small, cut = cut_to_size(state.arguments)
     kept, secrets = scrub_value(small)
@@ -80,6 +81,9 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
         body["scrubbed"] = secrets
     if cut:
         body["cut"] = cut
+    if (line := state.lineage) is not None:
+        body |= {"callers": [log_text(one.agent_id) for one in state.callers], "child": clean(line.child_id)}
+        body |= {"within": line.within} if line.within else {}
     if state.within is not None:
         body |= {"within": state.within.call_id, "step": state.within.step}
     if state.client:

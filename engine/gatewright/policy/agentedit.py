@@ -1,16 +1,17 @@
 """Edits of agents: their list, ``approvals`` and capabilities, and the rights that one agent gets from another.
 
-Policy rules name agents, so renaming or removing an agent changes them too. A rule for one agent alone is removed with
-the agent: without a name it would hold for everybody. Scopes of capabilities come as values, or as the text that a
-person types. A new entry for a capability that takes a list joins the first grant of that kind. A copy of rights always
-takes the list of tools, the AllowedOperations rules and ``approvals``; limits, sources and capabilities on request.
+Policy rules and `sub_agents` name agents, so renaming or removing an agent changes them too. A rule for one agent
+alone is removed with the agent: without a name it would hold for everybody. Scopes of capabilities come as values, or
+as the text that a person types. A new entry for a capability that takes a list joins the first grant of that kind. A
+copy of rights always takes the list of tools, the AllowedOperations rules and ``approvals``; limits, sources and
+capabilities on request.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gatewright.base.errors import EditRefused, Report, choice_hint, near_miss
@@ -46,7 +47,8 @@ def rename_agent(policy: Policy, agent_id: str, new_id: str) -> Edit:
     agent = agent_of(policy, agent_id)
     change = AgentChange(agent, replace(agent, agent_id=new_id))
     rules = _rename_in_rules(policy.rules, agent_id, (new_id,))
-    return _edit(f"rename `{agent_id}` to `{new_id}`", policy, [change], rules)
+    changes = [change, *_rename_in_callers(policy, {agent_id: (new_id,)})]
+    return _edit(f"rename `{agent_id}` to `{new_id}`", policy, changes, rules)
 
 
 def describe_agent(policy: Policy, agent_id: str, description: str) -> Edit:
@@ -75,7 +77,8 @@ def remove_agents(policy: Policy, agent_ids: Sequence[str]) -> Edit:
     order = list(policy.agents)
     last_first = sorted(agents, key=lambda agent: order.index(agent.agent_id), reverse=True)
     changes = [AgentChange(agent, None, order.index(agent.agent_id)) for agent in last_first]
-    return _edit(name, policy, changes, left)
+    callers = [one for one in _rename_in_callers(policy, dict.fromkeys(gone, ())) if one.before not in agents]
+    return _edit(name, policy, [*callers, *changes], left)
 
 
 def agent_of(policy: Policy, agent_id: str) -> Agent:
@@ -96,6 +99,18 @@ def _rename_in_rules(rules: tuple[PolicyRule, ...], agent_id: str, instead: tupl
         else replace(rule, agents=_put(rule.agents, agent_id, instead))
         for rule in rules
     )
+
+
+def _rename_in_callers(policy: Policy, instead: Mapping[str, tuple[str, ...]]) -> list[AgentChange]:
+    """Put other names in place of agents in the `sub_agents` of all others."""
+    changes: list[AgentChange] = []
+    for agent in policy.agents.values():
+        named = agent.sub_agents
+        for agent_id, names in instead.items():
+            named = _put(named, agent_id, names)
+        if named != agent.sub_agents:
+            changes.append(AgentChange(agent, replace(agent, sub_agents=named)))
+    return changes
 
 
 def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tuple[str, ...]:

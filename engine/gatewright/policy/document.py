@@ -46,9 +46,17 @@ class Defaults:
     check_formats: bool = False
 
 
+class Delegate(StrEnum):
+    """The rights of the sub-agents that an agent names: their own, or of these only what it may do itself."""
+
+    OWN = "own"
+    INTERSECT = "intersect"
+
+
 @frozen
 class Agent:
-    """``[agents.ID]``. ``tools`` and ``sources`` are complete lists, None if absent.
+    """``[agents.ID]``. ``tools`` and ``sources`` are complete lists, None if absent. ``sub_agents``: those that may
+    have more rights than it when it starts them.
 
     A key of ``approvals`` is a tier, ``tool`` or ``tool.operation``. The mode *observe* notes denials and asks until
     ``observe_until_s`` (seconds since 1970) instead of enforcing them.
@@ -64,10 +72,12 @@ class Agent:
     capabilities: tuple[Capability, ...] = ()
     mode: Mode = Mode.ENFORCE
     observe_until_s: float | None = None
+    sub_agents: tuple[str, ...] = ()
+    delegate: Delegate = Delegate.OWN
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _make_tuples(self, "tools", "sources", "tool_rules", "capabilities")
+        _make_tuples(self, "tools", "sources", "tool_rules", "capabilities", "sub_agents")
 
 
 def _make_tuples(value: object, *names: str) -> None:

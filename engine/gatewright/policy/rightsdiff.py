@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.capability import Capability
-from gatewright.policy.document import Agent, Confine, PlaceUse, Policy, Source
+from gatewright.policy.document import Agent, Confine, Delegate, PlaceUse, Policy, Source
 from gatewright.policy.right import OperationRight, RightWord, ToolRight
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Permission, SafetyTier, Verdict, is_more_open
@@ -261,6 +261,8 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
             words = [NONE if one is None else str(one.effect) for one in (before, after)]
             opens = before is not None or (after is not None and after.effect is Verdict.ALLOW)
             yield PartChange(f"policy rule {name}", words[0], _after_words(*words), opens)
+    for agent_id, agent in new.agents.items():
+        yield from _delegation_parts(old.agents.get(agent_id, Agent(agent_id)), agent)
     for row in fields(old.defaults):
         before, after = getattr(old.defaults, row.name), getattr(new.defaults, row.name)
         if before != after:
@@ -302,6 +304,14 @@ def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
     ]
     if tuple(held) != new.catalogs:
         yield PartChange("catalogs", "", "changed", opens=True)
+
+
+def _delegation_parts(old: Agent, new: Agent) -> Iterator[PartChange]:
+    for name in dict.fromkeys((*old.sub_agents, *new.sub_agents)):
+        before, after = (NONE if name not in one.sub_agents else f"delegate {one.delegate}" for one in (old, new))
+        if before != after:
+            opens = name in new.sub_agents and new.delegate is Delegate.OWN
+            yield PartChange(f"sub-agent {name} of {new.agent_id}", before, after, opens)
 
 
 _USES = (None, PlaceUse.READ, PlaceUse.SNAPSHOT, PlaceUse.WRITE)

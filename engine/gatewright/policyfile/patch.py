@@ -83,7 +83,15 @@ def _with_new_names(before: Policy, after: Policy) -> Policy:
     names = {old[i].agent_id: new[j].agent_id for j, i in pairs.items()}
     if before.dialect is Dialect.PATTERN or all(name == agent_id for agent_id, name in names.items()):
         return before
-    agents = [replace(agent, agent_id=names[agent.agent_id]) for agent in old if agent.agent_id in names]
+    agents = [
+        replace(
+            agent,
+            agent_id=names[agent.agent_id],
+            sub_agents=tuple(names.get(name, name) for name in agent.sub_agents),
+        )
+        for agent in old
+        if agent.agent_id in names
+    ]
     rules = [
         rule if rule.agents is None else replace(rule, agents=tuple(names.get(name, name) for name in rule.agents))
         for rule in before.rules

@@ -20,6 +20,7 @@ from gatewright.policy.document import (
     DEFAULT_MAX_OUTPUT_BYTES,
     Agent,
     Defaults,
+    Delegate,
     Dialect,
     PermissionRule,
     Policy,
@@ -107,6 +108,13 @@ class AgentTable(Table, of=Agent):
     observe_until_s: Moment | None = Field(
         None, alias="observe_until", description="The time when enforcing begins again, at most 30 days ahead"
     )
+    sub_agents: tuple[Name, ...] = Field(
+        (), description="The agents that may have more rights than it when it starts them as sub-agents"
+    )
+    delegate: Delegate = Field(
+        Delegate.OWN,
+        description="What those have: their own rights (`own`), or of these only what it has (`intersect`)",
+    )
     tool_rules: tuple[ToolRule, ...] = Field((), description="Its rules for single tools")
 
 
@@ -162,6 +170,7 @@ def read_agents(table: Row, names: Names, source_ids: Collection[str]) -> dict[s
                 **keys,
                 tools=(tools := _tools(row, names)),
                 sources=_sources(row, source_ids),
+                sub_agents=_sub_agents(row, agent_id, table.raw),
                 approvals=read_approvals(row, names),
                 tool_rules=read_rules(row.rows("tool_rules"), names, tools),
                 capabilities=read_capabilities(row),
@@ -204,6 +213,22 @@ def read_approvals(row: Row, names: Names) -> dict[str, Verdict]:
         if (verdict := table.choice(key, VERDICTS)) is not None:
             found[key] = verdict
     return found
+
+
+def _sub_agents(row: Row, own_id: str, known: Collection[str]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    found = row.texts("sub_agents") if "sub_agents" in row.raw else []
+    for index, name in found:
+        path = row.at("sub_agents", index)
+        if name not in known:
+            near = row.report.near(name, known)
+            row.report.error(path, "unknown-agent", f"no agent is named {shown(name)}", near=near)
+        elif name == own_id:
+            row.report.error(path, "bad-value", "an agent is no sub-agent of its own: as that it has its own rights")
+        elif name in seen:
+            row.report.error(path, "duplicate", f"{shown(name)} is listed already")
+        seen.add(name)
+    return tuple(name for _, name in found)
 
 
 def _sources(row: Row, source_ids: Collection[str]) -> tuple[str, ...] | None:

@@ -21,6 +21,7 @@ from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.scope import ServerFiles, Whereabouts, confinement_of, prefixes_of, shell_confinement
 from gatewright.gate.stages.approval import MOST_REASON
 from gatewright.policy.capability import FsRead, FsWrite
+from gatewright.policy.delegation import narrow
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.target import Confinement, Place
 from gatewright.policy.verdict import Action
@@ -127,7 +128,12 @@ class Confinements:
         )
 
     def of_host(
-        self, agent_id: str, start: Path, project: Path, files: Callable[[Path], Iterable[Path]]
+        self,
+        agent_id: str,
+        start: Path,
+        project: Path,
+        files: Callable[[Path], Iterable[Path]],
+        within: Sequence[str] = (),
     ) -> Confinement | None:
         """Return the confinement of a command that a coding agent, which works in ``project``, runs in ``start``: that
         of its shell commands, with its sources by their levels, and without the policy; None under
@@ -135,13 +141,16 @@ class Confinements:
 
         ``files``: those in which coding agents look for hooks of a project. The project and the sources around it are
         projects; the folders of missing files are made, since a name in a folder that is not there cannot be closed.
-        Raises WorkspaceError for an unknown agent.
+        ``within``: agents whose sources and grants the command may not exceed. Raises WorkspaceError for an unknown
+        agent.
         """
         shell = self.of(agent_id, None)
         if shell is None:
             return None
         policy = self._policy()
-        where, agent = self._whereabouts(policy), policy.agents[agent_id]
+        where, agent = self._whereabouts(policy), narrow(policy, policy.agents[agent_id], within)
+        if within:
+            shell = self._shell(policy, agent)
         given = {one.path: one.use for one in shell.places}
         for source_id, path in where.sources.items():
             if source_id not in where.refused and (agent.sources is None or source_id in agent.sources):

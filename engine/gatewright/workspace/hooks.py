@@ -25,7 +25,7 @@ from typing import cast
 
 from gatewright.adapters.hook_client import GIVEN
 from gatewright.adapters.hook_socket import CLIENT_FILE, HookPlace, HookRequest, HookServer, Lost, listen
-from gatewright.adapters.hosts import EventKind, Host, HostAnswer, HostEvent, Reply, load_host
+from gatewright.adapters.hosts import EventKind, Host, HostAnswer, HostEvent, Reply, SubAgents, load_host
 from gatewright.base.amount import new_id
 from gatewright.base.errors import GatewrightError, PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -33,8 +33,7 @@ from gatewright.base.late import unbroken
 from gatewright.gate import Approval, ApprovalRequest, Session, Status, key_folder
 from gatewright.gate.call import Effect
 from gatewright.gate.callrun import Outcome
-from gatewright.gate.decision import Decision
-from gatewright.gate.stop import CODE as STOPPED
+from gatewright.policy.delegation import Lineage
 from gatewright.policy.document import Confine
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.walk import as_object
@@ -50,10 +49,10 @@ REPORT_S = 24 * 3600.0
 """The longest time for the report of a call; then its end is unknown."""
 MOST_CALLS = 1_000
 MOST_SESSIONS = 64
+MOST_FAMILIES = 256
+"""The most conversations whose sub-agents are known; of another one everybody counts who may have started one."""
 _LOOK_S = 0.1
 _SPARE_S = 0.1
-_STRICT = frozenset({STOPPED, "protected", "level-none"})
-"""Codes of denials that a caller passes on to its sub-agents, besides those of policy rules."""
 _SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _SHELL = "/bin/bash"
 _WITH_RIGHTS = 'set `confine = "none"` for the shell in `[workspace]` to let it run with all your rights'
@@ -86,6 +85,8 @@ class HookGate:
         self._commands: dict[str, _HostCall] = {}
         """The commands that were allowed and not run yet, by their id."""
         self._sessions: dict[tuple[str, str], _Conversation] = {}
+        self._families: dict[tuple[str, str, str], SubAgents] = {}
+        """The sub-agents by host, agent and conversation."""
 
     async def serve(self) -> None:
         """Answer until nobody has called for a while, or the process must end. Raises WorkspaceError."""
@@ -198,7 +199,8 @@ class HookGate:
         """Decide a call; also return it if this is the first message about it."""
         try:
             workspace = await self._workspace()
-            agent_id = self._caller(workspace, host, agent_id, event)
+            if agent_id not in workspace.policy.agents:
+                raise WorkspaceError(f"the policy has no agent `{agent_id}`")
         except PolicyInvalid as error:
             return _denial(f"the policy has errors: {error.problems[0]}"), None
         except GatewrightError as error:
@@ -211,7 +213,9 @@ class HookGate:
         elif len(self._calls) >= MOST_CALLS:
             return _denial("too many calls wait for their end"), None
         else:
-            call = mine = _HostCall(host, event, agent_id, _tool_name(workspace, host, event.tool))
+            family = self._family(host, agent_id, event.conversation)
+            call = mine = _HostCall(host, event, family, _tool_name(workspace, host, event.tool))
+            call.find_agent(workspace, agent_id)
             self._calls.append(call)
             call.task = asyncio.ensure_future(self._run(workspace, call, deadline_s))
         try:
@@ -235,22 +239,13 @@ class HookGate:
         shown = next((one for one in listings if one.name == name), None)
         return _denial("not available") if shown is None else HostAnswer(Verdict.ALLOW, "", shown.schema)
 
-    @staticmethod
-    def _caller(workspace: Workspace, host: Host, agent_id: str, event: HostEvent) -> str:
-        """Return the agent that counts: a sub-agent of the policy, unless its caller is denied this explicitly.
-
-        Raises WorkspaceError for an agent that the policy does not have.
-        """
-        if agent_id not in workspace.policy.agents:
-            raise WorkspaceError(f"the policy has no agent `{agent_id}`")
-        if event.child in {"", agent_id} or event.child not in workspace.policy.agents:
-            return agent_id
-        tool = _tool_name(workspace, host, event.tool)
-        context = _context(agent_id, host, event)
-        decision = workspace.gate.decide(
-            agent_id, tool, event.arguments, session=Session("", agent_id), context=context
-        )
-        return agent_id if _is_explicit(decision) else event.child
+    def _family(self, host: Host, agent_id: str, conversation: str) -> SubAgents:
+        """Return the sub-agents of a conversation; the longest unused one comes first."""
+        key = host.host_id, agent_id, conversation
+        if key not in self._families and len(self._families) >= MOST_FAMILIES:
+            del self._families[next(iter(self._families))]
+        found = self._families[key] = self._families.pop(key, None) or SubAgents()
+        return found
 
     async def _run(self, workspace: Workspace, call: _HostCall, deadline_s: float) -> None:
         """Make the call; its answer is there in any case."""
@@ -286,7 +281,9 @@ class HookGate:
         confines = starts and workspace.policy.shell.confine is Confine.POLICY
 
         async def go(*, asks: bool) -> Outcome:
-            async def perform(_: str, __: dict[str, JsonValue], ___: ToolExecutionContext) -> JsonValue | bytes:
+            async def perform(_: str, __: dict[str, JsonValue], context: ToolExecutionContext) -> JsonValue | bytes:
+                if started := host.started(event):
+                    call.family.begin(event, started[0], context.call_id)
                 return await self._perform(workspace, call, confines=confines)
 
             async def consent(request: ApprovalRequest) -> Approval:
@@ -305,6 +302,7 @@ class HookGate:
                 conversation=event.conversation,
                 on_ask="wait" if asks else "suspend",
                 effect=Effect(perform, ends=confines),
+                lineage=call.lineage,
             )
 
         can_ask = host.enforcement.asks and event.is_attended
@@ -352,6 +350,8 @@ class HookGate:
         found = next((one for one in self._calls if one.is_reported_by(host, event)), None)
         if found is None or found.report.done():
             return
+        if event.kind is EventKind.AFTER and (started := host.started(event)):
+            found.family.end(event, started[1])
         if event.kind is EventKind.AFTER:
             found.report.set_result(event.result)
         else:
@@ -411,6 +411,8 @@ class HookGate:
     async def _end_conversation(self, host: Host, conversation: str) -> None:
         """Give up what a conversation that is over never reported, and save its sessions."""
         await self._abandon([one for one in self._calls if one.is_in(host, conversation)])
+        for family in [one for one in self._families if (one[0], one[2]) == (host.host_id, conversation)]:
+            del self._families[family]
         for one in [*self._sessions.values()]:
             if one.key[1] == f"{host.host_id} {conversation}" and not one.calls:
                 await self._leave(one)
@@ -426,12 +428,17 @@ class _Claim:
 
 
 class _HostCall:
-    """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command."""
+    """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command.
+
+    ``family``: the sub-agents of its conversation; ``lineage``: of the one that makes it.
+    """
 
     task: asyncio.Task[None]
+    agent_id: str
+    lineage: Lineage | None = None
 
-    def __init__(self, host: Host, event: HostEvent, agent_id: str, tool: str) -> None:
-        self.host, self.event, self.agent_id, self.tool = host, event, agent_id, tool
+    def __init__(self, host: Host, event: HostEvent, family: SubAgents, tool: str) -> None:
+        self.host, self.event, self.family, self.tool = host, event, family, tool
         self.key, self.run_id = event.call_id or new_id("host"), new_id("run")
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[HostAnswer] = loop.create_future()
@@ -443,6 +450,19 @@ class _HostCall:
         """The command, of a tool that runs one."""
         said = self.event.arguments.get(self.host.shells.get(self.event.tool, ""), "")
         return said if isinstance(said, str) else ""
+
+    def find_agent(self, workspace: Workspace, agent_id: str) -> None:
+        """Find the agent whose rights count, and its callers; ``agent_id``: the one that the hook names."""
+        self.agent_id, event = agent_id, self.event
+        if event.child:
+            descent = self.family.descent(event)
+            self.lineage = Lineage(agent_id, event.child, descent.lines, event.child_id, descent.within)
+            self.agent_id = self.lineage.sub_agent(workspace.policy).agent_id
+
+    def bounds(self, workspace: Workspace) -> tuple[str, ...]:
+        """List the callers that it may never exceed."""
+        callers = () if self.lineage is None else self.lineage.sub_agent(workspace.policy).callers
+        return tuple(one.agent_id for one in callers if one.whole)
 
     def offer(self, answer: HostAnswer) -> None:
         """Answer the host, unless it was answered."""
@@ -508,7 +528,8 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
             raise ToolFailure(claim.fault, code="other-command")
         _, folder, given, _ = claim.request.parts
         start = Path(os.fsdecode(folder))
-        room = await workspace.host_room(call.agent_id, start, call.host.host_id, Path(call.event.folder))
+        project = Path(call.event.folder)
+        room = await workspace.host_room(call.agent_id, start, call.host.host_id, project, call.bounds(workspace))
         if room is None:
             raise ToolFailure("the policy changed: it would not be confined any more", code="not-confined")
         try:
@@ -603,17 +624,13 @@ def _context(agent_id: str, host: Host, event: HostEvent) -> ToolExecutionContex
     return ToolExecutionContext(agent_id=agent_id, session_id="", client=host.title, folder=event.folder or None)
 
 
-def _is_explicit(decision: Decision) -> bool:
-    """Tell whether a caller was denied this by a rule, not just never given it."""
-    return decision.effect is Verdict.DENY and (decision.stage == "policy" or decision.code in _STRICT)
-
-
 def _denial(reason: str) -> HostAnswer:
     return HostAnswer(Verdict.DENY, f"Gatewright: {reason}")
 
 
 def _asking(request: ApprovalRequest) -> str:
-    return f"Gatewright asks: {'; '.join(request.reasons)}"
+    whose = f" for {request.whose}" if request.callers else ""
+    return f"Gatewright asks{whose}: {'; '.join(request.reasons)}"
 
 
 def _reason(workspace: Workspace, call: _HostCall, outcome: Outcome) -> str:

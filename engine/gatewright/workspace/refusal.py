@@ -108,7 +108,7 @@ def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tup
 
 
 def refuse_orphaned_rule(before: Policy, after: Policy) -> None:
-    """Refuse a policy rule or an endpoint for a missing agent, which could not be loaded again."""
+    """Refuse a policy rule, an endpoint or `sub_agents` with a missing agent, which could not be loaded again."""
     if after.rules is before.rules and after.agents.keys() >= before.agents.keys():
         return
     for rule in after.rules:
@@ -116,6 +116,9 @@ def refuse_orphaned_rule(before: Policy, after: Policy) -> None:
             raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which does not exist")
     if missing := after.endpoints.agents - after.agents.keys():
         raise EditRefused(f"`[workspace] endpoints` names agent `{min(missing)}`: take it out there first")
+    for agent in after.agents.values():
+        if missing := set(agent.sub_agents) - after.agents.keys():
+            raise EditRefused(f"`sub_agents` of `{agent.agent_id}` has `{min(missing)}`, which does not exist")
 
 
 _MOST_SOURCES = 2

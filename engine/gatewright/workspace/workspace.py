@@ -516,16 +516,20 @@ class Workspace:
         """
         return self._confinements.of(agent_id, catalog_id)
 
-    async def host_room(self, agent_id: str, start: Path, host_id: str, project: Path) -> Room | None:
+    async def host_room(
+        self, agent_id: str, start: Path, host_id: str, project: Path, within: Sequence[str] = ()
+    ) -> Room | None:
         """Open a room for a command that a coding agent, which works in ``project``, runs in ``start``, for the caller
-        to close; None for ``confine = "none"``.
+        to close; None for ``confine = "none"``. ``within``: the agents that the room may not exceed.
 
         Raises ToolFailure if it cannot be confined, WorkspaceError.
         """
         from gatewright.workspace.host_files import project_files
 
         hosts = {host_id, *gated_hosts(self._folders.keys)}
-        confinement = self._confinements.of_host(agent_id, start, project, lambda top: project_files(hosts, top))
+        confinement = self._confinements.of_host(
+            agent_id, start, project, lambda top: project_files(hosts, top), within
+        )
         return None if confinement is None else await self.confiner.room(confinement)
 
     def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
@@ -1245,9 +1249,11 @@ class Workspace:
     ) -> Outcome:
         """Make the suspended call of a question again. ``session``: as for `call`.
 
-        Raises WorkspaceError if no such call waits.
+        Raises WorkspaceError if no such call waits, and for a sub-agent's, which only its own program makes again.
         """
         request = self.suspended(question_id)
+        if request.callers:
+            raise WorkspaceError("the call of a sub-agent is made again only by the program that made it")
         context = ToolExecutionContext(
             agent_id=request.agent_id, session_id="", user_id=request.user_id, client=request.client
         )

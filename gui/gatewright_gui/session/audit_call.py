@@ -115,10 +115,25 @@ class CallDetail:
 
 
 def step_words(call: LoggedCall) -> str:
-    """The place of a step among those of its call, as people count; empty for a call that is none."""
-    if not call.within:
-        return ""
-    return tr("step {number}", number=call.step + 1) if call.step is not None else tr("step")
+    """The place of a step among those of its call, as people count; empty for any other call."""
+    return tr("step {number}", number=call.step + 1) if call.within and call.step is not None else ""
+
+
+def agent_words(call: LoggedCall) -> str:
+    """The agent of a call, of a sub-agent with its callers."""
+    whose = call.agent
+    for caller in reversed(call.callers):
+        whose = tr("{agent}, started by {caller}", agent=whose, caller=caller)
+    return whose
+
+
+def calls_words(call: LoggedCall) -> str:
+    """How many steps a call made, and how many calls a sub-agent that it started; empty for none."""
+    parts = (
+        counted(call.steps, "step", "steps") if call.steps else "",
+        counted(call.started, "call under it", "calls under it") if call.started else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def detail_of(call: LoggedCall, rows: Sequence[AuditRow], parent: LoggedCall | None = None) -> CallDetail:

@@ -55,7 +55,7 @@ class PendingApproval:
     `client`: the program that sent it, as it calls itself; `process_id`: of the process that waits, 0 for this one.
     `places`: for each reason its part of the policy. `records`: what ids among the arguments stand for. `values`: the
     arguments themselves. `call_key`: the id of a suspended call in its `conversation`; no process waits for it, and at
-    `due_wall_s` somebody should be reminded.
+    `due_wall_s` somebody should be reminded. `callers`: of a sub-agent, the outermost first.
     """
 
     agent_id: str
@@ -85,6 +85,15 @@ class PendingApproval:
     call_key: str = ""
     conversation: str = ""
     due_wall_s: float | None = None
+    callers: tuple[str, ...] = ()
+
+    @property
+    def whose(self) -> str:
+        """The agent that asks, of a sub-agent with its callers, as it can be shown."""
+        whose = visible(self.agent_id)
+        for caller in reversed(self.callers):
+            whose = tr("{agent}, started by {caller}", agent=whose, caller=visible(caller))
+        return whose
 
     @property
     def called(self) -> str:
@@ -159,6 +168,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.call_key,
         request.conversation,
         request.due_wall_s,
+        request.callers,
     )
 
 

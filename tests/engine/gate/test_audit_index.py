@@ -253,7 +253,7 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     assert opened.to_json() == {
         "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
         "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
-        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "",
+        "elapsed_ms": None, "within": "", "step": None, "steps": 0, "arguments": "", "callers": [], "started": 0,
     }  # fmt: skip
     assert replace(opened, wall_s=None).to_json()["time"] is None
 

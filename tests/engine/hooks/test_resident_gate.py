@@ -184,13 +184,13 @@ async def test_a_mode_in_which_no_person_answers_gets_no_question(world: HookWor
     assert "gatewright approvals answer" in answer["permissionDecisionReason"]
 
 
-async def test_a_sub_agent_has_its_own_rights_but_nothing_that_its_caller_is_denied(world: HookWorld) -> None:
+async def test_a_sub_agent_has_no_more_than_its_own_rights_and_those_of_its_caller(world: HookWorld) -> None:
     assert (await world.ask("Bash", {"command": "ls"}, "t1", agent_type="helper"))["permissionDecision"] == "deny"
     assert (await world.ask("Read", READ, "t2", agent_type="helper"))["permissionDecision"] == "allow"
     denied = await world.ask("Read", {"file_path": "yesterday"}, "t3", agent_type="helper")
     assert denied["permissionDecision"] == "deny"
     assert (await world.ask("Read", READ, "t4", agent_type="Explore"))["permissionDecision"] == "allow"
-    assert [agent for _, agent, _ in world.rows("ToolInvoked")] == ["helper", "helper", "coder", "coder"]
+    assert [agent for _, agent, _ in world.rows("ToolInvoked")] == ["helper", "helper", "helper", "coder"]
 
 
 _NO_MESSAGES = (b"", b"{", b"[]", b"null", b'{"a": 1}', b'{"hook_event_name": "PreToolUse"}', b"\xff", b"[" * 100_000)

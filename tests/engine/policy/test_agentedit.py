@@ -76,6 +76,23 @@ def test_a_copy_comes_under_the_rules_of_its_original() -> None:
     assert agents_of(after) == {"alone": ("a", "c"), "both": ("b", "a", "c"), "all": None}
 
 
+def test_the_lists_of_sub_agents_follow_an_agent_that_is_renamed_or_removed() -> None:
+    agents = {"a": Agent("a"), "b": Agent("b", sub_agents=("a", "c")), "c": Agent("c", sub_agents=("a",))}
+    policy = Policy(agents=agents)
+
+    renamed, removed = rename_agent(policy, "a", "d"), remove_agents(policy, ("a", "c"))
+
+    assert {one.agent_id: one.sub_agents for one in apply(policy, renamed).agents.values()} == {
+        "d": (),
+        "b": ("d", "c"),
+        "c": ("d",),
+    }
+    assert apply(policy, removed).agents == {"b": Agent("b")}
+    for edit in (renamed, removed):
+        assert apply(apply(policy, edit), inverse(edit)).is_same(policy)
+    assert apply(policy, duplicate_agent(policy, "a", "e")).agents["b"].sub_agents == ("a", "c")
+
+
 def test_agent_that_no_rule_names_changes_no_rule() -> None:
     policy = Policy(agents={"a": Agent("a")}, rules=(ALL,))
 

@@ -17,6 +17,7 @@ from gatewright.policy.document import (
     CatalogType,
     Confine,
     Defaults,
+    Delegate,
     PermissionRule,
     PlaceUse,
     Policy,
@@ -472,6 +473,22 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
         ("shell", ShellSettings(), ShellSettings(allow=("ls",)), [("[workspace] shell", "", "changed", True)]),
         ("endpoints", Endpoints(), Endpoints(user=True), [("[workspace] endpoints", "", "changed", True)]),
         ("name", "a", "b", []),
+        (
+            "agents",
+            {"a": Agent("a", sub_agents=("c",)), "b": Agent("b", sub_agents=("c",))},
+            {"a": Agent("a", sub_agents=("b", "c"), delegate=Delegate.INTERSECT), "b": Agent("b")},
+            [
+                ("sub-agent c of a", "delegate own", "delegate intersect", False),
+                ("sub-agent b of a", "none", "delegate intersect", False),
+                ("sub-agent c of b", "delegate own", "none", False),
+            ],
+        ),
+        (
+            "agents",
+            {"a": Agent("a")},
+            {"a": Agent("a", sub_agents=("b",))},
+            [("sub-agent b of a", "none", "delegate own", True)],
+        ),
     ],
 )
 def test_each_part_beside_the_agents_that_differs_is_told(

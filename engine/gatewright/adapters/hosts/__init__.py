@@ -13,6 +13,7 @@ from dataclasses import field
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, cast
 
 from gatewright.base.errors import JsonRefused
@@ -42,8 +43,9 @@ class HostEvent:
 
     ``tool``: its own name of the tool, ``arguments``: as the model gave them. ``conversation``: the id of its session;
     ``call_id``: its id of the call, empty if it gives none. ``folder``: where the host works. ``child``: the kind of
-    the sub-agent that calls, empty for the agent itself. ``is_attended``: a person sits before the host and can answer
-    a question there. ``result``: of a call that ended. ``name``: the host's own name of the moment.
+    the sub-agent that calls, empty for the agent itself; ``child_id``: the host's id of it. ``is_attended``: a person
+    sits before the host and can answer a question there. ``result``: of a call that ended. ``name``: the host's own
+    name of the moment.
     """
 
     kind: EventKind
@@ -54,6 +56,7 @@ class HostEvent:
     call_id: str = ""
     folder: str = ""
     child: str = ""
+    child_id: str = ""
     is_attended: bool = False
     result: JsonValue = None
 
@@ -178,6 +181,10 @@ class Host(Protocol):
     enforcement: Enforcement
     shells: Mapping[str, str]
     """Its tools that run a command, each with the argument that holds it."""
+    starters: Mapping[str, str] = MappingProxyType({})
+    """Its tools that start a sub-agent, each with the argument that names the kind."""
+    usual_kind: str = ""
+    """The kind of a sub-agent whose start names none."""
     kinds: Mapping[str, EventKind]
     """The moments of which it tells its hook, by its own names; any other asks for no decision."""
     gives_ids: bool = True
@@ -208,10 +215,22 @@ class Host(Protocol):
             conversation,
             text_in(message, *_CALL) if self.needs_id(name) else text_or(message, *_CALL),
             folder,
-            text_or(message, "agent_type", "agentType", "subagent_type", "agent_id"),
+            text_or(message, *_CHILD, *_CHILD_ID),
+            text_or(message, *_CHILD_ID, *_CHILD),
             is_attended=self.enforcement.asks and self.is_attended(name, message),
             result=next((message[key] for key in _RESULT if key in message), None),
         )
+
+    def started(self, event: HostEvent) -> tuple[str, str] | None:
+        """Return the kind of the sub-agent that a call starts, and its id if the call has ended and names it.
+
+        None for any other call.
+        """
+        argument = self.starters.get(event.tool)
+        if argument is None:
+            return None
+        result = event.result if isinstance(event.result, dict) else {}
+        return text_or(event.arguments, argument) or self.usual_kind, text_or(result, *_CHILD_ID)
 
     def moment(self, message: Mapping[str, JsonValue]) -> str:
         """Return the host's name of the moment. Raises ValueError."""
@@ -254,6 +273,61 @@ class Host(Protocol):
         return None
 
 
+_Line = tuple[str, ...]
+"""The kinds of sub-agents that started each other, from the outermost in."""
+MOST_STARTS = 256
+
+
+@frozen
+class Descent:
+    """The ways in which a sub-agent may have been started, none if nobody saw it; ``within``: the one call that did."""
+
+    lines: tuple[_Line, ...] = ()
+    within: str = ""
+
+
+class SubAgents:
+    """The sub-agents of one conversation. Hosts do not say who started one, so its start is matched by its kind."""
+
+    def __init__(self) -> None:
+        self._starts: dict[str, tuple[str, Descent]] = {}
+        """The kind and the descent of those that have not called yet, by the host's id of the call."""
+        self._known: dict[str, Descent] = {}
+
+    def descent(self, event: HostEvent) -> Descent:
+        """Return the descent of whoever makes a call; a start that fits it alone is its own from now on."""
+        if not event.child:
+            return Descent(((),))
+        found = self._known.get(event.child_id)
+        if found is None:
+            fitting = [call_id for call_id, (kind, _) in self._starts.items() if kind == event.child]
+            starts = [self._starts[call_id][1] for call_id in fitting]
+            lines = tuple(dict.fromkeys(line for one in starts for line in one.lines))
+            found = Descent(lines if all(one.lines for one in starts) else ())
+            if len(starts) == 1:
+                found = self._settle(fitting[0], event.child_id)
+        return found
+
+    def begin(self, event: HostEvent, kind: str, call_id: str) -> None:
+        """Note that an allowed call starts a sub-agent; ``call_id``: as in the log."""
+        lines = tuple((*line, kind) for line in self.descent(event).lines)
+        if len(self._starts) >= MOST_STARTS:
+            del self._starts[next(iter(self._starts))]
+        self._starts[event.call_id] = kind, Descent(lines, call_id)
+
+    def end(self, event: HostEvent, child_id: str) -> None:
+        """Note the end of a call that started a sub-agent, which may go on; ``child_id``: the host's id of it."""
+        if child_id and event.call_id in self._starts:
+            self._settle(event.call_id, child_id)
+
+    def _settle(self, call_id: str, child_id: str) -> Descent:
+        _, found = self._starts.pop(call_id)
+        if len(self._known) >= MOST_STARTS:
+            del self._known[next(iter(self._known))]
+        self._known[child_id] = found
+        return found
+
+
 def text_in(message: Mapping[str, JsonValue], *names: str) -> str:
     """Return the first text that a message has under one of these names. Raises ValueError if it has none."""
     for name in names:
@@ -285,6 +359,8 @@ def arguments_in(message: Mapping[str, JsonValue], *names: str) -> dict[str, Jso
 _CONVERSATION = ("session_id", "sessionId", "sessionID", "conversation_id", "conversationId")
 _TOOL = ("tool_name", "toolName", "tool")
 _ARGUMENTS = ("tool_input", "toolInput", "toolArgs", "args")
+_CHILD = ("agent_type", "agentType", "subagent_type")
+_CHILD_ID = ("agent_id", "agentId")
 _CALL = ("tool_use_id", "toolUseId", "callID", "call_id", "tool_call_id")
 _RESULT = ("tool_response", "toolResponse", "toolResult", "tool_output", "output", "error_message", "error")
 """The spellings of hosts."""

@@ -63,6 +63,8 @@ class ClaudeCode(Host):
     prefix = "claude"
     programs = ("claude",)
     shells = MappingProxyType({"Bash": "command", "PowerShell": "command"})
+    starters = MappingProxyType({"Agent": "subagent_type", "Task": "subagent_type"})
+    usual_kind = "general-purpose"
     kinds = MappingProxyType(_KINDS)
     enforcement = Enforcement(
         asks=True,

@@ -12,30 +12,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.base.late import aio, unbroken
 from gatewright.base.printable import printable
+from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.operation import OperationPlan
-from gatewright.compile.rule_test import CompiledPolicyRule, Finding
+from gatewright.compile.rule_test import CompiledPolicyRule, Finding, compile_rules
 from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember
 from gatewright.gate.approvalstore import Grant, Subject, covers
 from gatewright.gate.call import CallState, Stage, StageResult, deny
 from gatewright.gate.decision import Message, spell_address
 from gatewright.gate.stages.rules import source_consents
+from gatewright.policy.delegation import conditional_denials, explicit_denial
 from gatewright.policy.observe import without_objection
 from gatewright.policy.rule import PolicyRule
-from gatewright.policy.rulematch import DEFAULT_ADDRESS
+from gatewright.policy.rulematch import DEFAULT_ADDRESS, address_of
 from gatewright.policy.verdict import STRICTNESS, Verdict
 from gatewright.policyfile.readpolicy import Condition
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"
-_DEFAULT = "this call is not allowed; go on without it"
+_DEFAULT = REFUSED_TO_CALLER = "this call is not allowed; go on without it"
 _BROKEN = "the call could not be checked; try something else"
 _CODES = {Verdict.DENY: "policy-deny", Verdict.ASK: "policy-ask"}
 _SAYS = {Verdict.DENY: "denies", Verdict.ASK: "asks before"}
@@ -152,6 +154,28 @@ def _broken_condition(compiled: CompiledPolicyRule, error: SchemaError) -> Findi
 POLICY = Stage("policy", _check_policy_rules)
 
 
+def denials_of_caller(state: CallState, agent: AgentSnapshot, whose: str) -> Iterator[Finding]:
+    """The objections to a sub-agent's call that its caller is denied explicitly."""
+    facts, layers = state.plan.right.facts, agent.layers
+    for operation in state.chosen.parts or (state.chosen,):
+        reason = explicit_denial(layers, facts, operation.name)
+        if reason is not None:
+            text, model = f"{whose} is denied this: {reason.text}", _to_sub_agent(state, reason.message)
+            yield Finding(Verdict.DENY, "caller-denied", text, reason.address, reason.rule_id, model)
+        rules = conditional_denials(layers, facts, operation.name)
+        for rule in compile_rules(((rule, address_of(index)) for index, rule in rules), agent.conditions):
+            if rule.matches(state.policy_arguments):
+                said = f": {rule.rule.message}" if rule.rule.message else ""
+                text = f"{whose} is denied this: policy rule `{rule.rule.name}` denies it{said}"
+                model = _to_sub_agent(state, rule.rule.message)
+                yield Finding(Verdict.DENY, "caller-denied", text, rule.address, rule.rule.name, model)
+
+
+def _to_sub_agent(state: CallState, message: str | None) -> str:
+    """The words of a caller's rule for the sub-agent's model, which may see less."""
+    return state.plan.redactor(message) if message else REFUSED_TO_CALLER
+
+
 _CONTENT_ASKS = frozenset({"tool-asks"})
 """Asks that depend on the present content, so that no lasting approval answers them."""
 
@@ -184,6 +208,8 @@ def approval_digest(state: CallState) -> str:
     }
     if state.folder is not None and state.plan.tool.in_folder:
         bound["folder"] = state.folder
+    if state.callers:
+        bound["callers"] = [caller.agent_id for caller in state.callers]
     if state.claim is not None:
         bound |= state.claim.bound(state)
     return digest(bound)

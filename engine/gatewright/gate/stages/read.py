@@ -71,11 +71,12 @@ _IS_SHOWN = StageResult(note=_SHOWN_WORDS)
 
 
 def stop_of(state: CallState) -> Stop | None:
-    """The stop that the call meets now: of all agents, or of its own."""
+    """The stop that the call meets now: of all agents, of its own, or of a caller of that."""
     stops = state.services.stops
     if stops is None or (time.monotonic() < stops.until_s and not lexists(stops.place)):
         return None
-    return stops.find(state.agent_id)
+    whose = (state.agent_id, *(caller.agent_id for caller in state.callers))
+    return next((stop for one in whose if (stop := stops.find(one)) is not None), None)
 
 
 def _look_up(state: CallState) -> StageResult:

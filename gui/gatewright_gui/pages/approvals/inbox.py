@@ -12,7 +12,6 @@ from gatewright_gui.qt.look import current_look, role_hex
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
-from gatewright_gui.session.calls import visible
 from gatewright_gui.session.question import PendingApproval, span
 
 SOON_S = 15.0
@@ -47,7 +46,7 @@ class InboxModel(RowModel[PendingApproval]):
 
     def text(self, row: PendingApproval, _column: int) -> str:
         """Who asks for what."""
-        return f"{visible(row.agent_id)}: {row.called}"
+        return f"{row.whose}: {row.called}"
 
     def tip(self, row: PendingApproval, column: int) -> str:
         """With where it comes from and the time that is left."""
@@ -78,7 +77,7 @@ class InboxDelegate(Delegate):
         wide = metrics.horizontalAdvance(time_words) + 8
         lines = (
             (question.called, look.palette.text, rect.width() - 28 - wide),
-            (visible(question.agent_id), look.palette.text, rect.width() - 20),
+            (question.whose, look.palette.text, rect.width() - 20),
             (question.asker or tr("this program"), look.palette.muted, rect.width() - 20),
         )
         for at, (words, colour, width) in enumerate(lines):

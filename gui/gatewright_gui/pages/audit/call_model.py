@@ -9,13 +9,20 @@ from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QStyleOptionViewItem, QTableView
 
 from gatewright_gui.pages.console.table import PAD, verdict_mark, verdict_width
-from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit import Found, LoggedCall, first_below
-from gatewright_gui.session.audit_call import EVENTS, outcome_words, outcomes, step_words
+from gatewright_gui.session.audit_call import (
+    EVENTS,
+    agent_words,
+    calls_words,
+    outcome_words,
+    outcomes,
+    step_words,
+)
 
 TIME, AGENT, CALL, VERDICT, REASON, CLIENT, TOOK = range(7)
 ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
@@ -132,7 +139,7 @@ class CallModel(FlatModel):
             case 0:
                 return time_words(call.wall_s, self._today)
             case 1:
-                return call.agent
+                return agent_words(call)
             case 2:
                 return call_words(call) if call.is_call else event_words(call)
             case 3:
@@ -146,11 +153,12 @@ class CallModel(FlatModel):
 
 
 def call_words(call: LoggedCall) -> str:
-    """The call with its arguments in short: a step of another one indented, with its number; else how many it made."""
+    """The call with its arguments in short, indented under the one that it belongs to; and how many it made."""
     words = f"{call.called}  {call.arguments}".rstrip()
     if call.within:
-        words = f"{_INDENT}{step_words(call)}: {words}"
-    return f"{words}  \u00b7 {counted(call.steps, 'step', 'steps')}" if call.steps else words
+        words = f"{_INDENT}{step_words(call)}: {words}" if call.step is not None else f"{_INDENT}{words}"
+    made = calls_words(call)
+    return f"{words}  \u00b7 {made}" if made else words
 
 
 def event_words(call: LoggedCall) -> str:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.audit.call_model import event_words, mark_of, time_words
-from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
@@ -18,7 +18,15 @@ from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.session.audit_call import Again, CallDetail, RuleToday, outcome_words, step_words
+from gatewright_gui.session.audit_call import (
+    Again,
+    CallDetail,
+    RuleToday,
+    agent_words,
+    calls_words,
+    outcome_words,
+    step_words,
+)
 
 
 class DetailPane(QWidget):
@@ -85,7 +93,7 @@ class DetailPane(QWidget):
         if call.is_call:
             icon, role = mark_of(call)
             self.verdict.set_chip(tr(outcome_words(call)), icon, role)
-        self.who.set_text(call.agent)
+        self.who.set_text(agent_words(call))
         self.reason.setText(call.reason)
         self._show_steps(detail)
         self.rule_button.hide()
@@ -112,12 +120,15 @@ class DetailPane(QWidget):
         call, parent = detail.call, detail.parent
         self.parent_button.setVisible(bool(call.within))
         self.parent_button.setEnabled(parent is not None)
-        said = tr("{step} of {call}", step=step_words(call), call=parent.called if parent is not None else call.within)
+        above = parent.called if parent is not None else call.within
+        is_step = call.step is not None
+        said = tr("{step} of {call}", step=step_words(call), call=above) if is_step else tr("Under {call}", call=above)
         self.parent_button.setText(button_text(said))
-        self.steps_button.setVisible(bool(call.steps or call.within))
-        words = counted(call.steps, "step", "steps") if call.steps else tr("all steps")
+        made = calls_words(call)
+        self.steps_button.setVisible(bool(made or call.within))
+        words = made or (tr("all steps") if is_step else tr("all calls under it"))
         self.steps_button.setText(words)
-        tip = tr("Show only this call and its steps") if call.steps else tr("Show only the steps of that call, and it")
+        tip = tr("Show only this call and those under it") if made else tr("Show only that call and those under it")
         named(self.steps_button, "audit.steps", spoken=f"{words}: {tip}", tip=tip)
 
     def show_rule(self, rule: RuleToday | None) -> None:

@@ -105,7 +105,7 @@ class FilterBar(QWidget):
         self._within, self._noted = call_id, ""
         self.within_button.setVisible(bool(call_id))
         if call_id:
-            words = tr("{call} and its steps", call=label_text(called, 40, keep=""))
+            words = tr("{call} and those under it", call=label_text(called, 40, keep=""))
             self.within_button.setText(button_text(words))
             self.within_button.setAccessibleName(tr("Only {calls}; show the other calls again", calls=words))
         self._tell()

@@ -284,8 +284,8 @@ class AuditPage(Page):
             return
         call, parent = detail.call, detail.parent
         self._goal = call.seq
-        if call.steps or parent is None:
-            self.filters.set_within(call.call_id if call.steps else call.within, call.called)
+        if call.steps or call.started or parent is None:
+            self.filters.set_within(call.call_id if call.steps or call.started else call.within, call.called)
         else:
             self.filters.set_within(parent.call_id, parent.called)
 

@@ -141,7 +141,7 @@ class ApprovalBar(QWidget):
         """Show a question. The focus stays where it is; `calm`: nobody chose it, so it cannot be allowed at once."""
         is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
-        title = tr("{agent} asks to call {call}", agent=visible(question.agent_id), call=question.called)
+        title = tr("{agent} asks to call {call}", agent=question.whose, call=question.called)
         self._title.setText(title)
         if is_new:
             self._is_edited = False
