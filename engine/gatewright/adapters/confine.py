@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,7 +37,7 @@ from gatewright.adapters.bubblewrap import (
 from gatewright.adapters.roomcover import Covers
 from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
-from gatewright.base.late import in_own_thread
+from gatewright.base.late import in_own_thread, unbroken
 from gatewright.base.printable import printable
 from gatewright.gate.record import Connection
 from gatewright.policy.document import PlaceUse
@@ -56,6 +57,7 @@ _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
 """The longest time to build a room, in s; a busy machine takes some hundredths of a second."""
 _MAX_ANSWER = 256
+_LEAVE_MS = 10_000
 _UNKNOWN = "it is no longer known which files it may see"
 _APPEARED = "a file appeared that it may not see"
 _SAID_CHARS = 300
@@ -88,6 +90,14 @@ class Watch(Protocol):
 
     def check(self) -> None:
         """Wait until the watch has seen every change so far. Raises ToolFailure if it is dead or behind."""
+        ...
+
+    def begin(self) -> None:
+        """Take what stands now for the operator's. Raises ToolFailure."""
+        ...
+
+    def appeared(self) -> Sequence[str]:
+        """Return what the room's processes have made against the levels since then."""
         ...
 
     def close(self) -> None:
@@ -148,9 +158,10 @@ class Confiner:
         await self.require()
         if confinement.hosts and self._proxy is None:
             raise ToolFailure("it cannot get a network here", code=NOT_CONFINED)
-        has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
+        uses = {place.use for place in confinement.places}
+        has_copies = PlaceUse.SNAPSHOT in uses
         served = set[str]()
-        if write_back is None and self._write_back is not None and has_copies:
+        if write_back is None and self._write_back is not None and uses - {PlaceUse.READ}:
             write_back = self._write_back(confinement, served)
         if has_copies and write_back is None:
             raise ToolFailure("a private copy could not be written back here", code=NOT_CONFINED)
@@ -184,6 +195,9 @@ class Room:
         self._why_over = ""
         self._lock = Lock()
         self._launches: set[Launch] = set()
+        self._leaving: list[int] = []
+        self.taken_back = False
+        """True once something was taken back that a process had made against the levels."""
 
     def open(self, planner: Planner) -> None:
         """Plan the room and watch its files. Raises ToolFailure."""
@@ -257,10 +271,46 @@ class Room:
         if self._why_over:
             raise ToolFailure(_UNKNOWN, code=NOT_CONFINED, detail=self._why_over)
 
-    def forget(self, launch: Launch) -> None:
-        """Drop the launch of an ended process."""
+    async def begin(self) -> None:
+        """Do before a program begins what `check` does; if it is alone, what stands now was not made by a process."""
+        await self.check()
+        if self._takes_back and self._watch is not None and len(self._launches) == 1 and not self._leaving:
+            await in_own_thread(self._watch.begin)
+
+    async def take_back(self) -> None:
+        """Take back what the ended processes made against the levels; a canceled caller waits, too."""
+        if self._takes_back and self._watch is not None:
+            await unbroken(asyncio.ensure_future(self._take_back(self._watch)))
+
+    async def _take_back(self, watch: Watch) -> None:
+        await in_own_thread(self._await_ends)
+        made = await in_own_thread(watch.appeared)
+        if made and self._write_back is not None:
+            self.taken_back = True
+            await self._write_back.take_back(made)
+
+    @property
+    def _takes_back(self) -> bool:
+        return self._write_back is not None and self._write_back.takes_back
+
+    def _await_ends(self) -> None:
+        """Wait until the last descendants of ended processes are gone, which a kill reaches a moment later."""
+        with self._lock:
+            leaving, self._leaving = self._leaving, []
+        for number in leaving:
+            waiting = select.poll()
+            waiting.register(number, select.POLLIN)
+            waiting.poll(_LEAVE_MS)
+            os.close(number)
+
+    def forget(self, launch: Launch, leaving: int) -> None:
+        """Drop the launch of an ended process; ``leaving``: a descriptor of the first process in its room, or -1."""
         with self._lock:
             self._launches.discard(launch)
+            if leaving >= 0 and self._takes_back:
+                self._leaving.append(leaving)
+            elif leaving >= 0:
+                os.close(leaving)
 
     async def serve(self, number: int) -> Callable[[], None]:
         """Let the proxy answer on a port in the room until somebody calls the result."""
@@ -274,6 +324,7 @@ class Room:
 
     async def _let_go(self) -> None:
         """Write back changes in copies, even if nobody waits any more, and release everything else."""
+        await self.take_back()
         write_back, self._write_back = self._write_back, None
         try:
             if write_back is not None and self._watch is not None:
@@ -317,6 +368,7 @@ class Launch:
         self._numbers: list[int] = []
         self._sockets: list[socket.socket] = []
         self._pid: int | None = None
+        self._first = -1
         self._hiding = Lock()
         self._waiting: list[Mount] = []
         self._covers: Covers | None = None
@@ -372,6 +424,7 @@ class Launch:
             answer, numbers = await asyncio.wait_for(self._answer(), _BEGIN_S)
             if not numbers:
                 raise OSError(self.why_ended or "it ended before its program began")
+            self._first = os.pidfd_open(_child_of(pid))
             self._room.landlock = answer.decode("ascii", "replace")
             with self._hiding:
                 self._covers = covers = Covers(numbers[0])
@@ -380,7 +433,7 @@ class Launch:
                 self._leave = await self._room.serve(number)
             if waiting:
                 await in_own_thread(covers.hide, waiting)
-            await self._room.check()
+            await self._room.begin()
             self._channel.send(b"g")
         except (OSError, TimeoutError) as error:
             raise ToolFailure("it cannot be started", code=NOT_CONFINED, detail=str(error)) from None
@@ -419,7 +472,8 @@ class Launch:
 
     def close(self) -> None:
         """Release everything after the process has ended."""
-        self._room.forget(self)
+        self._room.forget(self, self._first)
+        self._first = -1
         with self._hiding:
             covers, self._covers = self._covers, None
         if covers is not None:
@@ -438,6 +492,15 @@ class Launch:
         os.write(number, data)
         os.lseek(number, 0, os.SEEK_SET)
         return number
+
+
+def _child_of(pid: int) -> int:
+    """Return the only child of a process: of bubblewrap the first process in the room. Raises OSError."""
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(one.read_bytes().rpartition(b")")[2].split()[1]) == pid:
+                return int(one.parent.name)
+    raise ProcessLookupError("it ended before its program began")
 
 
 def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
@@ -509,6 +572,7 @@ class ConfinedProcess(ServerProcess):
             await super().__aexit__(*_)
         finally:
             self._launch.close()
+            await self._room.take_back()
 
     @property
     def why_ended(self) -> str:

@@ -413,6 +413,7 @@ def _confined(words: list[str]) -> int:
     if answer[:1] != b"X":
         raise Refused(answer[1:].decode("utf-8", "replace"))
     code = int.from_bytes(answer[1:5], "big", signed=True)
+    _write(2, answer[5:])
     if code < 0:
         if code != -signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

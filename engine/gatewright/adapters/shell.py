@@ -276,6 +276,8 @@ class _Sidecar:
                 raise
             finally:
                 self.used_s = time.monotonic()
+            if self.launch.room is not None:
+                await self.launch.room.take_back()
         assert process is self._process
         return {"exit_code": int(status), **output.data, "folder": folder, **began}
 

@@ -487,6 +487,10 @@ def _copy_words(told: dict[str, Any]) -> str:
         return f"nothing was written back from the private copy in `{told.get('folder', '')}`: {told['unread']}"
     written, kept = told.get("written_count") or 0, told.get("kept_back_count") or 0
     where = f", in `{told['folder']}`" if told.get("folder") else ""
+    if taken := told.get("taken_back_count"):
+        made = cast("list[dict[str, str]]", told.get("taken_back") or [])
+        names = [f"{one['path']}: {one['why']}" for one in made]
+        return f"{taken} that a command made against the levels were taken back{where}: {_join(names)}"
     return f"{written} changes in a private copy were written back" + (f" and {kept} held back{where}" if kept else "")
 
 

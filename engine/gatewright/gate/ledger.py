@@ -160,7 +160,7 @@ class Claim:
         self.call_key, self.conversation = call_key, conversation
         self.suspends, self.scope = suspends, conversation
         self.arguments: dict[str, JsonValue] = {}
-        self.tool = self.sent = self.log_id = self.answer_id = self._owner = self._run = ""
+        self.tool = self.sent = self.log_id = self.answer_id = self._owner = self._run = self._folder = ""
         self._follows = 0
         """The number of the row that it may begin anew."""
         self._lifeline = Lifeline(ledger.folder, _MARK)
@@ -171,6 +171,7 @@ class Claim:
             self.arguments = read_arguments(state.raw)
         except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage parse denies it
             return False
+        self._folder = state.folder or ""
         self.tool, self.sent = state.tool_name, self._digest(state.tool_name, self.arguments)
         key = [state.agent_id, state.user_id, self.scope, self.again.call_id, *self.place]
         self.log_id = f"claim-{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]}"
@@ -190,7 +191,8 @@ class Claim:
         return below
 
     def _digest(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
-        return self.ledger.log.digest([ascii(tool), dict(arguments)])
+        where = [self._folder] if self._folder else []
+        return self.ledger.log.digest([ascii(tool), dict(arguments), *where])
 
     def forms(self, state: CallState) -> list[str]:
         """The digests of the call as sent, and as the stages made it canonical."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.policy.document import PlaceUse
 from gatewright.policy.target import View
 from gatewright.policy.verdict import Word
 from gatewright.sources.ground import is_below, status_at
@@ -147,6 +149,11 @@ class RoomLayout:
         del self._rows[known:]
         self._hidden.clear()
         return found if all(row.files().isdisjoint(self._strict) for _, row in fresh) else None
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """The rows of all folders that were looked at, by path."""
+        return self._index.rows
 
     def forget(self, path: str, *, below: bool) -> None:
         """Forget a folder that is gone; ``below``: also the folders in it."""
@@ -382,3 +389,62 @@ class RoomLayout:
                     continue
             elif status.st_nlink > 1:
                 yield status.st_dev, status.st_ino
+
+
+def made_against_levels(views: RoomViews, index: FolderIndex, before: Mapping[str, Row]) -> tuple[str, ...]:
+    """Return what stands in writable places though its level lets no process make it, and did not stand there when the
+    rows ``before`` were read: files, links, and folders with all that is in them.
+
+    A new folder that cannot be searched counts, too.
+    """
+    found: list[str] = []
+    inner = [(place, 0, True) for place, use in views.uses.items() if use is PlaceUse.WRITE]
+    while inner:
+        path, depth, stood = inner.pop()
+        folder, old = views.folder(path), before.get(path) if stood else None
+        try:
+            _let_in(path)
+            row = None if depth > MAX_DEPTH else index.row(folder, with_inodes=False)
+            strict = set[str]() if row is None else _strict_names(views, folder, row, is_new=not stood)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            row, strict = None, set[str]()
+        if row is None or (stood and old is None):  # what was hidden from the first look stayed hidden
+            found += [] if stood else [path]
+            continue
+        top = f"{path.rstrip('/')}/"
+        known = set[str]()
+        if old is not None:
+            strict -= _strict_names(views, folder, old, is_new=False)
+            known = {name for name, *_ in old.folders}
+        found += sorted(top + name for name in strict)
+        for name, own, generic, is_settled in row.folders:
+            if own is not View.WRITE and name not in known:
+                found.append(top + name)
+            elif not (is_settled and (name in known or generic is View.WRITE)):
+                inner.append((top + name, depth + 1, name in known))
+    return tuple(dict.fromkeys(found))
+
+
+def _let_in(path: str) -> None:
+    """Open a folder for its owner that a process may have closed. Raises OSError."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISDIR(mode) and mode & 0o500 != 0o500:
+        with suppress(PermissionError):
+            os.chmod(path, stat.S_IMODE(mode) | 0o500)  # noqa: PTH101 - names of any bytes
+
+
+def _strict_names(views: RoomViews, folder: FolderView, row: Row, *, is_new: bool) -> set[str]:
+    """Return the names in a folder, but of folders, that a process may not make; a link counts as what it may lead to.
+
+    A folder that stood and takes no new names shows only files that were there.
+    """
+    if folder.generic is View.WRITE:
+        links = {one.name for one in row.odd if one.kind == LINK and not views.lets_make(f"{folder.path}/{one.name}")}
+        return links | {one.name for one in row.odd if one.view is not View.WRITE}
+    if not is_new:
+        return set()
+    with os.scandir(folder.path) as entries:
+        names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    return {one for one, view in zip(names, views.names(folder.path, names), strict=True) if view is not View.WRITE}

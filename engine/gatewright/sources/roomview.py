@@ -196,6 +196,10 @@ class RoomViews:
                 views.append(tree.view(f"{relative}/" if folder and relative else relative, use))
         return stricter(views)
 
+    def lets_make(self, path: str) -> bool:
+        """Tell whether a process may make a file and a folder there, and so a link, which may lead to either."""
+        return all(self.view(path, folder=kind) is View.WRITE for kind in (False, True))
+
     def folder(self, path: str) -> FolderView:
         """Work out what a process sees of a folder and its names."""
         use = self.use(path)

@@ -1,4 +1,5 @@
-"""Keeps names closed in rooms while files change: follows their folders and hides new names.
+"""Keeps names closed in rooms while files change: follows their folders, hides new names, and at the end finds what was
+made against the levels and takes it away.
 
 It uses inotify itself, since `watchfiles` hides lost events and a new folder may fill up before it is watched. All
 events of a room pass one queue in order, so the event of a file that we make ourselves proves that the watcher has seen
@@ -10,22 +11,27 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import secrets
 import select
 import stat
 import struct
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Protocol
 
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.target import Confinement
+from gatewright.sources import descriptor
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.ground import status_at
-from gatewright.sources.roomcopy import WhiteoutFolders, libc
-from gatewright.sources.roomlayout import Ground, RoomLayout
-from gatewright.sources.roomview import Mount, MountKind, RoomPlan, refuse
+from gatewright.sources.roomcopy import WhiteoutFolders, libc, remove_tree
+from gatewright.sources.roomlayout import Ground, RoomLayout, made_against_levels
+from gatewright.sources.roomview import FolderIndex, Mount, MountKind, RoomPlan, Row, refuse
 
 BEHIND_S = 5.0
 """The longest delay of the watcher behind the events before it counts as too late."""
@@ -87,6 +93,7 @@ class RoomWatch:
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._queue, self._layout = self._walk()
+            self._before, self._is_doubtful = self._layout.rows.copy(), False
             self._take_over(is_first=True)
         except BaseException:
             self._free()
@@ -126,6 +133,25 @@ class RoomWatch:
         if any(_identity(path) != known for path, known in self._tops.items()):
             raise refuse("another folder stands where a place was")
 
+    def begin(self) -> None:
+        """Take what stands now for the operator's; nothing runs in the room at this moment. Raises ToolFailure."""
+        if self._is_doubtful:
+            self._is_doubtful = False
+            self._before = self._look_again()[1]
+
+    def appeared(self) -> tuple[str, ...]:
+        """Return what has been made against its level since `begin`, and still stands; the first call tells it."""
+        with suppress(ToolFailure):  # it does not matter to a look at the disk
+            self.check()
+        if not (self._is_doubtful or self._failure):
+            return ()
+        self._is_doubtful = False
+        return self._look_again()[0]
+
+    def _look_again(self) -> tuple[tuple[str, ...], dict[str, Row]]:
+        index = FolderIndex(self._layout.views, self._before)
+        return made_against_levels(self._layout.views, index, self._before), index.rows
+
     def close(self) -> None:
         """Stop watching. It may be called repeatedly, and by the listener."""
         with self._news:
@@ -160,6 +186,7 @@ class RoomWatch:
         news = _News()
         is_lost = len(events) > MANY_EVENTS or any(mask & _OVERFLOW for _, mask, _ in events)
         if is_lost or not all(self._note(*event, news) for event in events if event[0] != self._sentinel):
+            self._is_doubtful = True
             self._again()
         else:
             self._tell(news)
@@ -184,6 +211,7 @@ class RoomWatch:
         found = self._layout.name(folder, name)
         if found is None:
             return False
+        self._is_doubtful |= not self._layout.views.lets_make(path) or bool(found.mounts or found.nodes)
         news.mounts += found.mounts
         if overlay is None:  # a folder that became readable later, without whiteouts
             if any(map(os.path.islink, found.nodes)):  # nothing can be mounted on one
@@ -276,6 +304,41 @@ class RoomWatch:
             for name in os.listdir(self._sentinel):  # noqa: PTH208
                 os.unlink(f"{self._sentinel}/{name}")  # noqa: PTH108
             os.rmdir(self._sentinel)  # noqa: PTH106
+
+
+def take_away(path: str, goal: Path) -> bool:
+    """Move whatever has this name to ``goal``, without following links; false if nothing is there.
+
+    First it gets a name that means nothing to any program. Raises OSError, ToolFailure.
+    """
+    *above, name = path.strip("/").split("/")
+    with descriptor.open_folder(BaseFolder("/"), tuple(above)) as folder:
+        if descriptor.status_of(folder, name) is None:
+            return False
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        near = f"/proc/{os.getpid()}/fd/{folder}"
+        mode = stat.S_IMODE(os.fstat(folder).st_mode)
+        aside = f".gatewright-taken-{secrets.token_hex(8)}"
+        _allow(near, mode | 0o700)
+        try:
+            os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+            try:
+                os.rename(aside, goal, src_dir_fd=folder)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise OSError(error.errno, f"{error.strerror}; it is called `{aside}` now") from None
+                copied = ("cp", "-a", "--one-file-system", "--", f"{near}/{aside}", str(goal))
+                subprocess.run(copied, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                remove_tree(f"{near}/{aside}")
+        finally:
+            _allow(near, mode)
+    return True
+
+
+def _allow(path: str, mode: int) -> None:
+    """Give a folder a mode, if it does not have it. Raises OSError."""
+    if stat.S_IMODE(os.stat(path).st_mode) != mode:  # noqa: PTH116 - names of any bytes
+        os.chmod(path, mode)  # noqa: PTH101 - the same
 
 
 _EITHER = frozenset({MountKind.READ, MountKind.WRITE})

@@ -1,4 +1,5 @@
-"""Writes back what a process changed in its private copies, after its end, as far as the levels allow.
+"""Writes back what a process changed in its private copies, after its end, as far as the levels allow; takes back what
+it made against them in places that it may write.
 
 Each changed file counts like any other write: an allowed one is written in one step, and a file that somebody else
 changed meanwhile stays. Other changes go to a folder of ours; if a person can be asked, a change that asks is written
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from gatewright import blocks
 from gatewright.base.errors import NobodyAnswered, ToolFailure
@@ -34,6 +35,7 @@ from gatewright.sources.filetext import decode_text
 from gatewright.sources.ground import is_below
 from gatewright.sources.roomcopy import CopyChange, Difference, mark_of, remove_tree
 from gatewright.sources.roomview import RoomPlan
+from gatewright.sources.roomwatch import take_away
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """The largest file to write back."""
@@ -47,6 +49,8 @@ _DENIED = "its level does not let it be done"
 _ALONE = "its level asks, and nobody is there"
 _ASKED = "its level asks, and somebody is asked"
 _SILENT = "its level asks, and nobody answered"
+_MADE = "its level lets no process make it, so it was taken back"
+_NOT_TAKEN = "its level lets no process make it, and it could not be taken back"
 _TWICE = frozenset({"conflict", "exists", "not-found"})
 
 
@@ -81,13 +85,14 @@ class GivenBack:
     """The outcome for the changes of a room's processes.
 
     ``folder``: the place of the unwritten files. ``unread``: the reason if the changes were unreadable, so that all of
-    them lie there.
+    them lie there. ``taken``: what was made against the levels.
     """
 
     written: tuple[Change, ...] = ()
     kept: tuple[KeptBack, ...] = ()
     folder: str = ""
     unread: str = ""
+    taken: tuple[KeptBack, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the first of each kind, and their numbers."""
@@ -97,6 +102,9 @@ class GivenBack:
             "kept_back": [one.change.to_json() | {"why": printable(one.why)} for one in self.kept[:_TOLD]],
             "kept_back_count": len(self.kept),
         }
+        if self.taken:
+            names = [one.change.to_json() | {"why": printable(one.why)} for one in self.taken[:_TOLD]]
+            told |= {"taken_back": cast("JsonValue", names), "taken_back_count": len(self.taken)}
         told |= {"folder": printable(self.folder)} if self.folder else {}
         return told | ({"unread": self.unread} if self.unread else {})
 
@@ -107,7 +115,8 @@ class GivenBack:
             f"kept back what was {_DONE[one.change.action]}: {printable(one.change.path)}: {printable(one.why)}"
             for one in self.kept[:_TOLD]
         ]
-        more = sum(max(len(one) - _TOLD, 0) for one in (self.written, self.kept))
+        lines += [f"{printable(one.change.path)}: {printable(one.why)}" for one in self.taken[:_TOLD]]
+        more = sum(max(len(one) - _TOLD, 0) for one in (self.written, self.kept, self.taken))
         lines += [f"and {more:,} more"] if more else []
         lines += [f"nothing was written back: {printable(self.unread)}"] if self.unread else []
         return lines + ([f"what was kept back lies in {printable(self.folder)}"] if self.folder else [])
@@ -145,7 +154,7 @@ class WriteBack:
 
     ``kept``: our folder for unwritten changes. ``ask`` None: nobody can answer. ``told`` receives the outcomes, in a
     thread. ``now`` returns the confinements in force at the time of a write, besides the one at the start; if it
-    returns none, nothing may be written.
+    returns none, nothing may be written. ``takes_back``: what its processes make against the levels goes.
     """
 
     def __init__(
@@ -156,7 +165,9 @@ class WriteBack:
         *,
         told: Callable[[GivenBack], None] = lambda _: None,
         now: Callable[[], Sequence[Confinement]] | None = None,
+        takes_back: bool = False,
     ) -> None:
+        self.takes_back = takes_back
         self._confinement, self._now = confinement, now or (lambda: (confinement,))
         self._kept, self._ask, self._told = kept, ask, told
         copied = [place.path for place in confinement.places if place.use is PlaceUse.SNAPSHOT]
@@ -173,6 +184,25 @@ class WriteBack:
         if questions and self._ask is not None:
             self._ask.begin(self._ask_about(questions, found.folder, self._ask))
         return found
+
+    async def take_back(self, made: Sequence[str]) -> None:
+        """Move what was made against the levels out of the places, and tell it."""
+        await aio.to_thread(self._take_back, made)
+
+    def _take_back(self, made: Sequence[str]) -> None:
+        own, taken = self._new_folder(), list[KeptBack]()
+        for path in made:
+            try:
+                if not take_away(path, own / path.lstrip("/")):
+                    continue
+                why = _MADE
+            except (OSError, ToolFailure) as error:
+                why = f"{_NOT_TAKEN}: {error}"
+            taken.append(KeptBack(Change(path, Action.APPEND), why))
+        if taken:
+            self._told(GivenBack(taken=tuple(taken), folder=str(own)))
+        else:
+            own.rmdir()
 
     async def _sort_changes(
         self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]
@@ -340,17 +370,22 @@ class WriteBack:
         """
         if not left:
             return "", {}
-        self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._kept))
+        own = self._new_folder()
         goals = {path: str(own / path.lstrip("/")) for path, _ in left}
         for path, copy in left:
             with suppress(OSError, shutil.Error):
                 Path(goals[path]).parent.mkdir(parents=True, exist_ok=True)
                 os.rename(copy, goals[path])  # noqa: PTH104 - names of any bytes
+        return str(own), goals
+
+    def _new_folder(self) -> Path:
+        """Make a folder among the stored ones, in place of the oldest."""
+        self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._kept))
         by_age = sorted((one for one in self._kept.iterdir() if one != own), key=lambda one: one.lstat().st_mtime_ns)
         for one in by_age[: max(len(by_age) + 1 - MAX_KEPT, 0)]:
             remove_tree(str(one))
-        return str(own), goals
+        return own
 
     def _drop(self, copy: str) -> None:
         """Remove a written file from the stored ones, with its empty folders."""

@@ -18,13 +18,20 @@ from gatewright.base.errors import NobodyAnswered, ToolFailure, WorkspaceError
 from gatewright.base.printable import printable
 from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditLog, AuditUnavailable, PermissionBroker, RowKind
 from gatewright.gate.approval import REFUSED_CODE, Ask
-from gatewright.gate.scope import ServerFiles, Whereabouts, confinement_of, prefixes_of, shell_confinement
+from gatewright.gate.scope import (
+    SHELL_SUBJECT,
+    ServerFiles,
+    Whereabouts,
+    confinement_of,
+    prefixes_of,
+    shell_confinement,
+)
 from gatewright.gate.stages.approval import MOST_REASON
 from gatewright.policy.capability import FsRead, FsWrite
 from gatewright.policy.delegation import narrow
-from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
-from gatewright.policy.target import Confinement, Place
-from gatewright.policy.verdict import Action
+from gatewright.policy.document import Agent, Catalog, Confine, PermissionRule, PlaceUse, Policy, is_folder_place
+from gatewright.policy.target import Confinement, Place, Tree
+from gatewright.policy.verdict import Action, Permission
 from gatewright.record.process import renew_after_fork
 from gatewright.sources.ground import closed_places
 from gatewright.sources.writeback import Change, GivenBack, WriteBack
@@ -141,8 +148,8 @@ class Confinements:
 
         ``files``: those in which coding agents look for hooks of a project. The project and the sources around it are
         projects; the folders of missing files are made, since a name in a folder that is not there cannot be closed.
-        ``within``: agents whose sources and grants the command may not exceed. Raises WorkspaceError for an unknown
-        agent.
+        Levels say the same of all that would lie in a folder where other names must be free. ``within``: agents whose
+        sources and grants the command may not exceed. Raises WorkspaceError for an unknown agent.
         """
         shell = self.of(agent_id, None)
         if shell is None:
@@ -157,9 +164,11 @@ class Confinements:
                 given[path] = PlaceUse.WRITE
         work = Path(os.path.realpath(project))
         around = [Path(one) for one in where.sources.values() if work.is_relative_to(one)]
-        hooks = [one for top in dict.fromkeys((work, *around) if around else ()) for one in _to_close(top, files(top))]
+        tops = tuple(dict.fromkeys((work, *around) if around else ()))
+        hooks = [one for top in tops for one in _to_close(top, files(top))]
         return replace(
             shell,
+            trees=(*shell.trees, *(_levels(top, files(top)) for top in tops)),
             places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
             closed=tuple(dict.fromkeys((*_real(hooks), *where.closed, *shell.closed, *shell.fixed))),
             fixed=(),
@@ -236,6 +245,12 @@ def _to_close(top: Path, files: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
+def _levels(top: Path, files: Iterable[Path]) -> Tree:
+    """Return the levels that close files of a folder, there and in each folder below."""
+    names = dict.fromkeys(str(one.relative_to(top)) for one in files)
+    return Tree(str(top), Permission.ADMIN, tuple(PermissionRule(f"**/{one}", Permission.NONE) for one in names))
+
+
 def _nearest(path: Path) -> str:
     """Return the real path of the nearest folder above that exists."""
     return os.path.realpath(next(one for one in path.parents if one.is_dir()))
@@ -278,7 +293,8 @@ class CopyReturns:
     def of_server(self, confinement: Confinement, served: Collection[str]) -> WriteBack:
         """Return the write-back for a server's process, which does not wait for answers; later edits count.
 
-        ``served``: the agents whose calls it served until its end.
+        ``served``: the agents whose calls it served until its end. A shell's commands leave nothing that the levels let
+        no process make; a server lives too long for that, since the operator makes files meanwhile.
         """
 
         def now() -> tuple[Confinement, ...]:
@@ -291,7 +307,14 @@ class CopyReturns:
         def record(what: GivenBack) -> None:
             self._record(_agents(confinement, served)[0], confinement.subject, what)
 
-        return WriteBack(confinement, self._kept, _Operator(self, confinement, served), told=record, now=now)
+        return WriteBack(
+            confinement,
+            self._kept,
+            _Operator(self, confinement, served),
+            told=record,
+            now=now,
+            takes_back=confinement.subject == SHELL_SUBJECT,
+        )
 
     def of_program(self, confinement: Confinement, heard: Callable[[GivenBack], None]) -> WriteBack:
         """Return the write-back for a program that ends with this process, so nobody can be asked; ``heard`` receives
@@ -302,7 +325,7 @@ class CopyReturns:
             self._record(confinement.agent_id, confinement.subject, what)
             heard(what)
 
-        return WriteBack(confinement, self._kept, told=record)
+        return WriteBack(confinement, self._kept, told=record, takes_back=True)
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Run work that asks in the thread of the loop."""

@@ -18,8 +18,9 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -40,6 +41,7 @@ from gatewright.schema.walk import as_object
 from gatewright.sources.ground import policy_path_of
 from gatewright.tools import DefinedTool, Tool, ToolExecutionContext
 from gatewright.tools.definition import ArgumentUse
+from gatewright.tools.host_tool import HostTool
 from gatewright.workspace.manifest import parse_json
 from gatewright.workspace.workspace import Workspace
 
@@ -48,6 +50,8 @@ IDLE_S = 15 * 60.0
 REPORT_S = 24 * 3600.0
 """The longest time for the report of a call; then its end is unknown."""
 MOST_CALLS = 1_000
+MOST_HELD_BYTES = 64 << 20
+"""The most bytes of the messages about calls whose end is not reported."""
 MOST_SESSIONS = 64
 MOST_FAMILIES = 256
 """The most conversations whose sub-agents are known; of another one everybody counts who may have started one."""
@@ -56,6 +60,10 @@ _SPARE_S = 0.1
 _SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _SHELL = "/bin/bash"
 _WITH_RIGHTS = 'set `confine = "none"` for the shell in `[workspace]` to let it run with all your rights'
+_MOST_PLACES, _LONGEST_PLACE = 100, 1_000
+"""The most texts of a call whose places are compared after it, and the longest."""
+_ELSEWHERE = "it would start in another folder than it was judged in; begin the command with `cd FOLDER &&` instead"
+_TAKEN_BACK = b"gatewright: files that it made against the policy were taken back\n"
 _log = logging.getLogger(__name__)
 
 
@@ -152,7 +160,7 @@ class HookGate:
             what = f"no host `{host_id}`" if isinstance(error, KeyError) else f"its message cannot be read: {error}"
             return b"F" + what.encode("utf-8", "replace"), None
         if event.kind is EventKind.BEFORE:
-            answer, call = await self._before(host, agent_id, event, deadline_s)
+            answer, call = await self._before(host, agent_id, event, deadline_s, len(message))
             return _reply(host.reply(event, answer)), call
         if event.kind is EventKind.SHOW:
             return _reply(host.reply(event, await self._show(host, agent_id, event))), None
@@ -194,7 +202,7 @@ class HookGate:
     # -- calls
 
     async def _before(
-        self, host: Host, agent_id: str, event: HostEvent, deadline_s: float
+        self, host: Host, agent_id: str, event: HostEvent, deadline_s: float, size: int
     ) -> tuple[HostAnswer, _HostCall | None]:
         """Decide a call; also return it if this is the first message about it."""
         try:
@@ -210,11 +218,11 @@ class HookGate:
             if (known.event.tool, known.event.arguments) != (event.tool, event.arguments):
                 return _denial("this call id belongs to another call of the conversation"), None
             call, mine = known, None
-        elif len(self._calls) >= MOST_CALLS:
+        elif len(self._calls) >= MOST_CALLS or sum(one.size for one in self._calls) + size > MOST_HELD_BYTES:
             return _denial("too many calls wait for their end"), None
         else:
             family = self._family(host, agent_id, event.conversation)
-            call = mine = _HostCall(host, event, family, _tool_name(workspace, host, event.tool))
+            call = mine = _HostCall(host, event, family, _tool_name(workspace, host, event.tool), size)
             call.find_agent(workspace, agent_id)
             self._calls.append(call)
             call.task = asyncio.ensure_future(self._run(workspace, call, deadline_s))
@@ -272,12 +280,16 @@ class HookGate:
     async def _call(self, workspace: Workspace, call: _HostCall, session: Session, deadline_s: float) -> Outcome:
         """Pass the call through the gate, and wait for an operator or let the host ask its person where it can."""
         event, host, loop = call.event, call.host, asyncio.get_running_loop()
-        form = workspace.audit.digest([ascii(call.tool), dict(event.arguments)])
+        form = workspace.audit.digest(
+            [ascii(call.tool), dict(event.arguments), *([event.folder] if event.folder else [])]
+        )
         store = workspace.broker.grants
         if store.version():
             standing = await asyncio.to_thread(store.find_alike, call.agent_id, event.conversation, form)
             call.key = standing.call_key if standing is not None else call.key
-        starts = event.tool in host.shells or _takes_command(workspace.gate.snapshot().registry.get(call.tool))
+        tool = workspace.gate.snapshot().registry.get(call.tool)
+        starts = event.tool in host.shells or _argument(tool, ArgumentUse.COMMAND) is not None
+        call.start, call.places = _start(event, tool), _places(event, tool)
         confines = starts and workspace.policy.shell.confine is Confine.POLICY
 
         async def go(*, asks: bool) -> Outcome:
@@ -328,7 +340,12 @@ class HookGate:
             raise ToolFailure(f"the command cannot be confined: {why}; {_WITH_RIGHTS}", code="not-confined")
         call.offer(HostAnswer(Verdict.ALLOW, "", self._changed(call, confines=confines)))
         if not confines:
-            return await call.report
+            reported = await call.report
+            led = [one for one, place in call.places.items() if _place(call.event, one) != place]
+            if led:
+                where = "; ".join(f"`{one}` to `{_place(call.event, one)}`" for one in led)
+                raise ToolFailure(f"while the host did it, somebody led {where}", code="led-elsewhere")
+            return reported
         await asyncio.wait({call.report, call.claim}, return_when=asyncio.FIRST_COMPLETED)
         if not call.claim.done():
             await call.report
@@ -343,11 +360,14 @@ class HookGate:
         words = (sys.executable, "-I", "-S", str(CLIENT_FILE), "confined", call.run_id)
         where = ("--policy", os.path.realpath(self._file), "--key", str(self.place.key))
         changed = shlex.join((*words, *where, "--", call.command))
-        return {**call.event.arguments, call.host.shells[call.event.tool]: changed}
+        call.given = {**call.event.arguments, call.host.shells[call.event.tool]: changed}
+        return call.given
 
     def _report(self, host: Host, event: HostEvent) -> None:
-        """Tell the call of an ended one."""
-        found = next((one for one in self._calls if one.is_reported_by(host, event)), None)
+        """Tell the call of an ended one: without ids the one with its arguments, or the only one that it can be."""
+        meant = [one for one in self._calls if one.is_reported_by(host, event)]
+        exact = [one for one in meant if event.call_id or event.arguments in (one.event.arguments, one.given)]
+        found = next(iter(exact), meant[0] if len(meant) == 1 else None)
         if found is None or found.report.done():
             return
         if event.kind is EventKind.AFTER and (started := host.started(event)):
@@ -428,18 +448,21 @@ class _Claim:
 
 
 class _HostCall:
-    """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command.
-
-    ``family``: the sub-agents of its conversation; ``lineage``: of the one that makes it.
+    """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command, which was
+    judged in the folder ``start``; ``given``: the arguments that the host got in place of its own; ``size``: the bytes
+    of the message; ``places``: where its paths led when it was decided. ``family``: the sub-agents of its conversation;
+    ``lineage``: of the one that makes it.
     """
 
     task: asyncio.Task[None]
     agent_id: str
     lineage: Lineage | None = None
 
-    def __init__(self, host: Host, event: HostEvent, family: SubAgents, tool: str) -> None:
-        self.host, self.event, self.family, self.tool = host, event, family, tool
-        self.key, self.run_id = event.call_id or new_id("host"), new_id("run")
+    def __init__(self, host: Host, event: HostEvent, family: SubAgents, tool: str, size: int) -> None:
+        self.host, self.event, self.family, self.tool, self.size = host, event, family, tool, size
+        self.key, self.run_id, self.start = event.call_id or new_id("host"), new_id("run"), ""
+        self.given: Mapping[str, JsonValue] | None = None
+        self.places: dict[str, str] = {}
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[HostAnswer] = loop.create_future()
         self.report: asyncio.Future[JsonValue] = loop.create_future()
@@ -528,6 +551,8 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
             raise ToolFailure(claim.fault, code="other-command")
         _, folder, given, _ = claim.request.parts
         start = Path(os.fsdecode(folder))
+        if os.path.realpath(start) != call.start:
+            raise ToolFailure(_ELSEWHERE, code="other-folder")
         project = Path(call.event.folder)
         room = await workspace.host_room(call.agent_id, start, call.host.host_id, project, call.bounds(workspace))
         if room is None:
@@ -556,7 +581,7 @@ async def _run_claim(workspace: Workspace, call: _HostCall, claim: _Claim) -> in
                 await asyncio.gather(running, passing, return_exceptions=True)
         finally:
             await unbroken(asyncio.ensure_future(room.close()))
-        claim.answer = b"X" + code.to_bytes(4, "big", signed=True)
+        claim.answer = b"X" + code.to_bytes(4, "big", signed=True) + (_TAKEN_BACK if room.taken_back else b"")
         return code
     except ToolFailure as failure:
         claim.answer = b"F" + str(failure).encode("utf-8", "replace")  # the model reads it; the log has the detail
@@ -594,9 +619,38 @@ def _is_unfit(number: int) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode))
 
 
-def _takes_command(tool: Tool | None) -> bool:
-    """Tell whether the definition of a tool says that it runs a command."""
-    return isinstance(tool, DefinedTool) and ArgumentUse.COMMAND in (tool.definition.arguments or {}).values()
+def _argument(tool: Tool | None, use: ArgumentUse) -> str | None:
+    """Return the first argument of a tool that its definition says to be that."""
+    uses = (tool.definition.arguments or {}) if isinstance(tool, DefinedTool) else {}
+    return next((name for name, one in uses.items() if one is use), None)
+
+
+def _start(event: HostEvent, tool: Tool | None) -> str:
+    """Return the folder in which a command is judged: where the host works, or the one that the call names."""
+    named = event.arguments.get(_argument(tool, ArgumentUse.FOLDER) or "")
+    return os.path.realpath(os.path.join(event.folder, named) if isinstance(named, str) else event.folder)  # noqa: PTH118 - names of any bytes
+
+
+def _places(event: HostEvent, tool: Tool | None) -> dict[str, str]:
+    """Return where the paths that a call names lead now."""
+    named = list(islice(_texts(dict(event.arguments)), _MOST_PLACES))
+    if isinstance(tool, HostTool):
+        with suppress(ToolFailure):
+            named += [one.text for one in tool.paths_in(event.arguments)]
+    fit = (one for one in named if 0 < len(one) <= _LONGEST_PLACE and one.isprintable())
+    return {one: _place(event, one) for one in fit}
+
+
+def _place(event: HostEvent, path: str) -> str:
+    return os.path.realpath(os.path.join(event.folder, path))  # noqa: PTH118 - as it is written
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _why_unconfined(call: _HostCall) -> str:

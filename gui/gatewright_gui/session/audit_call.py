@@ -52,7 +52,7 @@ EVENTS: Mapping[str, str] = {
     RowKind.MEMORY_ADOPTED: mark("Memory taken over"),
     RowKind.SESSION_DELETED: mark("Session deleted"),
     RowKind.CONNECTION: mark("Connection"),
-    RowKind.COPY_RETURNED: mark("Copy written back"),
+    RowKind.COPY_RETURNED: mark("Changes of a process"),
     RowKind.STOP_PULLED: mark("Agents stopped"),
     RowKind.STOP_LIFTED: mark("Agents go on"),
 }

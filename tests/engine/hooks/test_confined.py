@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from gatewright.adapters import hook_client
 from gatewright.adapters.confine import Confiner
+from gatewright.sources.roomcopy import remove_tree
 from gatewright.workspace.assembly import stop_switch
 from gatewright_resources import folder
 from tests.engine.hooks.world import POLICY, HookWorld
@@ -179,9 +180,49 @@ async def test_a_person_who_agrees_at_the_host_has_the_command_run_confined(worl
 
 
 async def test_a_folder_that_the_agents_commands_cannot_see_is_no_place_to_start(world: HookWorld) -> None:
-    code, out, said = await world.start(await allowed(world, "pwd"), cwd=world.keys)
+    code, out, said = await world.start(await allowed(world, "pwd", cwd=str(world.keys)), cwd=world.keys)
     assert (code, out) == (126, "")
     assert "does not exist for the commands" in said
+
+
+async def test_a_command_starts_in_the_folder_in_which_it_was_judged_or_not_at_all(world: HookWorld) -> None:
+    below = world.project / "below"
+    below.mkdir()
+    (world.project / "link").symlink_to("below")
+    code, out, said = await world.start(await allowed(world, "pwd; echo x > made"), cwd=below)
+    assert (code, out) == (126, "")
+    assert "begin the command with `cd FOLDER &&`" in said
+    assert not (below / "made").exists()
+    await until(lambda: world.rows("ToolFailed"))
+    assert world.rows("ToolFailed")[0][2]["code"] == "other-folder"
+    words = await allowed(world, "pwd", "t2", cwd=str(world.project / "link"))
+    assert await world.start(words, cwd=below) == (0, f"{below}\n", "")
+    words = await allowed(world, "cat a", "t3", cwd=str(world.project / "link"))
+    (world.project / "link").unlink()
+    (world.project / "link").symlink_to(".")  # somebody leads it elsewhere before the host starts the command
+    assert (await world.start(words, cwd=world.project / "link"))[0] == 126
+
+
+@pytest.mark.parametrize("named", ["below", "./below/../below", "{project}/below"])
+async def test_a_folder_that_the_call_names_is_where_it_is_judged_and_starts(world: HookWorld, named: str) -> None:
+    tools = json.loads(json.dumps(KNOWN))
+    (bash,) = (one for one in tools["tools"] if one["name"] == "Bash")
+    bash["inputSchema"]["properties"]["workdir"] = {"type": "string"}
+    bash["_meta"]["gatewright"]["arguments"]["workdir"] = "folder"
+    (world.folder / "catalogs" / "claude-code.tools.json").write_text(json.dumps(tools))
+    head = 'gatewright = 1\n[workspace]\nshell = { allow = ["cat"] }\n'
+    text = POLICY.replace("gatewright = 1\n", head).replace(
+        'prefix = "claude"\n', 'prefix = "claude"\ntrusted = true\n'
+    )
+    world.policy.write_text(text)
+    below = world.project / "below"
+    below.mkdir()
+    (below / "a").write_text("below")
+    given = {"command": "cat a", "description": "go", "workdir": named.format(project=world.project)}
+    for number, (cwd, code) in enumerate(((below, 0), (world.project, 126))):
+        answer = await world.ask("Bash", given, f"t{number}")
+        assert answer["permissionDecision"] == "allow", answer
+        assert (await world.start(shlex.split(answer["updatedInput"]["command"]), cwd=cwd))[0] == code
 
 
 @pytest.mark.parametrize("below", ["", "packages/one"])
@@ -198,12 +239,85 @@ async def test_a_command_makes_no_file_in_which_a_coding_agent_looks_for_hooks_l
     moved = "for one in .claude .codex .gemini; do mv $one old; mkdir new; mv new $one; rmdir $one; done"
     linked = "mkdir tree; touch tree/settings.json; ln -sfn tree .claude; ln -s . .gemini; echo end"
     for number, cwd in enumerate({world.project, work}):
-        words = await allowed(world, "; ".join((*tries, moved, linked)), f"t{number}", cwd=str(work))
+        words = await allowed(world, "; ".join((*tries, moved, linked)), f"t{number}", cwd=str(cwd))
         code, out, said = await world.start(words, cwd=cwd)
         assert (code, out) == (0, "end\n"), said
         for top in {world.project, work}:
             assert [name for name in names if (top / name).exists()] == []
+        for top in {world.project, cwd}:
             assert all((top / name).is_dir() and not (top / name).is_symlink() for name in (".claude", ".gemini"))
+
+
+STRICT = "".join(
+    f'\n[[sources.permission_rules]]\npattern = "{pattern}"\npermission = "{level}"\n'
+    for pattern, level in (
+        ("**/.env*", "none"),
+        ("**/.git/config", "read_only"),
+        ("**/.git/hooks/", "none"),
+        ("tools/**", "read_only"),
+    )
+)
+AGAINST = {
+    "a file": "echo x > .env; echo x > sub/.env.local",
+    "in missing folders": "mkdir -p new/.git/hooks; echo x > new/.git/hooks/post-commit",
+    "kept open": "exec 3> .env; sleep 0.2; echo x >&3",
+    "in an open folder": "mkdir -p .git/hooks; cd .git/hooks; sleep 0.2; echo x > ../hooks/a; echo x > b; ls",
+    "a read-only one": "mkdir -p .git tools; (echo a; sleep 0.2; echo b) > .git/config; echo x > tools/a",
+    "links": "mkdir .git; ln -s ../a.txt .git/config; ln -s ../sub .git/hooks; ln -s a.txt .env; ln a.txt sub/.env",
+    "a moved folder": "mkdir -p one/two; echo x > one/two/a; mv one/two .env.d; mkdir hooks .git; mv hooks .git",
+    "around a moved one": "mkdir g; mkdir g/hooks; echo x > g/config; echo x > g/hooks/a; mv g .git",
+    "something special": "mkfifo .env; mkdir -p .git/hooks; mkfifo .git/hooks/a",
+    "behind closed doors": "mkdir -p a/b/.env; echo x > a/b/.env/c; chmod 0 a/b/.env a/b; mkdir .git; chmod 555 .",
+    "too deep": "deep=$(printf 'd/%.0s' $(seq 160)); mkdir -p $deep; echo x > $deep/.env",
+    "more than can be covered": "mkdir $(seq 1200); for one in *; do echo > $one/.env; done",
+    "in a race": "for one in $(seq 20); do echo x > .env; mv .env a; mv a .env; rm -f .env; done; echo x > .env",
+    "by what it leaves behind": "(sleep 0.2; while sleep 0.01; do echo x > .env; mkdir -p .git/hooks; done) & sleep 0.5",
+    "and killed": "echo x > .env; mkdir -p .git/hooks; kill -9 $$",
+}
+"""Commands that make, each in another way, what the levels let no process make."""
+
+
+def forbidden(project: Path) -> list[str]:
+    """List the names that only the operator may make."""
+    found = [one.relative_to(project) for one in project.rglob("*") if one.name.startswith(".env")]
+    found += [one.relative_to(project) for one in project.rglob(".git/*") if one.name in {"config", "hooks"}]
+    return sorted(map(str, (*found, *(one.relative_to(project) for one in project.glob("tools/*")))))
+
+
+async def test_nothing_stays_that_the_levels_let_no_command_make(world: HookWorld) -> None:
+    world.policy.write_text(POLICY.replace("\n[[catalogs]]", f"{STRICT}\n[[catalogs]]"))
+    for number, (way, command) in enumerate(AGAINST.items(), start=1):
+        (world.project / "sub").mkdir(parents=True)
+        for name in ("a.txt", "sub/.env.mine"):
+            (world.project / name).write_text("mine")
+        _, _, said = await run(world, f"{command}; true", f"t{number}")
+        assert forbidden(world.project) == ["sub/.env.mine"], way
+        assert said.endswith("were taken back\n") or way == "more than can be covered", way
+        assert (world.project / "sub" / ".env.mine").read_text() == (world.project / "a.txt").read_text() == "mine"
+        rows = world.rows("CopyReturned")
+        assert [agent for _, agent, _ in rows] == ["coder"] * number, way
+        body = rows[-1][2]
+        kept = Path(body["folder"])
+        assert kept.is_relative_to(world.folder / ".gatewright")
+        assert body["taken_back_count"] >= len(body["taken_back"]) > 0
+        for one in body["taken_back"]:
+            assert os.path.lexists(kept / one["path"].lstrip("/")), (way, one)
+            assert one["why"] == "its level lets no process make it, so it was taken back"
+        world.project.chmod(0o755)
+        for one in world.project.iterdir():
+            remove_tree(str(one))
+
+
+async def test_what_a_command_removes_itself_and_what_stood_before_it_is_nobodys_business(world: HookWorld) -> None:
+    world.policy.write_text(POLICY.replace("\n[[catalogs]]", f"{STRICT}\n[[catalogs]]"))
+    assert await run(world, "echo x > .env; rm .env; mkdir -p .git/hooks; rmdir .git/hooks; echo x > b") == (0, "", "")
+    (world.project / ".env").write_text("mine")
+    (world.project / "tools").mkdir()
+    (world.project / "tools" / "run").write_text("mine")
+    assert await run(world, "mkdir c; echo x > c/d; cat tools/run", "t2") == (0, "mine", "")
+    assert forbidden(world.project) == [".env", "tools/run"]
+    assert (world.project / "b").read_text() == (world.project / "c" / "d").read_text() == "x\n"
+    assert world.rows("CopyReturned") == []
 
 
 async def test_a_folder_as_a_stream_is_refused(world: HookWorld) -> None:

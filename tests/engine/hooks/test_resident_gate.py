@@ -15,9 +15,9 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ToolExecutionContext
-from gatewright.workspace import Workspace, permission_broker
+from gatewright.workspace import Workspace, hooks, permission_broker
 from gatewright_resources import folder
-from tests.engine.hooks.world import POLICY, HookWorld
+from tests.engine.hooks.world import POLICY, TOOLS, HookWorld
 from tests.support.patience import until
 
 READ = {"file_path": "a.txt"}
@@ -126,6 +126,7 @@ async def test_a_question_that_the_host_cannot_ask_waits_and_the_repeated_call_r
         broker.answer(question.request_id, Approval(True, "ann"))
     assert (await world.ask("Write", {**given, "content": "y"}, "t3"))["permissionDecision"] == "deny"
     assert (await world.ask("Write", given, "t4", session_id="talk-2"))["permissionDecision"] == "deny"
+    assert (await world.ask("Write", given, "t4", cwd=str(world.folder)))["permissionDecision"] == "deny"
     assert (await world.ask("Write", given, "t5"))["permissionDecision"] == "allow"
     await world.report("Write", given, "t5")
     await until(lambda: world.rows("ToolCompleted"))
@@ -175,6 +176,92 @@ async def test_gemini_edits_no_other_file_that_ends_like_a_missing_relative_path
         code, out, reason = await world.start(words, json.dumps(message).encode())
         assert ("is relative" in reason, code) == (is_refused, 2 if is_refused else 0), (path, out)
         assert is_refused or json.loads(out)["decision"] == "deny"  # the policy has no such tool
+
+
+@pytest.mark.parametrize("tool", ["Write", "apply_patch"])
+async def test_a_path_that_somebody_leads_elsewhere_while_the_host_writes_shows_in_the_log(
+    world: HookWorld, tool: str
+) -> None:
+    world.policy.write_text(
+        POLICY.replace('"claude.Write" = "ask"', '"claude.apply_patch" = "allow"').replace(
+            '"claude.Write"', f'"claude.{tool}"'
+        )
+    )
+    patch: dict[str, object] = {
+        "name": "apply_patch",
+        "description": "Changes files.",
+        "_meta": {"gatewright": {"arguments": {"command": "patch"}}},
+    }
+    patch["inputSchema"] = {"type": "object", "properties": {"command": {"type": "string"}}}
+    manifest = world.folder / "catalogs" / "claude-code.tools.json"
+    manifest.write_text(json.dumps({"tools": [*TOOLS["tools"], patch]}))
+    for folder_name in ("one", "two"):
+        (world.project / folder_name).mkdir()
+    link = world.project / "link"
+    said = "*** Begin Patch\n*** Add File: link/a.txt\n+x\n*** End Patch"
+    given = {"command": said} if tool == "apply_patch" else {"file_path": "link/a.txt", "content": "link/b.txt"}
+    for number, (before, after) in enumerate((("one", "one"), ("one", "two"))):
+        link.unlink(missing_ok=True)
+        link.symlink_to(before)
+        answer = await world.ask(tool, given, f"t{number}")
+        assert answer["permissionDecision"] == "allow", answer
+        link.unlink()
+        link.symlink_to(after)
+        (link / "a.txt").write_text("x")
+        await world.report(tool, given, f"t{number}")
+        await until(lambda number=number: len(world.rows("ToolCompleted", "ToolFailed")) > number)
+    (_, _, well), (_, _, body) = world.rows("ToolCompleted", "ToolFailed")
+    assert (well["code"], body["code"]) == ("", "led-elsewhere")
+
+
+async def test_a_host_without_ids_ends_the_call_whose_arguments_it_reports(world: HookWorld) -> None:
+    text = POLICY.replace('"claude-code"', '"gemini-cli"').replace('"claude', '"gemini')
+    world.policy.write_text(text)
+    words = [word if word != "claude-code" else "gemini-cli" for word in world.words()]
+
+    async def tell(moment: str, path: str) -> None:
+        said = {
+            "hook_event_name": moment,
+            "tool_name": "Read",
+            "tool_input": {"file_path": path},
+            "tool_response": path,
+        }
+        message = {**said, "session_id": "talk-1", "cwd": str(world.project)}
+        assert (await world.start(words, json.dumps(message).encode()))[0] == 0
+
+    for path in ("a", "b", "c"):
+        await tell("BeforeTool", path)
+    begun = {body["arguments"]["file_path"]: number for number, (_, _, body) in enumerate(world.rows("ToolInvoked"))}
+    assert sorted(begun) == ["a", "b", "c"]
+    for path in ("b", "unheard of", "c", "another spelling of a"):
+        await tell("AfterTool", path)
+        await until(lambda path=path: path == "unheard of" or len(ends(world)) == {"b": 1, "c": 2}.get(path, 3))
+    assert ends(world) == ["b", "c", "a"]
+
+
+def ends(world: HookWorld) -> list[str]:
+    """The paths of the calls that have ended, in the order of their ends."""
+    with Workspace.open(world.policy, keys=world.keys) as workspace:
+        rows = list(workspace.audit.rows())
+    paths = {row.call_id: json.loads(row.body)["arguments"]["file_path"] for row in rows if row.kind == "ToolInvoked"}
+    return [paths[row.call_id] for row in rows if row.kind == "ToolCompleted"]
+
+
+async def test_calls_that_nobody_reports_take_only_so_much_memory(
+    world: HookWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(world.run))
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(world.keys))
+    monkeypatch.setattr(hooks, "MOST_HELD_BYTES", 4_000)
+    gate = asyncio.ensure_future(hooks.HookGate(world.policy, lambda _: None).serve())
+    await until(lambda: world.gate_pid)
+    answers = [await world.ask("Read", {"file_path": f"{one}/" * 500}, f"t{one}") for one in range(4)]
+    assert [one["permissionDecision"] for one in answers] == ["allow", "allow", "allow", "deny"]
+    await world.report("Read", {"file_path": "0/" * 500}, "t0")
+    await until(lambda: world.rows("ToolCompleted"))
+    assert (await world.ask("Read", {"file_path": "x"}, "t5"))["permissionDecision"] == "allow"
+    gate.cancel()
+    await asyncio.gather(gate, return_exceptions=True)
 
 
 @pytest.mark.parametrize("mode", ["auto", "dontAsk", "bypassPermissions", "a mode of next year"])

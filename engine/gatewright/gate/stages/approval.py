@@ -192,8 +192,8 @@ _WORDS = {
 
 
 def approval_digest(state: CallState) -> str:
-    """The digest that binds an answer: agent, user, session, tool, operation, canonical arguments, and the text to
-    write.
+    """The digest that binds an answer: agent, user, session, tool, operation, canonical arguments, the text to write,
+    and the folder where the program that makes the call works.
     """
     diff = state.assessment.change() if state.assessment else None
     bound: dict[str, JsonValue] = {
@@ -206,7 +206,7 @@ def approval_digest(state: CallState) -> str:
         "arguments": state.arguments,
         "diff": None if diff is None else hashlib.sha256(diff.encode("utf-8", "surrogatepass")).hexdigest(),
     }
-    if state.folder is not None and state.plan.tool.in_folder:
+    if state.folder is not None:
         bound["folder"] = state.folder
     if state.callers:
         bound["callers"] = [caller.agent_id for caller in state.callers]
