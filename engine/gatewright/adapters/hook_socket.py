@@ -1,9 +1,10 @@
 """The Unix socket of the resident gate: its place, its one owner, and requests of clients that have proved the key.
 
-The socket lies in a folder of the user alone. A lock beside the keys makes its gate the only one of its policy, so a
-socket in the way that nobody serves is a dead gate's and is replaced, if the user owns it; anything else there is
-refused. Client and gate prove the key to each other over two nonces, to which request and reply are bound; until then a
-connection may send a hundred bytes, in a few seconds. `hook_client` is the other end and defines the words of both.
+The socket lies in a folder of the user alone; systemd may listen there and start the gate. A lock beside the keys makes
+its gate the only one of its policy, so a socket in the way that nobody serves is a dead gate's and is replaced, if the
+user owns it; anything else there is refused. Client and gate prove the key to each other over two nonces, to which
+request and reply are bound; until then a connection may send a hundred bytes, in a few seconds. `hook_client` is the
+other end and defines the words of both.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ import array
 import asyncio
 import errno
 import hmac
+import json
 import logging
 import os
 import secrets
 import socket
 import stat
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gatewright.adapters import hook_client
 from gatewright.adapters.hook_client import HELLO, MAC_BYTES, MOST_BYTES, NONCE_BYTES, mac
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.file import lock
+from gatewright.base.file import lock, write_atomically
 from gatewright.base.frozen import frozen
 from gatewright.record.folder import PrivateFolder, have_key
 
@@ -38,6 +42,10 @@ _BACKLOG = 1024
 _MOST_DESCRIPTORS = 3
 _SPACE = socket.CMSG_SPACE(_MOST_DESCRIPTORS * array.array("i").itemsize)
 _FIRST_PASSED = 3
+_END_S = 4.0
+_SYSTEMD_S = 30.0
+_UNIT = "gatewright-hooks"
+_FOLDERS = "Folders="
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +94,7 @@ async def listen(place: HookPlace) -> AsyncGenerator[tuple[socket.socket, bytes]
         raise WorkspaceError(f"the folder of keys `{place.keys}` cannot be used: {error.strerror}") from None
     try:
         lock(held, 0.0)
-        passed = _passed()
+        passed = _passed(place)
         listening = passed if passed is not None else _bind(place)
         where = os.fsencode(place.folder if passed is None else Path(passed.getsockname()).parent)
         os.ftruncate(held, 0)
@@ -97,19 +105,27 @@ async def listen(place: HookPlace) -> AsyncGenerator[tuple[socket.socket, bytes]
             listening.close()
             if passed is None:
                 place.socket.unlink(missing_ok=True)
+            os.ftruncate(held, 0)
     except BlockingIOError:
         raise WorkspaceError("another gate answers the hooks of this policy already") from None
     finally:
         os.close(held)
 
 
-def _passed() -> socket.socket | None:
-    """Return the socket that the service manager listens at for this process."""
+def _passed(place: HookPlace) -> socket.socket | None:
+    """Return the socket that the service manager listens at for this process. Raises WorkspaceError for another one."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
         return None
-    found = socket.socket(fileno=_FIRST_PASSED)
+    try:
+        found = socket.socket(fileno=_FIRST_PASSED)
+    except OSError as error:
+        raise WorkspaceError(f"the service manager passed no socket: {error.strerror}") from None
+    found.set_inheritable(False)
     if found.family != socket.AF_UNIX or found.type != socket.SOCK_STREAM:
         raise WorkspaceError("the service manager passed no Unix socket")
+    name = found.getsockname()
+    if not isinstance(name, str) or Path(name).name != place.socket.name:
+        raise WorkspaceError(f"the service manager passed another socket than `{place.socket.name}`")
     found.setblocking(False)
     return found
 
@@ -312,3 +328,92 @@ class HookServer:
             _log.exception("a request failed")
         finally:
             request.close()
+
+
+def end_gate(policy: Path, keys: Path) -> None:
+    """Tell the gate of a policy that nobody needs it any more, if it serves: it ends when nobody is connected."""
+    told = ("--policy", str(policy), "--key", str(keys / KEY_FILE), "--timeout", str(_END_S))
+    with suppress(OSError):
+        words = (sys.executable, "-I", "-S", str(CLIENT_FILE), "end", *told)
+        subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+
+def can_use_systemd() -> bool:
+    """Tell whether systemd answers for this user."""
+    return _systemctl("show-environment")
+
+
+def unit_files(place: HookPlace, units: Path) -> tuple[Path, Path]:
+    """Return the socket and the service of a policy among the ``units`` of the user, existing or not."""
+    return units / f"{_UNIT}@{place.name}.socket", units / f"{_UNIT}@{place.name}.service"
+
+
+def write_units(place: HookPlace, policy: Path, units: Path, variables: Mapping[str, str]) -> None:
+    """Have systemd listen at the place and start the gate for the first hook. Raises WorkspaceError."""
+    if not f"{policy}{units}{place.socket}".isprintable():
+        raise WorkspaceError(f"systemd takes no `{policy}`: the path has a line break or the like")
+    files = unit_files(place, units)
+    folders = _made_for(files[0]) or [str(one) for one in (units, *units.parents) if not one.exists()]
+    about = f"[Unit]\nDescription=Gatewright, hooks of coding agents: {_unit_text(str(policy))}\n\n"
+    words = ("-I", "-m", "gatewright", "serve", os.path.realpath(policy), "--hooks")
+    run = " ".join(_unit_word(one, is_command=True) for one in (sys.executable, *words))
+    given = "".join(f"Environment={_unit_word(f'{name}={value}')}\n" for name, value in variables.items())
+    listens = f"ListenStream={_unit_text(str(place.socket))}\nSocketMode=0600\nDirectoryMode=0700\n"
+    listens += f"Backlog={_BACKLOG}\nRemoveOnStop=yes\n\n[Install]\nWantedBy=sockets.target\n\n"
+    listens += f"[X-Gatewright]\n{_FOLDERS}{json.dumps(folders)}\n"
+    texts = f"{about}[Socket]\n{listens}", f"{about}[Service]\nExecStart={run}\n{given}"
+    try:
+        units.mkdir(parents=True, exist_ok=True)
+        for file, text in zip(files, texts, strict=True):
+            write_atomically(file, text.encode("utf-8", "surrogateescape"), mode=0o644, follow=False)
+    except OSError as error:
+        raise WorkspaceError(f"`{units}` cannot be written to: {error.strerror or error}") from None
+    if not (_systemctl("daemon-reload") and _systemctl("enable", "--now", files[0].name)):
+        remove_units(place, units)
+        raise WorkspaceError(f"systemd does not take `{files[0].name}`, so it was removed again")
+
+
+def remove_units(place: HookPlace, units: Path) -> bool:
+    """Stop and remove what `write_units` made; False if nothing is there. Raises WorkspaceError."""
+    files = unit_files(place, units)
+    if not any(map(os.path.lexists, files)):
+        return False
+    folders = _made_for(files[0])
+    _systemctl("disable", "--now", *(file.name for file in files))
+    try:
+        for file in files:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceError(f"`{units}` cannot be written to: {error.strerror or error}") from None
+    _systemctl("daemon-reload")
+    for folder in folders:
+        with suppress(OSError):  # somebody else uses it by now
+            Path(folder).rmdir()
+    return True
+
+
+def _made_for(file: Path) -> list[str]:
+    """List the folders that were made for the units, the innermost first."""
+    with suppress(OSError, ValueError):
+        lines = file.read_text("utf-8", "surrogateescape").splitlines()
+        return [str(one) for line in lines if line.startswith(_FOLDERS) for one in json.loads(line[len(_FOLDERS) :])]
+    return []
+
+
+def _systemctl(*words: str) -> bool:
+    said = ("systemctl", "--user", *words)
+    try:
+        done = subprocess.run(said, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SYSTEMD_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _unit_text(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _unit_word(word: str, *, is_command: bool = False) -> str:
+    """Quote a word for a unit: percent signs, quotes, and in a command dollar signs have a meaning there."""
+    text = _unit_text(word).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text.replace("$", "$$") if is_command else text}"'

@@ -27,6 +27,8 @@ from gatewright.workspace.host_files import (
     host_of,
     install_edit,
     records,
+    require_systemd,
+    start_by_systemd,
     uninstall_edit,
     write_host_file,
 )
@@ -54,6 +56,9 @@ def install(
     user: UserOption = False,
     project: ProjectOption = None,
     managed: ManagedOption = False,
+    systemd: Annotated[
+        bool, typer.Option("--systemd", help="systemd starts the gate for the first hook, by units in your settings")
+    ] = False,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -62,6 +67,8 @@ def install(
     Without --policy it makes one for this project, in `.gatewright-policy`, or adds the agent to that one.
     """
     file = _file(host, user=user, project=project, managed=managed)
+    if systemd:
+        require_systemd()
     folder = Path(os.path.realpath(_folder(project)))
     path = policy_path_of(policy) if policy is not None else agent_policy_path(file.scope, folder)
     is_new = not path.exists()
@@ -74,6 +81,8 @@ def install(
     if text:
         write_agent_policy(host, folder, path)
     write_host_file(edit)
+    if systemd:
+        start_by_systemd(path)
     status = host_status(host, host_around(_folder(project)))
     if json:
         print_json(status.to_json())

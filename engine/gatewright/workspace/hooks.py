@@ -86,6 +86,7 @@ class HookGate:
         self._file = policy_path_of(policy)
         self.place = HookPlace.of(self._file, key_folder())
         self._opening = asyncio.Lock()
+        self._is_over = False
         self._open: Workspace | None = None
         self._end: Callable[[], None] = lambda: None
         self._marks: tuple[object, ...] = ()
@@ -121,16 +122,22 @@ class HookGate:
             self._open.close()
 
     async def _idle(self, server: HookServer) -> None:
+        """Return once nobody has called for a while, or, after the last hook was taken out, nobody is connected."""
         since_s = asyncio.get_running_loop().time()
         while (now_s := asyncio.get_running_loop().time()) - since_s < self._idle_s:
             if not server.is_idle or self._calls:
                 since_s = now_s
             await asyncio.sleep(min(1.0, self._idle_s / 4))
+            if self._is_over and server.is_idle:
+                return
 
     async def handle(self, request: HookRequest) -> None:
         """Answer one request of a client."""
         if request.kind == "confined" and len(request.parts) == 4:
             await self._run_confined(request)
+        elif request.kind == "end":
+            self._is_over = True
+            await request.answer(b"R")
         elif request.kind == "event" and len(request.parts) == 4:
             host_id, agent_id, left_ms = (part.decode("utf-8", "replace") for part in request.parts[:3])
             deadline_s = asyncio.get_running_loop().time() + (int(left_ms) / 1000 if left_ms.isdecimal() else 0.0)

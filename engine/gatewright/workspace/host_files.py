@@ -20,7 +20,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from gatewright.adapters.hook_socket import KEY_FILE
+from gatewright.adapters.hook_socket import (
+    KEY_FILE,
+    HookPlace,
+    can_use_systemd,
+    end_gate,
+    remove_units,
+    unit_files,
+    write_units,
+)
 from gatewright.adapters.hosts import CLIENT_FILE, HOST_IDS, TIMEOUT_S, Around, Hook, Host, HostScope, load_host
 from gatewright.base.errors import GatewrightError, WorkspaceError, near_hint, printable
 from gatewright.base.file import write_atomically
@@ -28,7 +36,14 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import digest
 from gatewright.gate import key_folder, state_folder
 from gatewright.gate.scrub import scrub_text
-from gatewright.record.folder import STATE_VARIABLE, PrivateFolder, have_key
+from gatewright.record.folder import (
+    DURABLE_VARIABLE,
+    KEYS_VARIABLE,
+    STATE_VARIABLE,
+    PrivateFolder,
+    config_folder,
+    have_key,
+)
 from gatewright.workspace.client_file import MAX_BYTES, content_of
 from gatewright.workspace.trust import HOSTS
 
@@ -185,7 +200,8 @@ def uninstall_edit(file: HostFile, *, keys: Path | None = None) -> HostEdit:
 def write_host_file(edit: HostEdit, *, keys: Path | None = None) -> None:
     """Write the file, whole or not at all, with our record of it.
 
-    Raises WorkspaceError, and changes nothing, if the file has changed meanwhile or cannot be written.
+    The gate of a policy that no file names any more ends. Raises WorkspaceError, and changes nothing, if the file has
+    changed meanwhile or cannot be written.
     """
     path, folder = edit.file.path, _folder(keys)
     name = _record_name(path)
@@ -208,6 +224,42 @@ def write_host_file(edit: HostEdit, *, keys: Path | None = None) -> None:
                 for made in known.folders if known is not None else ():
                     with suppress(OSError):  # somebody else uses it by now
                         Path(made).rmdir()
+    if known is not None and (edit.record is None or edit.record.policy != known.policy):
+        _release(Path(known.policy), keys)
+
+
+def _release(policy: Path, keys: Path | None) -> None:
+    """End the gate of a policy, and remove its units, unless a file still names it. Raises WorkspaceError."""
+    place = HookPlace.of(policy, key_folder(keys))
+    if all(HookPlace.of(Path(one.policy), place.keys) != place for one in records(keys)):
+        remove_units(place, _units())
+        end_gate(policy, place.keys)
+
+
+def require_systemd() -> None:
+    """Raise WorkspaceError if systemd cannot start the gate of a policy for this user."""
+    if not can_use_systemd():
+        said = "leave out `--systemd`, then the first hook starts the gate"
+        raise WorkspaceError(f"systemd does not answer here (`systemctl --user`): {said}")
+
+
+def start_by_systemd(policy: Path, *, keys: Path | None = None) -> Path:
+    """Have systemd start the gate of a policy, and return the file that says so. Raises WorkspaceError."""
+    place = HookPlace.of(policy, key_folder(keys))
+    given = {name: os.environ[name] for name in (STATE_VARIABLE, DURABLE_VARIABLE) if os.environ.get(name)}
+    end_gate(policy, place.keys)
+    write_units(place, policy, _units(), {KEYS_VARIABLE: str(place.keys), **given})
+    return unit_files(place, _units())[0]
+
+
+def unit_of(policy: Path, *, keys: Path | None = None) -> Path | None:
+    """Return the file by which systemd starts the gate of a policy; None if there is none."""
+    file = unit_files(HookPlace.of(policy, key_folder(keys)), _units())[0]
+    return file if file.is_file() else None
+
+
+def _units() -> Path:
+    return config_folder().parent / "systemd" / "user"
 
 
 def files_of(host: Host, where: Around) -> tuple[HostFile, ...]:

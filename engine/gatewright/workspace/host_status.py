@@ -40,6 +40,7 @@ from gatewright.workspace.host_files import (
     host_of,
     read_host_file,
     records,
+    unit_of,
 )
 from gatewright.workspace.workspace import Workspace
 
@@ -156,6 +157,8 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     confined = host.shells.keys() <= host.enforcement.changes and not obstacle
     facts.append(_confinement_fact(host, obstacle, confined=confined))
     facts += [HostFact("open", HostLevel.AMBER, f"it cannot stop this: {way}") for way in host.enforcement.open_ways]
+    if record is not None and (unit := unit_of(Path(record.policy), keys=keys)) is not None:
+        facts.append(HostFact("systemd", HostLevel.OK, f"systemd starts the gate: `{unit}`"))
     last, today = (None, None) if record is None else _calls(record)
     if record is not None and not Path(record.policy).is_file():
         facts.append(HostFact("policy", HostLevel.RED, f"its policy `{record.policy}` is gone: every call is denied"))
@@ -182,7 +185,9 @@ def host_doctor(host_id: str, where: Around | None = None, *, keys: Path | None 
     The log has the denied call. Starts the gate if nobody serves.
     """
     status = host_status(host_id, where, keys=keys)
-    found = [one for one in records(keys) if status.file is not None and one.path == str(status.file.path)]
+    found = list[HostRecord]()
+    with suppress(WorkspaceError):  # the status says it
+        found += [one for one in records(keys) if status.file is not None and one.path == str(status.file.path)]
     tried = [fact for record in found for fact in (_policy_fact(host_of(host_id), record), _answer_fact(record))]
     return replace(status, facts=(*status.facts, *tried))
 

@@ -177,26 +177,36 @@ async def require_accepted(
 HOSTS = "hosts"
 """The folder, in the key folder, with a record of each file of a coding agent that holds our hook."""
 _MOST_RECORD_BYTES = 1 << 27
+_UNKNOWN_PLACES = "it names files that are closed to all tools: remove it, then install the hook again"
 
 
 def host_places(key_folder: Path) -> tuple[Path, ...]:
-    """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them."""
+    """List every file in which a coding agent with our hook looks for hooks, so that no tool may touch any of them.
+
+    Raises WorkspaceError if one of the records cannot be read: nobody knows then which files it closed.
+    """
     return tuple(dict.fromkeys(Path(place) for _, places in _host_records(key_folder) for place in places))
 
 
 def gated_hosts(key_folder: Path) -> frozenset[str]:
-    """Return the coding agents that have our hook."""
+    """Return the coding agents that have our hook. Raises WorkspaceError as `host_places` does."""
     return frozenset(host_id for host_id, _ in _host_records(key_folder))
 
 
 def _host_records(key_folder: Path) -> Iterator[tuple[str, list[str]]]:
     folder = PrivateFolder(key_folder).folder(HOSTS)
-    with suppress(OSError):
+    name = ""
+    try:
         for name in folder.names():
-            with suppress(OSError, ValueError, TypeError, KeyError):
-                if name.endswith(".json"):
+            if name.endswith(".json"):
+                with suppress(FileNotFoundError):  # taken out meanwhile
                     record = json.loads(folder.read(name, _MOST_RECORD_BYTES))
                     yield str(record["host_id"]), list(map(str, record["places"]))
+    except OSError as error:
+        place = folder.path / name
+        raise WorkspaceError(f"`{place}` cannot be read: {error.strerror or error}; {_UNKNOWN_PLACES}") from None
+    except (ValueError, TypeError, KeyError):
+        raise WorkspaceError(f"`{folder.path / name}` is damaged; {_UNKNOWN_PLACES}") from None
 
 
 HOOK_CLIENT = Path(__file__).parents[1] / "adapters" / "hook_client.py"

@@ -170,6 +170,27 @@ def test_a_wrong_word_is_one_sentence(shop: Path, run: Runner, words: tuple[str,
     assert tree(shop) == before
 
 
+def test_systemd_starts_the_gate_where_it_answers_and_nothing_of_it_stays(shop: Path, run: Runner) -> None:
+    home = shop.parent / "home"
+    before = tree(shop), tree(home)
+    status, _, err = run("hook", "install", "claude-code", "--systemd", "--yes")
+    assert (status, "leave out `--systemd`" in err) == (Exit.USAGE, True)
+    assert (tree(shop), tree(home)) == before
+    (home / "systemctl").write_text("#!/bin/sh\n")
+    (home / "systemctl").chmod(0o755)
+    before = tree(home)
+    assert run("hook", "install", "claude-code", "--systemd", "--yes")[0] == Exit.OK
+    units = home / ".config" / "systemd" / "user"
+    assert [one.suffix for one in sorted(units.iterdir())] == [".service", ".socket"]
+    assert "systemd starts the gate" in run("hook", "status", "claude-code")[1]
+    assert run("hook", "install", "codex", "--yes")[0] == Exit.OK
+    assert run("hook", "uninstall", "claude-code", "--yes")[0] == Exit.OK
+    assert units.is_dir()  # Codex still needs it
+    assert run("hook", "uninstall", "codex", "--yes")[0] == Exit.OK
+    assert tree(home) == before
+    assert not (home / ".config").exists()
+
+
 def test_status_is_1_once_a_gate_is_red(shop: Path, run: Runner) -> None:
     assert run("hook", "status")[0] == Exit.OK
     assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK

@@ -14,10 +14,11 @@ import pytest
 
 from gatewright.adapters.hosts import HOST_IDS, HostScope, Reply, is_denial, load_host
 from gatewright.base.jsonvalue import read_json
-from gatewright.workspace.host_files import host_around, host_file, install_edit, write_host_file
+from gatewright.workspace.host_files import host_around, host_file, install_edit, uninstall_edit, write_host_file
 from gatewright.workspace.host_status import HostLevel, host_doctor
 from tests.engine.hooks.world import HookWorld
 from tests.support.bubblewrap import why_not
+from tests.support.patience import pause_until
 
 EXCHANGES = Path(__file__).parents[2] / "golden" / "hosts"
 
@@ -143,3 +144,28 @@ def test_the_doctor_is_red_where_our_entry_lets_calls_run_or_its_policy_is_broke
         record.write_text(json.dumps({**held, "command": program}))
         told = {one.name: one for one in host_doctor("claude-code", host_around(world.project)).facts}
         assert (told["answer"].level, said in told["answer"].sentence) == (HostLevel.RED, True)
+
+
+def test_the_gate_ends_after_the_last_hook_of_its_policy_was_taken_out(world: HookWorld) -> None:
+    where = host_around(world.project)
+    files = [host_file(host_id, HostScope.PROJECT, where) for host_id in ("claude-code", "gemini-cli")]
+    for file in files:
+        write_host_file(install_edit(file, world.policy, load_host(file.host_id).prefix))
+    assert {one.name: one for one in host_doctor("claude-code", where).facts}["answer"].level is HostLevel.OK
+    first = world.gate_pid
+    write_host_file(uninstall_edit(files[0]))
+    assert world.gate_pid == first != 0
+    write_host_file(uninstall_edit(files[1]))
+    pause_until(lambda: world.gate_pid == 0)
+
+
+def test_the_gate_of_a_policy_ends_once_another_one_decides(world: HookWorld) -> None:
+    where = host_around(world.project)
+    file = host_file("claude-code", HostScope.PROJECT, where)
+    write_host_file(install_edit(file, world.policy, "claude"))
+    host_doctor("claude-code", where)
+    assert world.gate_pid
+    other = world.folder / "other.toml"
+    other.write_text(world.policy.read_text())
+    write_host_file(install_edit(file, other, "claude"))
+    pause_until(lambda: world.gate_pid == 0)

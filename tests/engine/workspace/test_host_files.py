@@ -25,7 +25,7 @@ from gatewright.workspace.host_files import (
     uninstall_edit,
     write_host_file,
 )
-from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_status
+from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_doctor, host_status
 from gatewright.workspace.trust import host_places
 from tests.engine.adapters.test_client_config import COMMENTS, VALUES, written
 
@@ -426,5 +426,20 @@ def test_a_record_that_is_damaged_is_said_and_not_followed(machine: Machine) -> 
     for record in (machine.keys / "hosts").glob("*.json"):
         record.write_text("{")
     assert fact(machine.status("claude-code"), "records")[0] is HostLevel.RED
+    assert fact(host_doctor("claude-code", machine.where, keys=machine.keys), "records")[0] is HostLevel.RED
     with pytest.raises(WorkspaceError, match="damaged"):
         uninstall_edit(file, keys=machine.keys)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"host_id": "claude-code"}'])
+def test_no_policy_is_enforced_while_a_record_is_unreadable_since_its_files_would_be_open(
+    machine: Machine, content: str
+) -> None:
+    """Nobody knows then which files were closed; a process that read the record before keeps them closed."""
+    machine.install(machine.file("claude-code"))
+    (record,) = (machine.keys / "hosts").glob("*.json")
+    record.write_text(content)
+    with pytest.raises(WorkspaceError, match=rf"{record.name}` is damaged; .*remove it, then install the hook again"):
+        Workspace.open(machine.policy, keys=machine.keys)
+    record.unlink()
+    Workspace.open(machine.policy, keys=machine.keys).close()
