@@ -101,7 +101,7 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
 async def test_rm_is_refused_after_one_command_and_the_log_says_why(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     (folder / "src").mkdir(parents=True)
-    settings, policy = folder / ".claude" / "settings.json", folder / ".gatewright-policy"
+    settings, policy = folder / ".claude" / "settings.local.json", folder / ".gatewright-policy"
     status, told = await gatewright("hook", "install", "claude-code", "--project", str(folder), "--yes")
     assert (status, told["hook"]["agent"]) == (0, "claude")
     answer = await call(settings, folder, "rm -rf src")

@@ -101,15 +101,15 @@ class House:
         assert code is None or done.returncode == code, (words, done)
         return done.stdout
 
-    def install(self, agent_id: str) -> Path:
-        """Put the gate into the hosts' settings of this user; returns the file of the first."""
+    def install(self, agent_id: str, *where: str) -> Path:
+        """Put the gate into the hosts' settings of this user, or as ``where`` says; returns the file of the first."""
         self.policy.write_text("gatewright = 1\n")
         for agent in self.agents:
             self.gatewright("catalog", "import", str(self.policy), "--host", agent.host)
         with self.policy.open("a") as file:
             file.write(POLICY.format(project=self.room.project, tools=json.dumps(self._tools)))
         self.gatewright("check", str(self.policy), "--trust")
-        words = ("--policy", str(self.policy), "--agent", agent_id, "--user", "--yes")
+        words = ("--policy", str(self.policy), "--agent", agent_id, "--yes", *(where or ("--user",)))
         for agent in self.agents:
             self.gatewright("hook", "install", agent.host, *words)
         return Path(self.status()["hook"]["file"])

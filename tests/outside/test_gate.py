@@ -55,6 +55,16 @@ def test_what_is_allowed_happens_once_and_is_in_the_log_once(host: str, house: H
     assert [(row.verdict, row.kinds[0], row.kinds[-1]) for row in rows] == [_HAPPENED] * CALLS, rows
 
 
+@pytest.mark.parametrize("host", ["claude-code"])
+def test_a_gate_in_the_settings_of_a_project_that_are_not_shared_holds(host: str, house: House) -> None:
+    file = house.install("denied", "--project", str(house.room.project))
+
+    ended, model = house.run(_one_by_one(house.calls()))
+
+    assert file.relative_to(house.room.project) == Path(".claude/settings.local.json")
+    assert (len(model.seen.results), house.marks()) == (CALLS, {}), ended
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_is_denied_does_not_happen_and_the_log_says_why(host: str, house: House) -> None:
     house.install("denied")

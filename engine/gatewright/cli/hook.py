@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gatewright.adapters.hosts import HOST_IDS, Around, HostScope
+from gatewright.adapters.hosts import HOST_IDS, Around, Host, HostScope
 from gatewright.base.amount import iso_utc, plural
 from gatewright.base.errors import GatewrightError, WorkspaceError
 from gatewright.base.printable import printable
 from gatewright.cli.output import Exit, JsonOption, UsageProblem, print_error, print_json, print_line, require_agent
+from gatewright.policy.document import Confine
+from gatewright.policy.verdict import Permission, Verdict
+from gatewright.policyfile.reader import value_of
 from gatewright.sources.ground import policy_path_of
 from gatewright.workspace import Workspace
 from gatewright.workspace.client_file import client_files, read_client_file
@@ -44,7 +47,10 @@ ProjectOption = Annotated[
     Path | None, typer.Option("--project", metavar="DIR", help="in the settings of that project (else of this folder)")
 ]
 ManagedOption = Annotated[bool, typer.Option("--managed", help="in the settings of the machine, as an administrator")]
+DiffOption = Annotated[bool, typer.Option("--diff", help="show the whole difference of the agent's file")]
 YesOption = Annotated[bool, typer.Option("--yes", help="do it without asking")]
+_FEW = 8
+_LEVELS = {Permission.READ_WRITE: "reads and edits", Permission.READ_ONLY: "reads", Permission.ADMIN: "does everything"}
 
 
 def install(
@@ -59,10 +65,11 @@ def install(
     systemd: Annotated[
         bool, typer.Option("--systemd", help="systemd starts the gate for the first hook, by units in your settings")
     ] = False,
+    diff: DiffOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Put the gate into a coding agent, so that each of its calls is decided first. Shows the difference, then asks.
+    """Put the gate into a coding agent, so that each of its calls is decided first. Says what changes, then asks.
 
     Without --policy it makes one for this project, in `.gatewright-policy`, or adds the agent to that one.
     """
@@ -70,19 +77,26 @@ def install(
     if systemd:
         require_systemd()
     folder = Path(os.path.realpath(_folder(project)))
+    if file.scope is HostScope.PROJECT and not host_of(host).trusts(folder, host_around(folder)):
+        print_error(f"{host_of(host).title} skips hooks of `{folder}` until you trust that folder there")
+        if project is None and not yes and _agrees("Use your own settings instead, which need no trust (`--user`)?"):
+            file = _file(host, user=True, project=None, managed=False)
     path = policy_path_of(policy) if policy is not None else agent_policy_path(file.scope, folder)
     is_new = not path.exists()
     text = agent_policy(host, folder, path)[0] if policy is None else ""
     who = _agent_of(path, agent or (host_of(host).prefix if policy is None else ""), text)
     edit = install_edit(file, path, who)
-    if text and not json and (is_new or text != path.read_text("utf-8")):
-        print_line(f"{'makes' if is_new else 'adds an agent to'} {path}: agent `{who}` works in {folder}")
-    _agree(edit, "the gate is there already", yes=yes, quiet=json)
+    if not json:
+        for line in _rights(host_of(host), path, who, text):
+            print_line(line)
+        if text and (is_new or text != path.read_text("utf-8")):
+            print_line(f"{'makes' if is_new else 'adds the agent to'} {path}")
+    _agree(edit, "the gate is there already", yes=yes, quiet=json, whole=diff)
     if text:
         write_agent_policy(host, folder, path)
     write_host_file(edit)
     if systemd:
-        start_by_systemd(path)
+        print_error(f"gatewright: systemd starts the gate: {start_by_systemd(path)}")
     status = host_status(host, host_around(_folder(project)))
     if json:
         print_json(status.to_json())
@@ -91,6 +105,48 @@ def install(
     said = "has the gate, which does not hold yet" if is_open else "asks the gate before each call"
     print_line(f"{status.title} {said}: {file.path}")
     _print_facts(status, least=HostLevel.AMBER)
+
+
+def _rights(host: Host, path: Path, agent_id: str, text: str) -> Generator[str]:
+    """Say in words what the agent may do by the policy at ``path``, which will be ``text`` unless that is empty."""
+    if text:
+        policy = value_of(text, path.stem)
+        assert policy is not None  # we made it
+        tools = policy.agents[agent_id].tools or ()
+    else:
+        with Workspace.open(path) as workspace:
+            policy, tools = workspace.policy, _tools_on(workspace, agent_id)
+    agent, own = policy.agents[agent_id], [name for name in tools if name.startswith(f"{host.prefix}.")]
+    asking = [name.removeprefix(f"{host.prefix}.") for name in own if agent.approvals.get(name) is Verdict.ASK]
+    first = f"; ask first: {_listed(asking)}" if asking else ""
+    yield f"{host.title} asks the gate before each call, as agent `{agent_id}` of {path}"
+    yield f"  tools     {plural(len(own), 'of its tools is', 'of its tools are')} on{first}; all others are denied"
+    for source in policy.folder_sources:
+        if agent.sources is None or source.source_id in agent.sources:
+            base = os.path.normpath(path.parent / source.base_path)
+            said = _LEVELS.get(source.default_permission, f"`{source.default_permission}`")
+            levels = [row.permission for row in source.permission_rules]
+            for level in sorted(set(levels), key=list(Permission).index):
+                patterns = [row.pattern for row in source.permission_rules if row.permission is level]
+                named = "closed" if level is Permission.NONE else f"`{level}`"
+                base += f"; {named}: {_listed(sorted(patterns, key=len))}"
+            yield f"  files     {said} {base}"
+    if any(name.removeprefix(f"{host.prefix}.") in host.shells for name in own):
+        shell = policy.shell
+        how = "confined" if shell.confine is Confine.POLICY else "with your rights"
+        words = (("", shell.allow), ("ask first: ", shell.ask), ("never: ", sorted(shell.deny, key=len)))
+        lists = "; ".join(f"{what}{_listed(names)}" for what, names in words if names)
+        yield f"  commands  run {how}, if they begin with {lists or 'nothing yet: `[workspace.shell]` allows none'}"
+
+
+def _tools_on(workspace: Workspace, agent_id: str) -> list[str]:
+    return [str(tool["name"]) for tool in workspace.gate.view(agent_id).tools("mcp")]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name the first few, and the number of the others."""
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(f"`{name}`" for name in names[:_FEW]) + more
 
 
 def gate_machine(*, undo: bool, yes: bool, as_json: bool) -> None:
@@ -171,13 +227,14 @@ def uninstall(
     user: UserOption = False,
     project: ProjectOption = None,
     managed: ManagedOption = False,
+    diff: DiffOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
     """Take the gate out of a coding agent: its file is then as it was before, to the byte."""
     file = _file(host, user=user, project=project, managed=managed)
     edit = uninstall_edit(file)
-    _agree(edit, "no gate is there", yes=yes, quiet=json)
+    _agree(edit, "no gate is there", yes=yes, quiet=json, whole=diff)
     write_host_file(edit)
     if json:
         print_json({"host": host, "file": str(file.path), "removed": edit.changes})
@@ -236,22 +293,45 @@ def _file(host: str, *, user: bool, project: Path | None, managed: bool) -> Host
     return host_file(host, scope, host_around(_folder(project)))
 
 
-def _agree(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool) -> None:
-    """Show the edit and ask; raise typer.Exit without a yes."""
+def _agree(edit: HostEdit, nothing: str, *, yes: bool, quiet: bool, whole: bool) -> None:
+    """Show the edit, the ``whole`` difference or in a few words, and ask; raise typer.Exit without a yes."""
     path = edit.file.path
     if not edit.changes:
         print_error(f"gatewright: {nothing}: `{path}`")
     elif not quiet:
-        print_line(f"--- {path}")
-        for line in edit.difference.splitlines():
-            print_line(line)
-    if edit.changes and not yes and not _agrees(f"Write `{path}`?"):
+        if whole:
+            _print_difference(edit)
+        else:
+            lines = edit.difference.splitlines()
+            counts = [
+                (sum(line.startswith(sign) for line in lines), word) for sign, word in (("+", "new"), ("-", "old"))
+            ]
+            said = ", ".join(plural(count, f"{word} line") for count, word in counts if count)
+            print_line(f"{_what(edit)} {path} ({said}; `--diff` shows them)")
+    if edit.changes and not yes and not _agrees(f"Write `{path}`?", None if whole else edit):
         print_error("gatewright: nothing was changed (--yes does it without asking)")
         raise typer.Exit(Exit.ASK_UNANSWERED)
 
 
-def _agrees(question: str) -> bool:
-    return sys.stdin.isatty() and typer.confirm(printable(question), err=True)
+def _what(edit: HostEdit) -> str:
+    return "makes" if edit.before is None else "removes" if edit.after is None else "changes"
+
+
+def _print_difference(edit: HostEdit) -> None:
+    print_line(f"--- {edit.file.path}")
+    for line in edit.difference.splitlines():
+        print_line(line)
+
+
+def _agrees(question: str, edit: HostEdit | None = None) -> bool:
+    """Ask on a terminal; `d` shows the whole difference of the edit first."""
+    while sys.stdin.isatty():
+        choices = "y/N" if edit is None else "y/N, d: the whole difference"
+        said = typer.prompt(f"{printable(question)} [{choices}]", default="n", show_default=False, err=True)
+        if said.strip().casefold() != "d" or edit is None:
+            return said.strip().casefold() in {"y", "yes"}
+        _print_difference(edit)
+    return False
 
 
 def _print_status(one: HostStatus) -> None:

@@ -110,9 +110,11 @@ def host_of(host_id: str) -> Host:
 
 
 def host_file(host_id: str, scope: HostScope, where: Around) -> HostFile:
-    """Return the file of a host that takes our entry. Raises WorkspaceError if it has none of that scope."""
+    """Return the file of a host that takes our entry: another one of the project that has it from an earlier install,
+    else the usual one. Raises WorkspaceError if it has none of that scope.
+    """
     host = host_of(host_id)
-    path = host.file(scope, where)
+    path = _entry_file(host, scope, where)
     if path is None:
         raise WorkspaceError(f"{host.title} has no file of hooks for that: {scope}")
     return HostFile(host_id, scope, path)
@@ -265,8 +267,16 @@ def _units() -> Path:
 def files_of(host: Host, where: Around) -> tuple[HostFile, ...]:
     """List its files, the most particular one last."""
     scopes = (HostScope.MANAGED, HostScope.USER, HostScope.PROJECT)
-    found = ((scope, host.file(scope, where)) for scope in scopes)
+    found = ((scope, _entry_file(host, scope, where)) for scope in scopes)
     return tuple(HostFile(host.host_id, scope, path) for scope, path in found if path is not None)
+
+
+def _entry_file(host: Host, scope: HostScope, where: Around) -> Path | None:
+    usual = host.file(scope, where)
+    if scope is not HostScope.PROJECT or usual is None or where.project is None or has_entry(host, usual):
+        return usual
+    others = (one for one in host.other_files(where) if one.is_relative_to(where.project))
+    return next((one for one in others if has_entry(host, one)), usual)
 
 
 def project_files(host_ids: Iterable[str], project: Path) -> tuple[Path, ...]:
@@ -298,10 +308,12 @@ def _places(host: Host, file: HostFile) -> tuple[str, ...]:
     Of a project only those in a folder of their own that exists: to keep a missing one from being made, its folder is
     closed to changes where commands run confined.
     """
-    parents = (parent for parent in file.path.parents if host.file(HostScope.PROJECT, host_around(parent)) == file.path)
-    project = next(parents, None) if file.scope is HostScope.PROJECT else None
+    arounds = map(host_around, file.path.parents) if file.scope is HostScope.PROJECT else ()
+    in_project = (one for one in arounds if file.path in (host.file(HostScope.PROJECT, one), *host.other_files(one)))
+    project = next((one.project for one in in_project), None)
     where = host_around(project)
-    paths = (file.path, *(one.path for one in files_of(host, where)), *host.other_files(where))
+    files = (file.path, *(host.file(scope, where) for scope in HostScope), *host.other_files(where))
+    paths = (path for path in files if path is not None)
     top = where.project or project
 
     def is_kept(path: Path) -> bool:

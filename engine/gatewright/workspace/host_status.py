@@ -145,9 +145,11 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
     facts += _switch_facts(host, files, where)
     trusted = _trusted(host, file, where)
     if trusted is False:
-        steps = ["start it", *["trust the project there"] * (file.scope is HostScope.PROJECT)]
+        is_open = file.scope is HostScope.PROJECT and where.project and not host.trusts(where.project, where)
+        steps = ["start it", *["trust the project there"] * bool(is_open)]
         steps += ["review the hook with `/hooks`"] * host.enforcement.needs_trust
         said = f"{host.title} skips the hook without a word until you {', '.join(steps[:-1])} and {steps[-1]}"
+        said += "; one of your own settings (`--user`) needs no trusted project" * bool(is_open)
         facts.append(HostFact("trusted", HostLevel.RED, said))
     facts.append(_failure_fact(host))
     if not host.enforcement.is_tried:

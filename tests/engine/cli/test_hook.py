@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +15,16 @@ import pytest
 from gatewright.adapters.hosts import HOST_IDS, load_host
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.cli.output import Exit
+from gatewright.gate import key_folder
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from gatewright.workspace.template import write_agent_policy
+from gatewright.workspace.trust import host_places
 from tests.engine.cli.conftest import Runner
 
 POLICY = ".gatewright-policy/policy.toml"
+LOCAL = ".claude/settings.local.json"
 
 
 @pytest.fixture
@@ -40,20 +47,97 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_install_shows_the_difference_and_changes_nothing_without_a_yes(shop: Path, run: Runner) -> None:
+def test_install_says_in_a_few_lines_what_it_does_and_changes_nothing_without_a_yes(shop: Path, run: Runner) -> None:
     before = tree(shop)
     status, out, err = run("hook", "install", "claude-code")
     assert status == Exit.ASK_UNANSWERED
-    assert '+            "onFailure": "block"' in out
+    assert len(out.splitlines()) == 6
+    for said in (
+        f"as agent `claude` of {shop / POLICY}",
+        "ask first: `WebFetch`",
+        f"reads and edits {shop}; closed: `.ssh/`, `.aws/`, `.env*`",
+        "run confined, if they begin with `basename`",
+        "never: `dd`, `rm`",
+        f"makes {shop / POLICY}",
+        f"makes {shop / LOCAL} (137 new lines; `--diff` shows them)",
+    ):
+        assert said in out
     assert "--yes" in err
+    status, out, _ = run("hook", "install", "claude-code", "--diff")
+    assert (status, '+            "onFailure": "block"' in out) == (Exit.ASK_UNANSWERED, True)
     assert tree(shop) == before
+
+
+def answered(*words: str, answers: str) -> str:
+    """The output of the command on a terminal where somebody types these answers."""
+    ours, theirs = pty.openpty()
+    os.write(ours, answers.encode())
+    with os.fdopen(ours), os.fdopen(theirs) as terminal:
+        done = subprocess.run(
+            [sys.executable, "-m", "gatewright", *words], stdin=terminal, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == Exit.OK, done
+    return done.stdout
+
+
+def test_the_whole_difference_is_shown_at_the_question_and_an_untrusted_project_has_a_way_out(shop: Path) -> None:
+    out = answered("hook", "install", "codex", answers="y\nd\ny\n")
+    assert "+[[hooks.PreToolUse]]" in out
+    assert not (shop / ".codex").exists()
+    assert (shop.parent / "home" / ".codex" / "config.toml").is_file()
+    assert (shop.parent / "home" / ".config" / "gatewright" / "coding-agents" / "policy.toml").is_file()
+
+
+def test_the_words_of_a_policy_of_ones_own_are_those_of_its_agent(shop: Path, run: Runner) -> None:
+    policy = shop.parent / "policy.toml"
+    policy.write_text("gatewright = 1\n")
+    assert run("catalog", "import", policy, "--host", "claude-code")[0] == Exit.OK
+    with policy.open("a") as file:
+        file.write(
+            '[agents.coder]\ntools = ["claude.Read"]\nsources = ["docs"]\n'
+            '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "shop/docs"\ndefault_permission = "read_only"\n'
+            '[[sources]]\nid = "src"\ntype = "file"\nbase_path = "shop/src"\n'
+        )
+    _, out, _ = run("hook", "install", "claude-code", "--policy", policy)
+    assert "tools     1 of its tools is on; all others are denied" in out
+    assert f"files     reads {shop / 'docs'}\n" in out
+    assert "commands" not in out
+    assert "src" not in out
+
+
+def test_uninstall_says_what_it_removes(shop: Path, run: Runner) -> None:
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    status, out, _ = run("hook", "uninstall", "claude-code")
+    assert (status, out) == (Exit.ASK_UNANSWERED, f"removes {shop / LOCAL} (137 old lines; `--diff` shows them)\n")
+
+
+def test_an_entry_of_an_earlier_version_in_the_shared_settings_is_seen_replaced_and_taken_out(
+    shop: Path, run: Runner
+) -> None:
+    """It stays in its file until it is taken out; the next one goes into the settings of this machine."""
+    shared = shop / ".claude" / "settings.json"
+    shared.parent.mkdir()
+    shared.write_text('{"model": "opus"}\n')
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    shared.write_text((shop / LOCAL).read_text())
+    assert run("hook", "uninstall", "claude-code", "--yes")[0] == Exit.OK
+    assert not (shop / LOCAL).exists()
+    _, out, _ = run("hook", "status", "claude-code")
+    assert f"gate in {shared}" in out
+    _, out, _ = run("hook", "install", "claude-code", "--yes")
+    assert f"asks the gate before each call: {shared}" in out
+    assert {shared, shop / LOCAL} <= set(host_places(key_folder()))
+    assert run("hook", "uninstall", "claude-code", "--yes")[0] == Exit.OK
+    assert not shared.exists() or "hook_client" not in shared.read_text()
+    assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
+    assert (shop / LOCAL).exists()
 
 
 def test_from_nothing_to_a_gate_and_back(shop: Path, run: Runner) -> None:
     """The policy that it made stays, and no other trace."""
     before = tree(shop)
     assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
-    entry = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
+    entry = json.loads((shop / LOCAL).read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
     assert entry["args"][3:8] == ["claude-code", "--policy", str(shop / POLICY), "--agent", "claude"]
     assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
     _, out, _ = run("hook", "status", "--json")
@@ -194,7 +278,7 @@ def test_systemd_starts_the_gate_where_it_answers_and_nothing_of_it_stays(shop: 
 def test_status_is_1_once_a_gate_is_red(shop: Path, run: Runner) -> None:
     assert run("hook", "status")[0] == Exit.OK
     assert run("hook", "install", "claude-code", "--yes")[0] == Exit.OK
-    (shop / ".claude" / "settings.local.json").write_text('{"disableAllHooks": true}')
+    (shop / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
     status, out, _ = run("hook", "status", "claude-code")
     assert status == Exit.PROBLEMS
     assert "red" in out
@@ -245,7 +329,7 @@ def test_install_says_that_a_gate_does_not_hold_before_it_was_reviewed(shop: Pat
     (shop.parent / "home" / ".codex").mkdir()
     _, out, _ = run("hook", "install", "codex", "--yes")
     assert "Codex has the gate, which does not hold yet" in out
-    assert "until you start it, trust the project there and review the hook with `/hooks`" in out
+    assert "until you start it, trust the project there and review the hook with `/hooks`; one of your own" in out
     assert run("hook", "uninstall", "codex", "--yes")[0] == Exit.OK
     _, out, _ = run("hook", "status", "codex")
     assert "no gate; `gatewright hook install codex` puts one there" in out

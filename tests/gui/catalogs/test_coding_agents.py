@@ -157,8 +157,8 @@ async def test_gate_of_a_projects_own_policy_goes_into_the_project(window: MainW
     shown = dialog()
     assert shown is not None
     shown.scope.setCurrentIndex(shown.scope.findData("project"))
-    assert shown.place.text() == str(project / ".claude" / "settings.json")
+    assert shown.place.text() == str(project / ".claude" / "settings.local.json")
     press(shown.accept_button)
     await until(pane.remove_button.isEnabled)
-    assert (project / ".claude" / "settings.json").is_file()
+    assert (project / ".claude" / "settings.local.json").is_file()
     assert window.document.policy.agents["claude"].description == "Claude Code, in shop"

@@ -268,6 +268,10 @@ class Host(Protocol):
         """Say, for the operator, what in a file of that scope keeps our hook from running; "" if nothing does."""
         return ""
 
+    def trusts(self, project: Path, around: Around) -> bool:  # noqa: ARG002 - most hosts ask nobody
+        """Tell whether its person has trusted that folder; without that it skips the hooks of the project."""
+        return True
+
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - most hosts ask nobody
         """Tell whether its person has reviewed our entry at ``path``; None if it asks for no review."""
         return None

@@ -111,11 +111,11 @@ class ClaudeCode(Host):
             )
         if scope is HostScope.USER:
             return self.folder(around) / "settings.json"
-        return next(iter(around.within(".claude/settings.json")), None)
+        return next(iter(around.within(".claude/settings.local.json")), None)
 
     def other_files(self, around: Around) -> tuple[Path, ...]:
-        """List the user's own settings of a project."""
-        return around.within(".claude/settings.local.json")
+        """List the settings that all who work on a project share: an entry there names paths of one machine."""
+        return around.within(".claude/settings.json")
 
     def switched_off(self, text: str, scope: HostScope | None) -> str:
         """Name the setting that switches hooks off."""

@@ -112,24 +112,34 @@ class Codex(Host):
             return "`allow_managed_hooks_only` is on: only managed hooks run"
         return ""
 
+    def trusts(self, project: Path, around: Around) -> bool:
+        """Tell whether the user's configuration trusts the folder or one above it."""
+        projects = self._configuration(around).get("projects")
+        held = projects.items() if isinstance(projects, dict) else ()
+        return is_among(project, [name for name, one in held if one == _TRUSTED])
+
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:
         """Tell whether the user's configuration holds a review of our entry; a managed entry needs none."""
         if path == self.file(HostScope.MANAGED, around):
             return None
+        if path in around.within(_IN_PROJECT) and not self.trusts(path.parents[1], around):
+            return False
         try:
-            groups = cast("Mapping[str, Groups]", read_toml(text).get("hooks", {})).get("PreToolUse", [])
-            value = read_toml((self.folder(around) / "config.toml").read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, WorkspaceError):
+            value = read_toml(text)
+        except WorkspaceError:
             return False
-        state = cast("dict[str, JsonValue]", value.get("hooks", {})).get("state")
-        projects = value.get("projects")
-        trusted = [name for name, held in projects.items() if held == _TRUSTED] if isinstance(projects, dict) else []
-        if path in around.within(_IN_PROJECT) and not is_among(path.parents[1], trusted):
-            return False
-        ours = own_groups(read_toml(text), "PreToolUse")
-        at = next((number for number, group in enumerate(groups) if group in ours), None)
+        groups, ours = cast("Mapping[str, Groups]", value.get("hooks", {})), own_groups(value, "PreToolUse")
+        state = cast("dict[str, JsonValue]", self._configuration(around).get("hooks", {})).get("state")
+        at = next((number for number, group in enumerate(groups.get("PreToolUse", [])) if group in ours), None)
         held = state.get(f"file:{path}:pre_tool_use:{at}:0") if isinstance(state, dict) else None
         return isinstance(held, dict) and bool(held.get("trusted_hash")) and held.get("enabled") is not False
+
+    def _configuration(self, around: Around) -> dict[str, JsonValue]:
+        """Read the user's configuration; empty if it cannot be read."""
+        try:
+            return read_toml((self.folder(around) / "config.toml").read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, WorkspaceError):
+            return {}
 
 
 HOST = Codex()

@@ -94,12 +94,14 @@ class Copilot(Host):
         """List the file with the folders that its person trusts."""
         return (self.folder(around) / "config.json",)
 
+    def trusts(self, project: Path, around: Around) -> bool:
+        """Tell whether its configuration trusts the folder or one above it."""
+        held = table_at(self.folder(around) / "config.json")
+        return is_among(project, held.get("trusted_folders", held.get("trustedFolders")))
+
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - the folder counts
         """Tell whether the folder of the project is trusted; the user's own hooks need no trust."""
-        if path not in around.within(_IN_PROJECT):
-            return None
-        held = table_at(self.folder(around) / "config.json")
-        return is_among(path.parents[2], held.get("trusted_folders", held.get("trustedFolders")))
+        return self.trusts(path.parents[2], around) if path in around.within(_IN_PROJECT) else None
 
 
 HOST = Copilot()

@@ -127,12 +127,14 @@ class GeminiCli(Host):
         """List the file with the folders that its person trusts."""
         return (self.folder(around) / "trustedFolders.json",)
 
+    def trusts(self, project: Path, around: Around) -> bool:
+        """Tell whether its list of folders trusts this one or one above it."""
+        held = table_at(self.folder(around) / "trustedFolders.json")
+        return is_among(project, [name for name, word in held.items() if word != "DO_NOT_TRUST"])
+
     def is_trusted(self, path: Path, text: str, around: Around) -> bool | None:  # noqa: ARG002 - the folder counts
         """Tell whether the folder of the project is trusted; other hooks need no trust."""
-        if path not in around.within(_IN_PROJECT):
-            return None
-        held = table_at(self.folder(around) / "trustedFolders.json")
-        return is_among(path.parents[1], [name for name, word in held.items() if word != "DO_NOT_TRUST"])
+        return self.trusts(path.parents[1], around) if path in around.within(_IN_PROJECT) else None
 
 
 HOST = GeminiCli()
