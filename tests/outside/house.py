@@ -119,6 +119,10 @@ class House:
         (found,) = json.loads(self.gatewright("hook", "status", self.agent.host, "--json", code=None))
         return found
 
+    def waiting(self) -> list[dict[str, Any]]:
+        """Return the questions that wait for an answer."""
+        return json.loads(self.gatewright("approvals", "list", str(self.policy), "--json"))["pending"]
+
     def run(
         self,
         turns: Sequence[Turn],

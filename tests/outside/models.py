@@ -115,7 +115,7 @@ def _messages(model: Model, body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     calls = model.answer({tool["name"]: tool for tool in body.get("tools", [])}, results)
     usage = {"input_tokens": 1, "output_tokens": 1}
     head: dict[str, Any] = {
-        "id": "msg_1",
+        "id": f"msg_{len(results)}",
         "type": "message",
         "role": "assistant",
         "model": body.get("model"),

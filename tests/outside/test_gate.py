@@ -10,6 +10,7 @@ import re
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def _one_by_one(calls: Sequence[Call]) -> list[Turn]:
 
 def _made(house: House) -> dict[str, str]:
     return {f"mark-{number}": "done\n" for number in range(CALLS)}
+
+
+def _asked(house: House, calls: Sequence[Call]) -> list[Turn]:
+    """Return turns none of which ends the program: Claude Code ends with a call that asks and stands alone."""
+    return [calls] if house.agent.host == "claude-code" else _one_by_one(calls)
 
 
 def _hasten(file: Path) -> None:
@@ -81,21 +87,46 @@ def test_what_asks_does_not_happen_until_a_person_answers_and_then_once(host: st
     house.install("asked")
     calls = house.calls()
 
-    ended, model = house.run(_one_by_one(calls))
+    ended, model = house.run(_asked(house, calls))
 
     assert len(model.seen.results) == CALLS, ended
     assert house.marks() == {}, (ended, model.seen.results)
-    waiting = json.loads(house.gatewright("approvals", "list", str(house.policy), "--json"))["pending"]
+    waiting = house.waiting()
     assert len(waiting) == CALLS, waiting
 
     for one in waiting[:ANSWERED]:
         house.gatewright("approvals", "answer", str(house.policy), one["id"], "--once")
-    ended, model = house.run(_one_by_one([*calls, *calls]), goes_on=True)
+    ended, model = house.run([*_asked(house, calls), *_asked(house, calls)], goes_on=True)
 
     assert len(model.seen.results) == 2 * CALLS, ended
     assert len(house.marks()) == ANSWERED, (ended, model.seen.results)
     assert set(house.marks().values()) == {"done\n"}
     assert [row.kinds[-1] for row in house.rows() if row.verdict == "allow"] == ["ToolCompleted"] * ANSWERED
+
+
+@pytest.mark.parametrize("host", ["claude-code"])
+def test_a_program_ends_with_a_call_that_asks_and_makes_it_once_when_it_goes_on(host: str, house: House) -> None:
+    house.install("asked")
+    calls = house.calls(3)
+    silent = replace(house.agent, arguments=tuple(word for word in house.agent.arguments if word != "go"))
+
+    for number, answer in enumerate(("--once", "", "--once", "--deny")):
+        ended, _ = house.run(_one_by_one(calls), goes_on=number > 0, agent=silent if number else None)
+        said = json.loads(ended.stdout)
+        assert said["stop_reason"] == "tool_deferred", ended
+        assert said["deferred_tool_use"]["id"] == f"call_{(0, 1, 1, 2)[number]:04}"  # no further without an answer
+        (waiting,) = house.waiting()
+        if answer:
+            house.gatewright("approvals", "answer", str(house.policy), waiting["id"], answer)
+    ended, model = house.run(_one_by_one(calls), goes_on=True, agent=silent)
+
+    happened = {"mark-0": "done\n", "mark-1": "done\n"}
+    assert house.marks() == happened, (ended, model.seen.results)
+    assert len(model.seen.results) == len(calls), ended
+    house.run(_one_by_one(calls), goes_on=True)
+    assert house.marks() == happened
+    verdicts = [(row.verdict, row.kinds[-1]) for row in house.rows()]
+    assert verdicts == [("allow", "ToolCompleted")] * 2 + [("deny", "ToolDenied")]
 
 
 @pytest.mark.parametrize("host", CLOSED)

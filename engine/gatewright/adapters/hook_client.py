@@ -197,10 +197,10 @@ def address(folder: int, path: str, name: str) -> str:
     return f"{near}/{name}" if posix.access(near, posix.F_OK) else f"{path}/{name}"
 
 
-def peer_uid(sock: _socket.socket) -> int:
-    """Return the user of the other end."""
+def peer(sock: _socket.socket) -> tuple[int, int]:
+    """Return the process and the user of the other end."""
     facts = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    return int.from_bytes(facts[4:8], sys.byteorder)
+    return int.from_bytes(facts[:4], sys.byteorder), int.from_bytes(facts[4:8], sys.byteorder)
 
 
 class Gate:
@@ -245,7 +245,7 @@ class Gate:
             raise _Again from None
         finally:
             posix.close(folder)
-        if peer_uid(sock) != posix.getuid():
+        if peer(sock)[1] != posix.getuid():
             raise Refused("another user serves the socket of the gate")
         return Connection(sock, key, self.place)
 

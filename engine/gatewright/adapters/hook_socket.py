@@ -209,6 +209,15 @@ class HookRequest:
         size = len(body).to_bytes(4, "big")
         await self._send(size + mac(self._key, b"reply", self._bound, body) + body)
 
+    def started_by(self) -> tuple[str, ...]:
+        """Return the words of the program that started the client; none where the system does not tell them."""
+        try:
+            facts = Path(f"/proc/{hook_client.peer(self._sock)[0]}/stat").read_bytes()
+            starter = int(facts.rpartition(b")")[2].split()[1])
+            return tuple(os.fsdecode(Path(f"/proc/{starter}/cmdline").read_bytes()).split("\0")[:-1])
+        except (OSError, ValueError, IndexError):
+            return ()
+
     async def signals(self) -> AsyncGenerator[int]:
         """Yield the signals that the client passes on, until it ends."""
         while piece := await self._receive(1):
@@ -311,7 +320,7 @@ class HookServer:
     async def _take(self, sock: socket.socket) -> None:
         request = HookRequest(sock, self._key, self._place)
         try:
-            if hook_client.peer_uid(sock) != os.getuid():
+            if hook_client.peer(sock)[1] != os.getuid():
                 return
             self._unproved += 1
             try:

@@ -18,7 +18,7 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -141,7 +141,7 @@ class HookGate:
         elif request.kind == "event" and len(request.parts) == 4:
             host_id, agent_id, left_ms = (part.decode("utf-8", "replace") for part in request.parts[:3])
             deadline_s = asyncio.get_running_loop().time() + (int(left_ms) / 1000 if left_ms.isdecimal() else 0.0)
-            work = asyncio.ensure_future(self._event(host_id, agent_id, deadline_s, request.parts[3]))
+            work = asyncio.ensure_future(self._event(host_id, agent_id, deadline_s, request))
             gone = asyncio.ensure_future(request.gone())
             try:
                 await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -157,17 +157,18 @@ class HookGate:
                 await asyncio.gather(work, gone, return_exceptions=True)
 
     async def _event(
-        self, host_id: str, agent_id: str, deadline_s: float, message: bytes
+        self, host_id: str, agent_id: str, deadline_s: float, request: HookRequest
     ) -> tuple[bytes, _HostCall | None]:
         """Return the reply to a message, and the call that it allows."""
         try:
             host = load_host(host_id)
-            event = host.read(_read(message))
+            event = host.read(_read(request.parts[3]))
         except Exception as error:  # noqa: BLE001 whatever a stranger's message causes is a denial
             what = f"no host `{host_id}`" if isinstance(error, KeyError) else f"its message cannot be read: {error}"
             return b"F" + what.encode("utf-8", "replace"), None
         if event.kind is EventKind.BEFORE:
-            answer, call = await self._before(host, agent_id, event, deadline_s, len(message))
+            words = request.started_by()
+            answer, call = await self._before(host, agent_id, event, deadline_s, words, len(message))
             return _reply(host.reply(event, answer)), call
         if event.kind is EventKind.SHOW:
             return _reply(host.reply(event, await self._show(host, agent_id, event))), None
@@ -209,7 +210,7 @@ class HookGate:
     # -- calls
 
     async def _before(
-        self, host: Host, agent_id: str, event: HostEvent, deadline_s: float, size: int
+        self, host: Host, agent_id: str, event: HostEvent, deadline_s: float, words: Sequence[str], size: int
     ) -> tuple[HostAnswer, _HostCall | None]:
         """Decide a call; also return it if this is the first message about it."""
         try:
@@ -229,7 +230,7 @@ class HookGate:
             return _denial("too many calls wait for their end"), None
         else:
             family = self._family(host, agent_id, event.conversation)
-            call = mine = _HostCall(host, event, family, _tool_name(workspace, host, event.tool), size)
+            call = mine = _HostCall(host, event, family, _tool_name(workspace, host, event.tool), words, size)
             call.find_agent(workspace, agent_id)
             self._calls.append(call)
             call.task = asyncio.ensure_future(self._run(workspace, call, deadline_s))
@@ -271,7 +272,10 @@ class HookGate:
                     outcome = await self._call(workspace, call, conversation.session, deadline_s)
                 finally:
                     conversation.calls -= 1
-            call.deny(_reason(workspace, call, outcome))
+            reason = _reason(workspace, call, outcome)
+            if outcome.question is not None and await asyncio.to_thread(call.host.can_defer, call.event, call.words):
+                call.offer(HostAnswer(Verdict.ASK, reason, defers=True))
+            call.deny(reason)
         except GatewrightError as error:
             call.deny(str(error))
         except TimeoutError:
@@ -324,7 +328,7 @@ class HookGate:
                 lineage=call.lineage,
             )
 
-        can_ask = host.enforcement.asks and event.is_attended
+        can_ask = host.enforcement.asks and event.is_attended and not host.is_headless(call.words)
         is_attended = can_ask and await workspace.broker.is_attended()
         outcome = await go(asks=can_ask and not is_attended)
         if outcome.status is Status.WAITING:
@@ -456,17 +460,20 @@ class _Claim:
 
 class _HostCall:
     """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command, which was
-    judged in the folder ``start``; ``given``: the arguments that the host got in place of its own; ``size``: the bytes
-    of the message; ``places``: where its paths led when it was decided. ``family``: the sub-agents of its conversation;
-    ``lineage``: of the one that makes it.
+    judged in the folder ``start``; ``given``: the arguments that the host got in place of its own; ``words``: those that
+    started the host; ``size``: the bytes of the message; ``places``: where its paths led when it was decided.
+    ``family``: the sub-agents of its conversation; ``lineage``: of the one that makes it.
     """
 
     task: asyncio.Task[None]
     agent_id: str
     lineage: Lineage | None = None
 
-    def __init__(self, host: Host, event: HostEvent, family: SubAgents, tool: str, size: int) -> None:
-        self.host, self.event, self.family, self.tool, self.size = host, event, family, tool, size
+    def __init__(
+        self, host: Host, event: HostEvent, family: SubAgents, tool: str, words: Sequence[str], size: int
+    ) -> None:
+        self.host, self.event, self.family, self.tool = host, event, family, tool
+        self.words, self.size = words, size
         self.key, self.run_id, self.start = event.call_id or new_id("host"), new_id("run"), ""
         self.given: Mapping[str, JsonValue] | None = None
         self.places: dict[str, str] = {}

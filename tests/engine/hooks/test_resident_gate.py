@@ -143,6 +143,59 @@ async def test_the_same_call_id_takes_its_answer_in_another_process_of_the_gate(
     assert (await world.ask("Write", given, "t1"))["permissionDecision"] == "allow"
 
 
+PRINTS = ("-p", "--output-format", "json")
+
+
+def _transcript(world: HookWorld, *calls: str) -> str:
+    """Write the transcript of a conversation whose last answer makes these calls, each on a line of its own."""
+    said = [("user", "msg_0", {"type": "text", "text": "go"}), ("assistant", "msg_0", {"type": "tool_use", "id": "t0"})]
+    said += [("assistant", "msg_1", {"type": "tool_use", "id": call}) for call in calls]
+    file = world.folder / "transcript.jsonl"
+    lines = [{"type": kind, "message": {"id": answer, "content": [block]}} for kind, answer, block in said]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines) + "half a li")
+    return str(file)
+
+
+async def test_a_call_for_whose_answer_the_host_ends_runs_once_when_it_goes_on(world: HookWorld) -> None:
+    given, world.host = {"file_path": "a.txt", "content": "x"}, PRINTS
+    transcript = _transcript(world, "t1")
+    for mode in ("default", "bypassPermissions"):
+        answer = await world.ask("Write", given, "t1", transcript_path=transcript, permission_mode=mode)
+        assert answer["permissionDecision"] == "defer"
+    with closing(permission_broker(world.policy, keys=world.keys)) as broker:
+        (question,) = broker.pending()
+        assert question.request_id in answer["permissionDecisionReason"]
+        broker.answer(question.request_id, Approval(True, "ann"))
+    assert (await world.ask("Write", given, "t1", transcript_path=transcript))["permissionDecision"] == "allow"
+    await world.report("Write", given, "t1")
+    await until(lambda: world.rows("ToolCompleted"))
+    assert (await world.ask("Write", given, "t1", transcript_path=transcript))["permissionDecision"] == "deny"
+    assert len(world.rows("ToolCompleted")) == 1
+
+
+@pytest.mark.parametrize(
+    ("started", "calls", "more"),
+    [
+        (("--output-format", "json"), ["t1"], {}),
+        (("-p",), ["t1"], {}),
+        (("-p", "--output-format", "text"), ["t1"], {}),
+        (PRINTS, ["t1", "t2"], {}),
+        (PRINTS, ["t2"], {}),
+        (PRINTS, ["t1"], {"agent_id": "a1", "agent_type": "Explore"}),
+        (PRINTS, ["t1"], {"transcript_path": ""}),
+        (PRINTS, ["t1"], {"transcript_path": "/dev/zero"}),
+    ],
+)
+async def test_a_call_that_the_host_could_run_in_place_of_ending_is_denied_with_its_id(
+    world: HookWorld, started: tuple[str, ...], calls: list[str], more: dict[str, str]
+) -> None:
+    world.host = started
+    about = {"transcript_path": _transcript(world, *calls), **more}
+    answer = await world.ask("Write", {"file_path": "a.txt", "content": "x"}, "t1", **about)
+    assert answer["permissionDecision"] == "deny"
+    assert "gatewright approvals answer" in answer["permissionDecisionReason"]
+
+
 async def test_an_operator_who_is_there_answers_within_the_hosts_time(world: HookWorld) -> None:
     with closing(permission_broker(world.policy, keys=world.keys)) as broker:
 

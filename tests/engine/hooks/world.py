@@ -86,6 +86,8 @@ class HookWorld:
         self.policy.write_text(policy)
         self.keys.mkdir(mode=0o700)
         self.place = HookPlace.of(self.policy, self.keys)
+        self.host: tuple[str, ...] = ()
+        """The options of a program that starts the client in the place of this one."""
         self.environment = {name: os.environ[name] for name in ("PATH", "HOME")} | {"XDG_RUNTIME_DIR": str(run)}
 
     def message(self, event: str, tool: str, given: Mapping[str, object], call_id: str, **more: object) -> bytes:
@@ -96,7 +98,8 @@ class HookWorld:
 
     async def send(self, message: bytes, *, timeout_s: float = 60.0, agent: str = "coder") -> tuple[int, str, str]:
         """Run the client on a message; its exit code, output and errors."""
-        return await self.start(self.words(timeout_s, agent), message)
+        words = self.words(timeout_s, agent)
+        return await self.start((*_HOST, *self.host, "--", *words) if self.host else words, message)
 
     def words(self, timeout_s: float = 60.0, agent: str = "coder") -> tuple[str, ...]:
         """The command of the hook, as it is installed."""
@@ -163,4 +166,9 @@ def _has_ended(pid: int) -> bool:
         return True
 
 
+_HOST = (
+    sys.executable,
+    "-c",
+    "import subprocess, sys; sys.exit(subprocess.call(sys.argv[sys.argv.index('--') + 1 :]))",
+)
 CLIENT = (sys.executable, "-I", "-S", str(CLIENT_FILE))

@@ -8,7 +8,7 @@ stands there (`adapters/hosts/entry.py`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from importlib import import_module
@@ -45,7 +45,7 @@ class HostEvent:
     ``call_id``: its id of the call, empty if it gives none. ``folder``: where the host works. ``child``: the kind of
     the sub-agent that calls, empty for the agent itself; ``child_id``: the host's id of it. ``is_attended``: a person
     sits before the host and can answer a question there. ``result``: of a call that ended. ``name``: the host's own
-    name of the moment.
+    name of the moment. ``transcript``: the file in which the host keeps the conversation.
     """
 
     kind: EventKind
@@ -59,6 +59,7 @@ class HostEvent:
     child_id: str = ""
     is_attended: bool = False
     result: JsonValue = None
+    transcript: str = field(default="", compare=False)
 
 
 @frozen
@@ -66,12 +67,14 @@ class HostAnswer:
     """The decision on a call before it runs. ``reason``: for the model, and for the person who is asked.
 
     ``arguments``: those that run in place of the model's, for a host that takes them. To ``show`` it is *deny* for a
-    tool that the model must not see, else ``arguments`` is the schema that the model gets.
+    tool that the model must not see, else ``arguments`` is the schema that the model gets. ``defers``: a question for
+    whose answer the host ends now; it makes the very same call again when it goes on.
     """
 
     verdict: Verdict
     reason: str = ""
     arguments: Mapping[str, JsonValue] | None = None
+    defers: bool = False
 
 
 @frozen
@@ -219,6 +222,7 @@ class Host(Protocol):
             text_or(message, *_CHILD_ID, *_CHILD),
             is_attended=self.enforcement.asks and self.is_attended(name, message),
             result=next((message[key] for key in _RESULT if key in message), None),
+            transcript=text_or(message, "transcript_path", "transcriptPath"),
         )
 
     def started(self, event: HostEvent) -> tuple[str, str] | None:
@@ -247,6 +251,14 @@ class Host(Protocol):
     def is_attended(self, name: str, message: Mapping[str, JsonValue]) -> bool:  # noqa: ARG002 - for most hosts always
         """Tell whether somebody sits before it, if it can ask at all."""
         return True
+
+    def is_headless(self, words: Sequence[str]) -> bool:  # noqa: ARG002 - most hosts ask nobody anyway
+        """Tell whether a program that was started with these words talks to nobody and ends by itself."""
+        return False
+
+    def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:  # noqa: ARG002 - most hosts cannot
+        """Tell whether one started so would end with this call, say so, and make it again when it goes on."""
+        return False
 
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer for the host. A question that it cannot ask becomes a denial."""

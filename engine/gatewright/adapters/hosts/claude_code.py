@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,7 +24,8 @@ from gatewright.adapters.hosts import (
     text_or,
 )
 from gatewright.adapters.hosts.entry import Elements, JsonHooks, table_of
-from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.errors import JsonRefused
+from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.policy.verdict import Verdict
 
 _IN_SKILL = "PreSkillShellCommand"
@@ -36,6 +39,10 @@ _KINDS = {
 _REPORTS = ("PostToolUse", "PostToolUseFailure")
 _ATTENDED = frozenset({"", "default", "acceptEdits", "plan"})
 """The modes in which a person answers; in another one, also of a later version, nobody may, or a model does."""
+_FORMS = ("json", "stream-json")
+"""The forms of its output that name a deferred call."""
+_MOST_TRANSCRIPT = 16 << 20
+"""The last bytes of a transcript in which a call is looked for."""
 
 
 def _elements(hook: Hook) -> Elements:
@@ -86,12 +93,29 @@ class ClaudeCode(Host):
         """Tell whether it would put a question to a person: not in a skill, nor in modes that may not."""
         return name != _IN_SKILL and text_or(message, "permission_mode", "permissionMode") in _ATTENDED
 
+    def is_headless(self, words: Sequence[str]) -> bool:
+        """Tell whether it was started with `-p`."""
+        return not {"-p", "--print"}.isdisjoint(_options(words))
+
+    def can_defer(self, event: HostEvent, words: Sequence[str]) -> bool:
+        """Tell whether it was started with `-p` to print JSON, and its model itself makes this one call alone.
+
+        It runs a call that is deferred beside others, or while it talks to a person. As text it prints nothing of it.
+        The transcript has the whole answer of the model by then.
+        """
+        if event.name != "PreToolUse" or event.child or not event.transcript or not self.is_headless(words):
+            return False
+        forms = " ".join(_options(words)).replace("=", " ").partition("--output-format ")[2]
+        return forms.startswith(_FORMS) and _beside(Path(event.transcript), event.call_id) == {event.call_id}
+
     def reply(self, event: HostEvent, answer: HostAnswer) -> Reply:
         """Spell an answer to a hook."""
         if event.kind is not EventKind.BEFORE:
             return Reply()
+        defers = answer.defers
         answer = effective(self, event, answer)
-        said: dict[str, JsonValue] = {"hookEventName": event.name, "permissionDecision": str(answer.verdict)}
+        decision = "defer" if defers and answer.verdict is Verdict.ASK else str(answer.verdict)
+        said: dict[str, JsonValue] = {"hookEventName": event.name, "permissionDecision": decision}
         if answer.reason:
             said["permissionDecisionReason"] = answer.reason
         if answer.arguments is not None and answer.verdict is not Verdict.DENY:
@@ -125,6 +149,39 @@ class ClaudeCode(Host):
         if scope is HostScope.MANAGED and settings.get("allowManagedHooksOnly") is True:
             return "`allowManagedHooksOnly` is on: only managed hooks run"
         return ""
+
+
+def _options(words: Sequence[str]) -> Sequence[str]:
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _beside(transcript: Path, call_id: str) -> set[str]:
+    """Return the ids of all calls in the answer that has this one; empty if a transcript does not show it."""
+    found: dict[str, set[str]] = {}
+    for line in _last_lines(transcript):
+        if b'"tool_use"' in line:
+            try:
+                message = parse_object(line).get("message")
+            except JsonRefused:
+                continue
+            content = message.get("content") if isinstance(message, dict) else None
+            if isinstance(message, dict) and isinstance(content, list):
+                ids = {text_or(one, "id") for one in content if isinstance(one, dict) and one.get("type") == "tool_use"}
+                found.setdefault(text_or(message, "id"), set()).update(ids)
+    return next((ids for ids in found.values() if call_id in ids), set[str]())
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with os.fdopen(number, "rb") as file:
+        facts = os.fstat(number)
+        if not stat.S_ISREG(facts.st_mode):
+            return []
+        file.seek(max(0, facts.st_size - _MOST_TRANSCRIPT))
+        return file.read(_MOST_TRANSCRIPT).splitlines()
 
 
 HOST = ClaudeCode()
