@@ -162,7 +162,8 @@ class HookGate:
         """Return the reply to a message, and the call that it allows."""
         try:
             host = load_host(host_id)
-            event = host.read(_read(request.parts[3]))
+            message = request.parts[3]
+            event = host.read(_read(message))
         except Exception as error:  # noqa: BLE001 whatever a stranger's message causes is a denial
             what = f"no host `{host_id}`" if isinstance(error, KeyError) else f"its message cannot be read: {error}"
             return b"F" + what.encode("utf-8", "replace"), None
@@ -460,8 +461,8 @@ class _Claim:
 
 class _HostCall:
     """A call from its decision to its end. ``key``: its id in its conversation; ``run_id``: of its command, which was
-    judged in the folder ``start``; ``given``: the arguments that the host got in place of its own; ``words``: those that
-    started the host; ``size``: the bytes of the message; ``places``: where its paths led when it was decided.
+    judged in the folder ``start``; ``given``: the arguments that the host got in place of its own; ``words``: those
+    that started the host; ``size``: the bytes of the message; ``places``: where its paths led when it was decided.
     ``family``: the sub-agents of its conversation; ``lineage``: of the one that makes it.
     """
 

@@ -271,7 +271,7 @@ AGAINST = {
     "too deep": "deep=$(printf 'd/%.0s' $(seq 160)); mkdir -p $deep; echo x > $deep/.env",
     "more than can be covered": "mkdir $(seq 1200); for one in *; do echo > $one/.env; done",
     "in a race": "for one in $(seq 20); do echo x > .env; mv .env a; mv a .env; rm -f .env; done; echo x > .env",
-    "by what it leaves behind": "(sleep 0.2; while sleep 0.01; do echo x > .env; mkdir -p .git/hooks; done) & sleep 0.5",
+    "by what it leaves behind": "(sleep 0.2; while sleep .01; do echo x > .env; mkdir -p .git/hooks; done) & sleep .5",
     "and killed": "echo x > .env; mkdir -p .git/hooks; kill -9 $$",
 }
 """Commands that make, each in another way, what the levels let no process make."""

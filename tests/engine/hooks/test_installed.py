@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,6 +88,15 @@ def changed_command(host_id: str, reply: Reply) -> str:
     return arguments[next(iter(load_host(host_id).shells.values()))]
 
 
+def wait_for_ends(world: HookWorld, agent_id: str, wanted: dict[str, int]) -> None:
+    """Wait for the ends of an agent's calls: a command's client ends before the row is written."""
+
+    def ends() -> Counter[str]:
+        return Counter(kind for kind, agent, _ in world.rows("ToolDenied", "ToolCompleted") if agent == agent_id)
+
+    pause_until(lambda: ends() == wanted, f"the ends of {agent_id}")
+
+
 @pytest.mark.skipif(bool(why_not()), reason="needs confinement")
 def test_an_entry_in_the_file_of_every_host_refuses_and_confines_its_commands(world: HookWorld) -> None:
     for host_id in HOST_IDS:
@@ -123,10 +133,8 @@ def test_an_entry_in_the_file_of_every_host_refuses_and_confines_its_commands(wo
         told = {one.name: (one.level, one.sentence) for one in doctor.facts}
         assert told["answer"][0] is HostLevel.OK, told
         assert told["policy"][0] is HostLevel.OK, told
-    ended = world.rows("ToolDenied", "ToolCompleted")
     for host in map(load_host, HOST_IDS):
-        kinds = [kind for kind, agent, _ in ended if agent == host.prefix]
-        assert kinds == ["ToolDenied", "ToolCompleted", "ToolDenied"], host.host_id
+        wait_for_ends(world, host.prefix, {"ToolDenied": 2, "ToolCompleted": 1})
     reasons = {agent for _, agent, body in world.rows() if "`rm` is not among the programs" in json.dumps(body)}
     assert reasons == {load_host(host_id).prefix for host_id in HOST_IDS}
 
