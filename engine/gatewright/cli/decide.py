@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -75,6 +77,10 @@ def decide(
     tool: ToolOption,
     args: ArgsOption = "{}",
     session: SessionOption = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="DIR", help="where the coding agent works, for a tool that it runs itself"),
+    ] = None,
     json: JsonOption = False,
     state: StateOption = None,
     trust: TrustOption = False,
@@ -84,7 +90,10 @@ def decide(
         agent_id = require_agent(workspace, agent)
         held = workspace.session(agent_id, session)
         given = read_argument(args)
-        decision = workspace.decide(agent_id, tool, given, session=held)
+        if folder is not None and not folder.is_dir():
+            raise UsageProblem(f"--folder: `{folder}` is no folder")
+        start = "" if folder is None else os.path.realpath(folder)
+        decision = workspace.decide(agent_id, tool, given, session=held, folder=start)
         steps = workspace.gate.steps(agent_id, tool, given, session=held)
         if json:
             print_json({**decision.to_json(), **({"steps": [step.to_json() for step in steps]} if steps else {})})

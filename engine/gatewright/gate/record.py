@@ -26,7 +26,7 @@ from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 from gatewright.policy.verdict import Verdict, Word
 
-_NAME, _REASON, _TARGETS = 100, 500, 16
+_NAME, _REASON, _TARGETS, _FOLDER = 100, 500, 16, 4096
 
 EntryMaker = Callable[[AuditLog], AuditEntry]
 """Makes the row that a call begins with."""
@@ -71,8 +71,9 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
 
     ``scrubbed``: the number of secrets removed; ``cut``: the parts left out for size; ``client``: the name that the
     calling program gave itself; ``within`` and ``step``: for a step of a composition, the outer call and the step's
-    number; ``trace``: the id of its trace; of a sub-agent: ``callers``, the outermost first, ``child``, its id with its
-    host, and ``within``, the call that started it. Each is optional.
+    number; ``trace``: the id of its trace; ``folder``: where the program works that runs it; of a sub-agent:
+    ``callers``, the outermost first, ``child``, its id with its host, and ``within``, the call that started it. Each is
+    optional.
     """
     small, cut = cut_to_size(state.arguments)
     kept, secrets = scrub_value(small)
@@ -90,6 +91,8 @@ def invocation(state: CallState, log: AuditLog) -> AuditEntry:
         body["client"] = clean(state.client)
     if state.trace_id:
         body["trace"] = state.trace_id
+    if state.folder is not None and state.tool is not None and state.tool.tool.in_folder:
+        body["folder"] = clean(state.folder, _FOLDER)
     return opening(state, RowKind.TOOL_INVOKED, body)
 
 

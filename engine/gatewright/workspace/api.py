@@ -283,6 +283,7 @@ if TYPE_CHECKING:
         host_file,
         host_of,
         install_edit,
+        project_of,
         uninstall_edit,
         write_host_file,
     )
@@ -290,7 +291,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.policytext import WorkspaceImage
-    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule, touches
+    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule, touches, worked_in
     from gatewright.workspace.sandbox import Copied, CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import (
         SECRETS,
@@ -298,7 +299,6 @@ if TYPE_CHECKING:
         begin_workspace,
         create_workspace,
         example_names,
-        project_of,
         write_agent_policy,
         write_demo,
     )
@@ -451,7 +451,7 @@ door(
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.template": (
-            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names", "project_of",
+            "SECRETS", "Beginning", "begin_workspace", "create_workspace", "example_names",
             "write_agent_policy", "write_demo",
         ),
         "gatewright.workspace.client_file": (
@@ -459,7 +459,8 @@ door(
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.host_files": (
-            "HostEdit", "host_around", "host_file", "host_of", "install_edit", "uninstall_edit", "write_host_file",
+            "HostEdit", "host_around", "host_file", "host_of", "install_edit", "project_of", "uninstall_edit",
+            "write_host_file",
         ),
         "gatewright.workspace.host_status": ("HostFact", "HostLevel", "HostStatus", "find_hosts"),
         "gatewright.workspace.sandbox": ("Copied", "CopyCancelled", "Sandbox", "remove_dead_copies"),
@@ -467,7 +468,9 @@ door(
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.policytext": ("WorkspaceImage",),
         "gatewright.workspace.policy_reader": ("text_problems",),
-        "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule", "touches"),
+        "gatewright.workspace.replay": (
+            "Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule", "touches", "worked_in",
+        ),
         "gatewright.workspace.attachment": ("roots_by_tool",),
         "gatewright.workspace.toolfile": (
             "ToolFile", "catalog_of_file", "place_manifest", "propose_id", "read_tool_file", "says_tools",

@@ -47,6 +47,11 @@ from gatewright.record.folder import (
 from gatewright.workspace.client_file import MAX_BYTES, content_of
 from gatewright.workspace.trust import HOSTS
 
+AGENT_SOURCE = "project"
+"""The source of the files of a project."""
+AGENT_FOLDER = ".gatewright-policy"
+"""The folder of a project's policy for coding agents."""
+
 
 @frozen
 class HostFile:
@@ -107,6 +112,29 @@ def host_of(host_id: str) -> Host:
     if host_id not in HOST_IDS:
         raise WorkspaceError(f"no coding agent `{host_id}`{near_hint(host_id, HOST_IDS, listed=True)}")
     return load_host(host_id)
+
+
+def project_of(folder: Path) -> Path:
+    """Return the folder where coding agents work under the policy in ``folder``: the project, if it lies in one."""
+    return folder.parent if folder.name == AGENT_FOLDER else folder
+
+
+def work_folder(host_id: str, policy: Path, source: Path | None = None, *, keys: Path | None = None) -> Path:
+    """Return the folder where a host works under a policy: the one project whose hook names the policy.
+
+    Otherwise the project in which the policy lies, else its ``source`` of a project, else its own folder. The host's
+    message names the true one.
+    """
+    named, found = os.path.realpath(policy), set[Path]()
+    with suppress(WorkspaceError):
+        for record in records(keys):
+            is_ours = record.host_id == host_id and os.path.realpath(record.policy) == named
+            if is_ours and record.scope is HostScope.PROJECT:  # a user's own file may stand as in a project
+                found |= {one for one in [_project(load_host(host_id), Path(record.path))] if one is not None}
+    if len(found) == 1:
+        return found.pop()
+    around = project_of(policy.parent)
+    return source if source is not None and around == policy.parent else around
 
 
 def host_file(host_id: str, scope: HostScope, where: Around) -> HostFile:
@@ -308,9 +336,7 @@ def _places(host: Host, file: HostFile) -> tuple[str, ...]:
     Of a project only those in a folder of their own that exists: to keep a missing one from being made, its folder is
     closed to changes where commands run confined.
     """
-    arounds = map(host_around, file.path.parents) if file.scope is HostScope.PROJECT else ()
-    in_project = (one for one in arounds if file.path in (host.file(HostScope.PROJECT, one), *host.other_files(one)))
-    project = next((one.project for one in in_project), None)
+    project = _project(host, file.path) if file.scope is HostScope.PROJECT else None
     where = host_around(project)
     files = (file.path, *(host.file(scope, where) for scope in HostScope), *host.other_files(where))
     paths = (path for path in files if path is not None)
@@ -321,6 +347,13 @@ def _places(host: Host, file: HostFile) -> tuple[str, ...]:
         return top is None or not path.is_relative_to(top) or path.exists() or is_near
 
     return tuple(dict.fromkeys(str(path) for path in paths if is_kept(path)))
+
+
+def _project(host: Host, path: Path) -> Path | None:
+    """Return the project whose file of hooks this is, if it is one."""
+    arounds = map(host_around, path.parents)
+    found = (one for one in arounds if path in (host.file(HostScope.PROJECT, one), *host.other_files(one)))
+    return next((one.project for one in found), None)
 
 
 def read_host_file(file: HostFile) -> tuple[bytes | None, str]:

@@ -171,6 +171,12 @@ def sent_of(rows: Sequence[AuditRow]) -> dict[str, Any]:
     return {}
 
 
+def worked_in(sent: Mapping[str, Any]) -> str:
+    """Return the folder in which the calling program worked, as the log names it; empty if it does not."""
+    folder = sent.get("folder")
+    return folder if isinstance(folder, str) else ""
+
+
 def lacks_of(sent: Mapping[str, Any]) -> str:
     """Describe the arguments that the log lacks; empty if complete."""
     scrubbed, cut = sent.get("scrubbed"), sent.get("cut")
@@ -186,7 +192,7 @@ def _newest(index: AuditIndex) -> Iterator[LoggedCall]:
 
 def _decide(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision | None:
     try:
-        return workspace.decide(call.agent, call.tool, sent.get("arguments", {}))
+        return workspace.decide(call.agent, call.tool, sent.get("arguments", {}), folder=worked_in(sent))
     except GatewrightError:  # a policy may lack the agent
         return None
 

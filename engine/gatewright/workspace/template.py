@@ -33,6 +33,7 @@ from gatewright.sources.ground import POLICY_NAME, SCHEMA_NAME, place_file
 from gatewright.tools import read_definitions
 from gatewright.tools.declaration import SideEffect
 from gatewright.workspace.client_file import content_of
+from gatewright.workspace.host_files import AGENT_FOLDER, AGENT_SOURCE
 from gatewright.workspace.manifest import manifest_text, shipped_host
 from gatewright.workspace.trust import TrustRecords
 from gatewright.workspace.workspace import Workspace
@@ -218,21 +219,10 @@ def write_demo(folder: Path) -> Path:
     return policy_path if policy_path.is_file() else create_workspace(folder, "demo")
 
 
-AGENT_SOURCE = "project"
-"""The source of the files of a project."""
-AGENT_FOLDER = ".gatewright-policy"
-"""The folder of a project's policy for coding agents."""
-
-
 def agent_policy_path(scope: HostScope, project: Path) -> Path:
     """Return the place of a policy for coding agents: in the project, else in the user's settings."""
     folder = project / AGENT_FOLDER if scope is HostScope.PROJECT else config_folder() / "coding-agents"
     return folder / POLICY_NAME
-
-
-def project_of(folder: Path) -> Path:
-    """Return the folder where coding agents work under the policy in ``folder``: the project, if it lies in one."""
-    return folder.parent if folder.name == AGENT_FOLDER else folder
 
 
 def agent_policy(host_id: str, project: Path, path: Path) -> tuple[str, str]:

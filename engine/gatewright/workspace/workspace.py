@@ -1177,12 +1177,29 @@ class Workspace:
         *,
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
+        folder: str = "",
     ) -> Decision:
         """Return the gate's decision on a call, without any effect.
 
-        The options are those of `call`.
+        ``folder``: where the coding agent works, for a tool that it runs itself, by default `work_folder`. The other
+        options are those of `call`.
         """
+        if context is None and (folder := folder or self.work_folder(tool)):
+            context = ToolExecutionContext(agent_id=agent_id, session_id="", folder=folder)
         return self._parts.gate.decide(agent_id, tool, arguments, session=session, context=context)
+
+    def work_folder(self, tool_name: str) -> str:
+        """Return the folder in which relative paths start in calls of a coding agent's own tool, as far as hooks and
+        policy tell it; empty for any other tool.
+        """
+        tool = self._tool(tool_name)
+        if tool is None or not tool.in_folder:
+            return ""
+        from gatewright.workspace.host_files import AGENT_SOURCE, work_folder
+
+        bases = (one.base_path for one in self.policy.folder_sources if one.source_id == AGENT_SOURCE)
+        source = next((Path(os.path.realpath(self.folder / base)) for base in bases), None)
+        return os.path.realpath(work_folder(tool.origin, self.policy_path, source, keys=self._folders.keys))
 
     async def call(
         self,

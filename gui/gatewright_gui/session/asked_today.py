@@ -117,7 +117,8 @@ def _edit_of(workspace: Workspace, mending: Mending) -> Edit | None:
 
 def _is_allowed(trial: Workspace, detail: CallDetail) -> bool:
     try:
-        decision = trial.decide(detail.call.agent, detail.call.tool, detail.arguments or {})
+        call, given = detail.call, detail.arguments or {}
+        decision = trial.decide(call.agent, call.tool, given, folder=detail.folder)
     except GatewrightError:
         return False
     return decision.verdict is Verdict.ALLOW

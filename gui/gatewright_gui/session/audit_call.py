@@ -30,6 +30,7 @@ from gatewright.workspace.api import (
     lacks_of,
     rights,
     ruleedit,
+    worked_in,
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_record import line_of
@@ -94,7 +95,7 @@ class CallDetail:
 
     ``scrubbed``: how many secrets were taken out of them, ``lacks``: what of them is missing; ``policy``: the digest
     of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it. ``parent``:
-    the call that it is a step of, once that is read.
+    the call that it is a step of, once that is read. ``folder``: where the coding agent worked that made it.
     """
 
     call: LoggedCall
@@ -107,6 +108,7 @@ class CallDetail:
     facts: tuple[tuple[str, str], ...]
     rows: str
     parent: LoggedCall | None = None
+    folder: str = ""
 
     @property
     def is_orphan(self) -> bool:
@@ -153,6 +155,7 @@ def detail_of(call: LoggedCall, rows: Sequence[AuditRow], parent: LoggedCall | N
         tuple(_facts(call, told)),
         "\n".join(json.dumps(row.to_json(), ensure_ascii=False, indent=2) for row in rows),
         parent,
+        worked_in(sent),
     )
 
 
@@ -188,6 +191,8 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
         found.append((tr("Result"), still))
     if call.client:
         found.append((tr("Client"), call.client))
+    if folder := worked_in(told.get(RowKind.TOOL_INVOKED, {})):
+        found.append((tr("Works in"), folder))
     if call.session:
         found.append((tr("Session"), call.session))
     return found
@@ -286,7 +291,8 @@ def decide_today(workspace: Workspace, detail: CallDetail) -> Again:
     Raises WorkspaceError.
     """
     call = detail.call
-    return Again(workspace.decide(call.agent, call.tool, detail.arguments or {}), detail.lacks)
+    again = workspace.decide(call.agent, call.tool, detail.arguments or {}, folder=detail.folder)
+    return Again(again, detail.lacks)
 
 
 # mending

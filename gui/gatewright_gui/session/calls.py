@@ -57,7 +57,8 @@ class ShownTool:
     `runs`: in the disposable copy, only live (it acts outside of the copy), or by the program that has it, not here.
     `files`: what the paths in its arguments name, where that is known. `missing`: what an operation needs beyond what
     the schema says, by the gate. `check_formats`: texts must be what a known `format` says. `origin`: where it
-    comes from, as `ToolFacts` has it. `examples`: arguments that its author gives to try.
+    comes from, as `ToolFacts` has it. `examples`: arguments that its author gives to try. `work_folder`: of a coding
+    agent's own tool, where relative paths start by default.
     """
 
     name: str
@@ -72,6 +73,7 @@ class ShownTool:
     check_formats: bool = False
     origin: str = BUILT_IN
     examples: Sequence[Mapping[str, JsonValue]] = field(default=(), hash=False)
+    work_folder: str = ""
 
     @property
     def is_shown(self) -> bool:
@@ -87,11 +89,14 @@ class ShownTool:
 
 @frozen
 class CallRequest:
-    """What is to be decided or run. `arguments`: JSON text, or the values of a form."""
+    """What is to be decided or run. `arguments`: JSON text, or the values of a form. `folder`: where the coding agent
+    works, for a tool that it runs itself; empty for any other.
+    """
 
     agent_id: str
     tool: str
     arguments: str | Mapping[str, JsonValue] = field(hash=False)
+    folder: str = ""
 
     @property
     def text(self) -> str:
@@ -305,7 +310,8 @@ def _shown(
     about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
     checks = workspace.gate.policy.defaults.check_formats
     runs: Runs = "elsewhere" if not workspace.is_executable(listing.name) else "live" if tool.leaves_copy else "copy"
-    return ShownTool(*about, runs, files_of(tool), check_formats=checks, origin=facts.origin)
+    start = workspace.work_folder(listing.name)
+    return ShownTool(*about, runs, files_of(tool), check_formats=checks, origin=facts.origin, work_folder=start)
 
 
 _FIRST = ("path", "file", "url", "name", "label", "query", "pattern")

@@ -305,7 +305,8 @@ class Console(QObject):
         use_copy = self._copy.exists and not run.is_live
         gate = self._in_step(run) if use_copy else workspace
         began = time.perf_counter()
-        decision = gate.decide(request.agent_id, request.tool, request.arguments, session=run.session)
+        given, folder = request.arguments, request.folder
+        decision = gate.decide(request.agent_id, request.tool, given, session=run.session, folder=folder)
         elapsed = (time.perf_counter() - began) * 1000
         for row in decision.trace:
             self._pass(run, row, gate)

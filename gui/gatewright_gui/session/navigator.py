@@ -41,8 +41,10 @@ class Navigator(QObject):
     """The keys are to go to that question."""
     waiting_requested = Signal(object)
     """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
-    call_requested = Signal(object, object, object, object)
-    """Agent id, tool, operation or None, arguments or None: the Console begins a call of it."""
+    call_requested = Signal(object, object, object, object, object)
+    """Agent id, tool, operation or None, arguments or None, the folder of a coding agent or "": the Console begins a
+    call of it.
+    """
     span_requested = Signal(object)
     """(from, to) in seconds since 1970: the Audit page shows the calls of that span."""
     difference_requested = Signal(object)
@@ -124,10 +126,13 @@ class Navigator(QObject):
         tool: str,
         operation: str | None = None,
         arguments: Mapping[str, JsonValue] | None = None,
+        folder: str = "",
     ) -> None:
-        """Begin a call of a tool in the Console, filled in where there are arguments."""
+        """Begin a call of a tool in the Console, filled in where there are arguments; ``folder``: where the coding
+        agent works, for a tool that it runs itself.
+        """
         self.page_requested.emit("console")  # first, as above
-        self.call_requested.emit(agent_id, tool, operation, arguments)
+        self.call_requested.emit(agent_id, tool, operation, arguments, folder)
 
     def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
         """Show what an agent is granted, and a rule of that."""

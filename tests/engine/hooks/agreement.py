@@ -1,10 +1,12 @@
-"""Generated calls of Claude Code's own tools: what the hook answers beside what the library decides.
+"""Generated calls of Claude Code's own tools: what the hook answers beside what library and command line decide.
 
 `python -m tests.engine.hooks.agreement [CALLS]` is the long form.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewright.adapters import hook_client
+from gatewright.cli.main import main
 from gatewright.gate import Decision
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ToolExecutionContext
@@ -87,13 +90,25 @@ URLS = ("https://www.example.org/a", "http://127.0.0.1/", "https://evil.test/", 
 TOOLS: dict[str, Any] = json.loads(folder("hosts").joinpath("claude-code.tools.json").read_text())
 
 
-def make(folder_: Path, run: Path) -> HookWorld:
+INSIDE = (
+    POLICY.replace('"project/closed"', '"../closed"')
+    .replace('base_path = "project"', 'base_path = ".."')
+    .replace('id = "project"', 'id = "files"')
+    .replace('sources = ["project"]', 'sources = ["files"]')
+)
+"""The same policy in a folder of the project, as `hook install` makes it."""
+COMMAND_EVERY = 25
+"""Of so many calls one is decided by the command line too."""
+
+
+def make(folder_: Path, run: Path, *, inside: bool = False) -> HookWorld:
     """Make the workspace, with files for the levels."""
-    world = HookWorld(folder_, run, POLICY, TOOLS)
+    world = HookWorld(folder_, run, INSIDE if inside else POLICY, TOOLS, inside=inside)
     for name in ("a.py", "secret/key", "log.txt", "shared/n", "closed/x", "sub/b"):
         (world.project / name).parent.mkdir(exist_ok=True)
         (world.project / name).write_text("text")
     (world.project / "link").symlink_to("secret")
+    Workspace.open(world.policy, keys=world.keys, trust=True).close()
     return world
 
 
@@ -132,7 +147,10 @@ def call(dice: random.Random) -> tuple[str, dict[str, object]]:
 
 
 def differences(world: HookWorld, count: int, seed: int) -> list[str]:
-    """Ask the resident gate and the library about the same calls; return where they differ."""
+    """Ask the resident gate, the library and the command line about the same calls; return where they differ.
+
+    The library is told once where the agent works, and finds it out by itself once, as the Console does.
+    """
     found, dice = list[str](), random.Random(seed)
     gate = {"policy": str(world.policy), "key": str(world.place.key)}
     with Workspace.open(world.policy, keys=world.keys) as workspace:
@@ -140,6 +158,13 @@ def differences(world: HookWorld, count: int, seed: int) -> list[str]:
             tool, given = call(dice)
             context = ToolExecutionContext("coder", "", folder=str(world.project))
             decision = workspace.gate.decide("coder", f"claude.{tool}", given, context=context)  # pyright: ignore[reportArgumentType]
+            alone = workspace.decide("coder", f"claude.{tool}", given)  # pyright: ignore[reportArgumentType]
+            said = [(one.verdict, one.stage, one.code, one.reason) for one in (decision, alone)]
+            if number % COMMAND_EVERY == 0:
+                told = _command(world, tool, given)
+                said.append((Verdict(told["verdict"]), told["stage"], told["code"], told["reason"]))
+            if len(set(said)) > 1:
+                found.append(f"{tool} {given}: {said}")
             talk = f"talk-{number // 100}"
             answer = _ask(
                 gate, world.message("PreToolUse", tool, given, f"t{number}", session_id=talk, permission_mode="default")
@@ -149,6 +174,14 @@ def differences(world: HookWorld, count: int, seed: int) -> list[str]:
             if number % 100 == 99:
                 _send(gate, world.message("SessionEnd", "", {}, "", session_id=talk))
     return found
+
+
+def _command(world: HookWorld, tool: str, given: dict[str, object]) -> dict[str, Any]:
+    call_ = ["--agent", "coder", "--tool", f"claude.{tool}", "--args", json.dumps(given)]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        main(["decide", str(world.policy), *call_, "--folder", str(world.project), "--trust", "--json"])
+    told: dict[str, Any] = json.loads(out.getvalue())
+    return told
 
 
 def _agree(decision: Decision, answer: dict[str, Any]) -> bool:

@@ -1,19 +1,26 @@
-"""What a hook answers is what the library decides, whatever the call; `tests.engine.hooks.agreement` tries more."""
+"""What a hook answers is what library and command line decide, whatever the call.
+
+`tests.engine.hooks.agreement` tries more.
+"""
 
 from collections import Counter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from tests.engine.hooks import agreement
 
 
-async def test_the_hook_answers_what_the_library_decides(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [False, True], ids=["policy around the project", "policy in the project"])
+async def test_the_hook_answers_what_the_library_and_the_command_line_decide(tmp_path: Path, inside: bool) -> None:
     with TemporaryDirectory(prefix="gw", dir="/tmp") as run:
-        world = agreement.make(tmp_path, Path(run))
+        world = agreement.make(tmp_path, Path(run), inside=inside)
         try:
             await agreement.start(world)
             assert agreement.differences(world, 150, Random().randrange(1 << 30)) == []
+            assert str(world.project) in {body.get("folder") for _, _, body in world.rows("ToolInvoked")}
         finally:
             world.end()
 

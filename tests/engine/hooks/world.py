@@ -75,12 +75,17 @@ TOOLS = {
 
 
 class HookWorld:
-    """The workspace below ``folder``; the sockets lie in ``run``."""
+    """The workspace below ``folder``, ``inside`` of the project or around it; the sockets lie in ``run``."""
 
-    def __init__(self, folder: Path, run: Path, policy: str = POLICY, tools: object = TOOLS) -> None:
+    def __init__(
+        self, folder: Path, run: Path, policy: str = POLICY, tools: object = TOOLS, *, inside: bool = False
+    ) -> None:
         self.folder, self.run, self.keys = folder / "workspace", run, folder / "keys"
-        self.project, self.policy = self.folder / "project", self.folder / "policy.toml"
+        self.project = self.folder / "project"
+        self.folder = self.project / ".gatewright-policy" if inside else self.folder
+        self.policy = self.folder / "policy.toml"
         self.project.mkdir(parents=True)
+        self.folder.mkdir(exist_ok=True)
         (self.folder / "catalogs").mkdir()
         (self.folder / "catalogs" / "claude-code.tools.json").write_text(json.dumps(tools))
         self.policy.write_text(policy)

@@ -23,6 +23,7 @@ from gatewright.workspace.host_files import (
     install_edit,
     records,
     uninstall_edit,
+    work_folder,
     write_host_file,
 )
 from gatewright.workspace.host_status import HostLevel, HostStatus, find_hosts, host_doctor, host_status
@@ -443,3 +444,22 @@ def test_no_policy_is_enforced_while_a_record_is_unreadable_since_its_files_woul
         Workspace.open(machine.policy, keys=machine.keys)
     record.unlink()
     Workspace.open(machine.policy, keys=machine.keys).close()
+
+
+def test_a_host_works_in_the_one_project_whose_hook_names_the_policy(machine: Machine) -> None:
+    def works_in() -> Path:
+        return work_folder("claude-code", machine.policy, keys=machine.keys)
+
+    assert works_in() == machine.policy.parent
+    machine.install(machine.file("claude-code", HostScope.USER))
+    assert works_in() == machine.policy.parent
+    machine.install(machine.file("claude-code"))
+    assert works_in() == machine.project
+    assert work_folder("codex", machine.policy, keys=machine.keys) == machine.policy.parent
+    other = machine.project.parent / "other"
+    other.mkdir()
+    machine.where = Around(machine.home, machine.where.environment, other, "linux", machine.root)
+    machine.install(machine.file("claude-code"))
+    assert works_in() == machine.policy.parent  # it is one of two
+    in_project = machine.project / ".gatewright-policy" / "policy.toml"
+    assert work_folder("claude-code", in_project, machine.home, keys=machine.keys) == machine.project

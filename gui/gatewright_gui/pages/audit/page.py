@@ -336,7 +336,8 @@ class AuditPage(Page):
                 "info", tr("there is no agent `{agent}` in the policy as it is edited", agent=call.agent)
             )
             return
-        self._context.navigator.go_to_call(call.agent, call.tool, call.operation or None, detail.arguments)
+        go_to_call = self._context.navigator.go_to_call
+        go_to_call(call.agent, call.tool, call.operation or None, detail.arguments, detail.folder)
 
     def _mend(self) -> None:
         detail = self.detail.detail

@@ -128,11 +128,13 @@ class ConsolePage(Page):
         else:
             self.request.follow(selection.tool, selection.operation)
 
-    def _try_call(self, agent_id: str, tool: str, operation: str | None, given: Mapping[str, JsonValue] | None) -> None:
+    def _try_call(
+        self, agent_id: str, tool: str, operation: str | None, given: Mapping[str, JsonValue] | None, folder: str
+    ) -> None:
         """Somebody asked on another page to try a tool here."""
         if self.console.is_busy:
             return
-        self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given)
+        self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given, folder)
         self._asked_for = tool, operation
         self._context.selection.choose_agent(agent_id)
         self.request.choose_agent(agent_id)

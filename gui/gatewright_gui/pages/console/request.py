@@ -6,6 +6,7 @@ Over 450 lines: every way to fill a call in, and to change what is called, ends 
 import contextlib
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QGridLayout,
+    QLineEdit,
     QWidget,
 )
 from shiboken6 import isValid
@@ -81,6 +83,11 @@ class RequestPanel(QWidget):
         self.clear_button = text_button(tr("Clear"), "console.clear", self.clear, tip, kind="link")
         tip = tr("Put in a provider's whole call (Ctrl+Shift+V)")
         self.paste_button = text_button(tr("Paste call"), "console.paste", self.paste_call, tip, kind="link")
+        self.folder = named(QLineEdit(), "console.folder", spoken=tr("The coding agent works in"))
+        self.folder.setToolTip(tr("Relative paths of its tools start in this folder, as in the agent itself"))
+        self.folder.textEdited.connect(self._touch)
+        self._folder_word = named(Label(tr("The coding agent works in")), kind="small")
+        self._folder_word.setBuddy(self.folder)
         self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
@@ -184,6 +191,7 @@ class RequestPanel(QWidget):
         self._is_touched = False
         self._filled = None
         self._kept.clear()
+        self.folder.clear()
         self.message.dismiss()
         with QSignalBlocker(self.tool):
             self.tool.set_tools(())
@@ -199,10 +207,14 @@ class RequestPanel(QWidget):
         if agent_id is None or not self.tool_name:
             self.message.show_message("warning", tr("choose an agent and a tool first"))
             return None
+        folder = self._given_folder()
+        if folder and not Path(folder).is_absolute():
+            self.message.show_message("error", tr("name the whole path of the folder in which the coding agent works"))
+            return None
         if self.mode.current == "json":
-            return CallRequest(agent_id, self.tool_name, self.raw.text)
+            return CallRequest(agent_id, self.tool_name, self.raw.text, folder)
         try:
-            return CallRequest(agent_id, self.tool_name, self.form.values())
+            return CallRequest(agent_id, self.tool_name, self.form.values(), folder)
         except FieldFault as fault:
             self.message.show_message("error", str(fault))
             return None
@@ -210,6 +222,9 @@ class RequestPanel(QWidget):
     def put(self, request: CallRequest, *, in_form: bool = False) -> None:
         """Show the tool and the arguments of an earlier request: as JSON, or in the form where they fit there."""
         self._keep()
+        if request.folder:
+            self.folder.setText(request.folder)
+            self.folder.setModified(True)
         if in_form:
             self.mode.set_current("form")
             if self.mode.current == "form" and self._put_in_form(request.tool, request.text):
@@ -383,6 +398,21 @@ class RequestPanel(QWidget):
         for button in (self.example_button, self.clear_button):
             button.setEnabled(self._shown_tool() is not None)
 
+    def _given_folder(self) -> str:
+        """Where the coding agent works, of a tool that it runs itself."""
+        tool = self._shown_tool()
+        start = "" if tool is None else tool.work_folder
+        given = self.folder.text().strip()
+        return str(Path(given).expanduser()) if start and given else start
+
+    def _show_folder(self, tool: ShownTool | None) -> None:
+        """Name the folder of a coding agent's own tool; one that somebody typed stays."""
+        start = "" if tool is None else tool.work_folder
+        for part in (self._folder_word, self.folder):
+            part.setVisible(bool(start))
+        if start and not (self.folder.isModified() and self.folder.text()):
+            self.folder.setText(start)
+
     def _called(self) -> tuple[str | None, ShownTool | None]:
         return self.agent_id, self._shown_tool()
 
@@ -400,6 +430,7 @@ class RequestPanel(QWidget):
             self._show_json(tool, operation)
         else:
             self._show_form(tool, operation)
+        self._show_folder(tool)
         self._note.tell_of(self.tool)
         self._tell_buttons()
         self.tool_shown.emit()
@@ -457,6 +488,7 @@ class RequestPanel(QWidget):
     def _tell_tool(self) -> None:
         """Another name is typed; the arguments stay as they are."""
         self.raw.set_tool(self._shown_tool())
+        self._show_folder(self._shown_tool())
         self._note.tell_of(self.tool)
         self._tell_buttons()
         self.tool_shown.emit()
@@ -491,11 +523,13 @@ class RequestPanel(QWidget):
             grid.addWidget(label, 0, column)
             grid.addWidget(combo, 1, column)
             grid.setColumnStretch(column, 1)
+        grid.addWidget(self._folder_word, 2, 0, 1, 2)
+        grid.addWidget(self.folder, 3, 0, 1, 2)
         column_of(header, grid, self._note, stretch(self._stack), into=self)
         FootBars(self, self.message)
         self.raw.editor.installEventFilter(self)
         before: QWidget = self.agent
-        for part in (self.tool, *map(self.mode.button, self.mode.keys), *buttons):
+        for part in (self.tool, self.folder, *map(self.mode.button, self.mode.keys), *buttons):
             self.setTabOrder(before, part)
             before = part
         for keys, act in (
