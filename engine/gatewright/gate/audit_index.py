@@ -27,7 +27,9 @@ from gatewright.record.database import Connection
 AT_ONCE = 50_000
 """The number of rows to read at a time, which takes about an eighth of a second."""
 _AT_A_TIME = 500
-_FEW, _SHORT = 8, 100
+_FEW, _SHORT, _COMMAND = 8, 100, 1_000
+_COMMANDS = frozenset({"command", "cmd"})
+"""The names of the argument by which tools run a command."""
 _ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
 _BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
 _WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
@@ -411,11 +413,17 @@ def _call_of(row: Sequence[Any]) -> LoggedCall:
 
 
 def _in_short(body: str | None, operation: str) -> str:
-    """The arguments of a call as `name=value`, each value shortened, without the argument that names the operation."""
+    """The arguments of a call as `name=value`, each value shortened, without the argument that names the operation.
+
+    A command stands alone, since the rest only describes it.
+    """
     given = _object(body or "").get("arguments")
     if not isinstance(given, dict):
         return ""
     arguments = cast("dict[str, object]", given).items()
+    command = next((value for name, value in arguments if name in _COMMANDS and isinstance(value, str)), "")
+    if command:
+        return command if len(command) <= _COMMAND else f"{command[:_COMMAND]}…"
     told = (
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in arguments

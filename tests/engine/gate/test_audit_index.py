@@ -236,9 +236,12 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
     given: dict[str, JsonValue] = {"op": "read", "a": "a" * 98, "b": "b" * 99, "c": [1, {"d": None}]}
     log.append(call_rows(7, reason="why", client="cli", arguments=given | {f"n{at}": at for at in range(6)}))
     log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-8", "a", "s", "echo", "", {"arguments": [1]})])
+    shell: dict[str, JsonValue] = {"description": "Shows the state", "command": "git status  | head"}
+    log.append(call_rows(9, arguments=shell))
     log.close()
     index = whole(tmp_path / "state")
-    bare, call, opened = found(index)
+    command, bare, call, opened = found(index)
+    assert command.arguments == "git status  | head"
     index.close()
 
     short = f'a={"a" * 98}  b={"b" * 98}…  c=[1, {{"d": null}}]  n0=0  n1=1  n2=2  n3=3  n4=4'

@@ -13,18 +13,28 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLineEdit, QListWidget, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QDialog,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, key_folder
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.pages.audit.call_model import CLIENT, TOOK, VERDICT
+from gatewright_gui.pages.audit.call_model import CALL, CLIENT, REASON, TOOK, VERDICT
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.checkout import ROOT
-from tests.support.logged_calls import fill_log
+from tests.support.logged_calls import call_rows, fill_log
 
 POLICY = """\
 gatewright = 1
@@ -167,6 +177,24 @@ async def test_what_the_log_says_nothing_of_has_no_column_and_what_it_says_is_wh
                 assert page.view.sizeHintForIndex(index).width() <= page.view.columnWidth(column), index.data()
     for words in outcomes():
         assert page.view.fontMetrics().horizontalAdvance(words) + 20 <= page.view.columnWidth(VERDICT), words
+
+
+async def test_command_is_told_from_both_ends_and_whole_in_its_tip(window: MainWindow, policy: Path) -> None:
+    command = f"cd packages/server && {'npm run test:unit && ' * 12}git status | tail -n 20"
+    given: dict[str, JsonValue] = {"command": command, "description": "Runs all tests"}
+    page = await page_of(window, 0)
+    with closing(log_of(policy)) as log:
+        log.append(call_rows(1, "archivist", tool="claude.Bash", operation="", client="Claude Code", arguments=given))
+    await until(lambda: page.model.rowCount() == 2 and page.model.call_at(0) is not None)
+    index = page.model.index(0, CALL)
+    assert index.data() == f"claude.Bash  {command}"
+    assert command in index.data(Qt.ItemDataRole.ToolTipRole)
+    option = QStyleOptionViewItem()
+    page.view.itemDelegate().initStyleOption(option, index)
+    assert option.textElideMode == Qt.TextElideMode.ElideMiddle  # pyright: ignore[reportAttributeAccessIssue]
+    await until(lambda: page.view.columnWidth(CALL) > page.view.columnWidth(REASON) * 3 // 2)
+    page.view.setCurrentIndex(index)
+    await until(lambda: command in page.detail.code.editor.toPlainText())
 
 
 async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recorded(window: MainWindow) -> None:

@@ -30,6 +30,8 @@ ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
 CALL_ROLE = Qt.ItemDataRole.UserRole + 1
 """LoggedCall of a row; None while it is not read."""
 _INDENT = "\u2003"
+_LEAST = 90
+"""Pixels of the reason where there is no room."""
 _LONG_MS = (888.8, 888_888.0)
 
 
@@ -190,6 +192,14 @@ def size_columns(view: QTableView) -> None:
     verdict = verdict_width(view, 106, outcomes())
     for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 104), (TOOK, took)):
         view.setColumnWidth(column, width)
+    fit_reason(view)
+
+
+def fit_reason(view: QTableView) -> None:
+    """Share the rest between call and reason: a command is longer, and the details have the whole reason."""
+    others = sum(view.columnWidth(column) for column in (TIME, AGENT, VERDICT, CLIENT, TOOK))
+    rest = view.viewport().width() - others  # a hidden column has no width
+    view.setColumnWidth(REASON, max(rest // 3, _LEAST))
 
 
 def mark_of(call: LoggedCall) -> tuple[str, Role]:
@@ -205,6 +215,9 @@ class CallDelegate(Delegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
+        if index.column() == CALL:  # the end of a command says as much as its beginning
+            item: Any = option
+            item.textElideMode = Qt.TextElideMode.ElideMiddle
         call = index.data(CALL_ROLE)
         if not isinstance(call, LoggedCall):
             return

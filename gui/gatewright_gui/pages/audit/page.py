@@ -13,10 +13,10 @@ from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.audit.call_model import (
     CALL,
     CLIENT,
-    REASON,
     TOOK,
     CallDelegate,
     CallModel,
+    fit_reason,
     size_columns,
 )
 from gatewright_gui.pages.audit.detail_pane import DetailPane
@@ -115,6 +115,7 @@ class AuditPage(Page):
         is_narrow = self._stack.width() < _WIDE
         self.view.setColumnHidden(TOOK, is_narrow)
         self.view.setColumnHidden(CLIENT, is_narrow or not self._has_clients)
+        fit_reason(self.view)
 
     def _size(self, _why: object = None) -> None:
         size_columns(self.view)
@@ -463,12 +464,11 @@ class AuditPage(Page):
         header = self.view.horizontalHeader()
         size_columns(self.view)
         header.setStretchLastSection(False)
-        for column in (CALL, REASON):
-            header.setSectionResizeMode(column, header.ResizeMode.Stretch)
+        header.setSectionResizeMode(CALL, header.ResizeMode.Stretch)
         self.view.verticalHeader().setSectionResizeMode(header.ResizeMode.Fixed)
         self._stack = stack_of(self.empty, self.view)
         panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
-        split = split_of(across, "audit.split", self._context.sizes, panes, (820, 380), 0)
+        split = split_of(across, "audit.split", self._context.sizes, panes, (860, 340), 0)
         for at, share in enumerate((5, 1)):
             split.setStretchFactor(at, share)
         self._stack.installEventFilter(self)
