@@ -8,10 +8,11 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from gatewright.workspace.api import Level, ToolRight, Workspace, frozen
+from gatewright.workspace.api import CatalogType, GatewrightError, Level, ToolRight, Workspace, frozen, host_of
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
@@ -214,6 +215,10 @@ class Preview:
     readable_places: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     whole_schema: str = ""
     """The schema, where what is shown of it is cut."""
+    narrowing: tuple[str, ...] = ()
+    """The coding agents that show their model what is shown here, by their titles."""
+    whole: tuple[str, ...] = ()
+    """Those that show their model all of their tools whatever the policy says."""
 
     @property
     def is_empty(self) -> bool:
@@ -232,8 +237,10 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     """The texts for one agent; limited to one tool when `tool` is given."""
     view, unsent = workspace.view(agent_id), ""
     rights, observed = view.rights, view.observed
+    narrowing, all_shown = _hosts(workspace, rights, tool)
     if tool is not None and tool in rights and rights[tool].is_hidden:
         view, unsent = _if_sent(workspace, agent_id, rights[tool])
+        unsent = tr("Off: the gate refuses its calls. If it were on:") if all_shown else unsent
     names = [listing.name for listing in view.listings()]
     chosen = [index for index, name in enumerate(names) if tool in (None, name)]
     shaped = view.tools(provider)
@@ -259,7 +266,24 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
         operation_lines(operations, schema.lines),
         operation_lines(operations, told.split("\n")),
         whole,
+        narrowing,
+        all_shown,
     )
+
+
+def _hosts(
+    workspace: Workspace, rights: Mapping[str, ToolRight], tool: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The coding agents whose own tools these are: those that let our hook narrow what models see, and the others."""
+    chosen = [rights[tool]] if tool in rights else [one for one in rights.values() if not tool and not one.is_hidden]
+    origins = {right.facts.origin for right in chosen}
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for catalog in workspace.policy.catalogs:
+        if catalog.kind is CatalogType.HOST and catalog.catalog_id in origins:
+            with suppress(GatewrightError):  # another program's tools, which is no coding agent that we know
+                host = host_of(catalog.catalog_id)
+                found[host.narrows].append(host.title)
+    return tuple(found[True]), tuple(found[False])
 
 
 def _if_sent(workspace: Workspace, agent_id: str, right: ToolRight) -> "tuple[AgentView, str]":

@@ -167,3 +167,5 @@ def test_the_documentation_says_what_each_host_enforces() -> None:
             "with the program" if held.is_tried else "not yet: by its documentation",
         )
         assert f"| {' | '.join(row)} |" in page
+    shown = page.partition("**What the model sees.** ")[2].partition("\n- ")[0]
+    assert [host.title for host in HOSTS if host.title in shown] == [host.title for host in HOSTS if host.narrows]

@@ -8,6 +8,7 @@ from gatewright.memory import BlockType
 from gatewright.policy.verdict import Action
 from gatewright.schema.formats import FORMATS, ToolListing, format_named
 from gatewright.workspace import Workspace
+from gatewright.workspace.template import write_agent_policy
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
 from gatewright_gui.pages.preview.token_table import SHARE, TokenColumn
@@ -338,3 +339,40 @@ async def test_context_of_a_store_that_cannot_be_read_is_a_sentence(window: Main
     assert preview.empty.isVisible()
     assert "cannot be read" in preview.empty.accessibleName()
     assert "block store" in preview.empty.accessibleDescription()
+
+
+async def test_preview_says_what_the_models_of_coding_agents_really_get(window: MainWindow) -> None:
+    document = window.document
+    for host_id in ("claude-code", "opencode"):
+        project, path = document.workspace.folder, document.workspace.policy_path
+        write_agent_policy(host_id, project, path)
+    assert await document.reload()
+    preview = await chosen(window, "claude", "claude.Bash")
+    assert preview.whole_hosts.text() == (
+        "Models in Claude Code see its tools whole, off or not: the gate refuses calls of what is off."
+    )
+    assert preview.whole_hosts.isVisible()
+    assert not preview.narrowing_hosts.isVisible()
+    assert not preview.unsent.isVisible()
+    click(window, "claude.Bash", None)
+    await settled(window)
+    assert preview.unsent.text() == "Off: the gate refuses its calls. If it were on:"
+    preview.part.set_current("rules")
+    assert preview.whole_hosts.text() == (
+        "Models in Claude Code do not get these rules: write them into its own instructions."
+    )
+    preview.part.set_current("schema")
+
+    preview = await chosen(window, "opencode", "opencode.bash")
+    assert preview.narrowing_hosts.text() == (
+        "Models in opencode see just this, and of a tool that is off its name alone."
+    )
+    assert preview.narrowing_hosts.isVisible()
+    assert not preview.whole_hosts.isVisible()
+    preview.scope.set_current("agent")
+    await settled(window)
+    assert preview.narrowing_hosts.isVisible()
+
+    preview = await chosen(window, "operator", "file")
+    assert not preview.narrowing_hosts.isVisible()
+    assert not preview.whole_hosts.isVisible()

@@ -194,6 +194,11 @@ class Host(Protocol):
     """False for a host that gives calls no ids."""
     entry: Entry
 
+    @property
+    def narrows(self) -> bool:
+        """True if it asks our hook for the schema that its model gets of a tool, and hides a tool that is off."""
+        return EventKind.SHOW in self.kinds.values()
+
     def read(self, message: Mapping[str, JsonValue]) -> HostEvent:
         """Read a message of the host, in any spelling that hosts use.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.plaintext import label_text
-from gatewright_gui.session.preview import Base, Counts
+from gatewright_gui.session.preview import Base, Counts, Preview
 
 PARTS = (
     ("schema", mark("Schema"), mark("The tools as the model is given them")),
@@ -52,6 +52,21 @@ def sentence(note: str) -> str:
     """A note as a sentence, without code marks."""
     plain = note.replace("`", "")
     return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
+
+
+def host_texts(shown: Preview, part: str) -> tuple[str, str]:
+    """What the models of coding agents really get of this: where it differs, and where it does not; empty for none."""
+    whole, narrowing = ", ".join(shown.whole), ", ".join(shown.narrowing)
+    if part == "rules" and (whole or narrowing):
+        agents = ", ".join((*shown.whole, *shown.narrowing))
+        return tr("Models in {agents} do not get these rules: write them into its own instructions.", agents=agents), ""
+    if part not in {"schema", "difference"}:
+        return "", ""
+    said = tr(
+        "Models in {agents} see its tools whole, off or not: the gate refuses calls of what is off.", agents=whole
+    )
+    told = tr("Models in {agents} see just this, and of a tool that is off its name alone.", agents=narrowing)
+    return said if whole else "", told if narrowing else ""
 
 
 def counts_text(counts: Counts) -> str:

@@ -25,12 +25,13 @@ from gatewright_gui.pages.preview.parts import (
     PARTS,
     SCOPES,
     counts_text,
+    host_texts,
     sentence,
 )
 from gatewright_gui.pages.preview.provider_tabs import FORMAT_WORDS, ProviderTabs
 from gatewright_gui.pages.preview.token_table import TokenTable, as_table, context_words, rule_words, total_words
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import Gap, column_of, row_of, stretch
+from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
@@ -77,6 +78,15 @@ class PreviewPane(QWidget):
         self.token_rule = ElidedLabel(role="muted")
         self.providers = ProviderTabs()
         self.unsent = Label(wraps=True)
+        self.whole_hosts = named(Label(wraps=True), "preview.hosts.whole")
+        self.narrowing_hosts = named(Label(wraps=True), "preview.hosts.narrowing")
+        self._hosts = [
+            (label, holding(row_of(IconLabel(icon, role, size=16), stretch(label), space=1, margins=(2, 0, 2, 1))))
+            for label, icon, role in (
+                (self.whole_hosts, "triangle-alert", "ask"),
+                (self.narrowing_hosts, "circle-check", "allow"),
+            )
+        ]
         self._lay_out()
         self._watch = MemoryWatch(
             context.document, context.tasks, lambda: self.part.current == "context" and self.isVisible(), parent=self
@@ -139,7 +149,16 @@ class PreviewPane(QWidget):
         coins = IconLabel("coins", "muted", size=tokens.small_icon_size)
         cost = row_of(coins, self.tokens, stretch(), self.token_rule, space=1)
         foot = column_of(self.counts, cost, space=1, margins=(2, 1))
-        column_of(controls, self.providers, bar, self.unsent, stretch(split), foot, into=self)
+        column_of(
+            controls,
+            self.providers,
+            bar,
+            *(row for _, row in self._hosts),
+            self.unsent,
+            stretch(split),
+            foot,
+            into=self,
+        )
 
     def _connect(self) -> None:
         document, selection = self._context.document, self._context.selection
@@ -287,6 +306,10 @@ class PreviewPane(QWidget):
             choice.setEnabled(part != "context")
         self.unsent.setText(shown.unsent if shown is not None and part in {"schema", "rules"} else "")
         self.unsent.setVisible(bool(self.unsent.text()))
+        texts = host_texts(shown, part) if shown is not None else ("", "")
+        for (label, row), text in zip(self._hosts, texts, strict=True):
+            label.setText(text)
+            row.setVisible(bool(text))
         self.base.setVisible(part == "difference")
         self.form.setVisible(part == "schema")
         self.copy_tokens.setVisible(is_table)
