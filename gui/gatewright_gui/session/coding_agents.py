@@ -37,11 +37,14 @@ __all__ = [
     "add_agent_for",
     "edit_to_install",
     "edit_to_remove",
+    "facts_of",
     "new_agent_of",
 ]
 
 LOOK_MS = 500
 """A hook that somebody took out or changed shows within a second."""
+OPEN = "open"
+"""The name of a fact about a way past the gate, which no setting closes."""
 _TASK = "catalogs.coding_agents"
 
 
@@ -119,6 +122,39 @@ def edit_to_install(document: Document, host_id: str, scope: HostScope, agent_id
     workspace = document.workspace
     where = host_around(project_of(workspace.folder))
     return install_edit(host_file(host_id, scope, where), workspace.policy_path, agent_id)
+
+
+def facts_of(status: HostStatus) -> tuple[HostFact, ...]:
+    """What is known of a coding agent, the worst first; without a gate what one would change."""
+    facts = status.facts if status.file is not None or not status.is_found else _without_gate(status.host_id)
+    order = [*HostLevel]
+    return tuple(sorted(facts, key=lambda fact: (-order.index(fact.level), fact.name != OPEN)))
+
+
+def _without_gate(host_id: str) -> tuple[HostFact, ...]:
+    host = host_of(host_id)
+    held, title = host.enforcement, host.title
+    asks = tr("what asks first asks you, here or in {agent}", agent=title)
+    if not held.asks:
+        asks = tr("what asks first waits for you here, and {agent} is told to try again", agent=title)
+    confines = host.shells.keys() <= held.changes
+    fails = tr("a gate that does not answer stops the call")
+    if not held.fails_closed:
+        fails = tr("{agent} lets a call run if it kills the hook or cannot start it", agent=title)
+    found = [
+        ("hook", HostLevel.AMBER, tr("now it does everything with your rights: nobody decides, and no log tells")),
+        ("decided", HostLevel.OK, tr("with a gate this policy decides each call, and the log keeps it")),
+        ("asks", HostLevel.OK, asks),
+        ("confined", HostLevel.OK, tr("allowed commands run confined: they see files by their levels"))
+        if confines
+        else ("confined", HostLevel.RED, tr("its commands would still run with your rights")),
+        ("fails-closed", HostLevel.OK if held.fails_closed else HostLevel.AMBER, fails),
+    ]
+    if held.needs_trust:
+        found.append(("trusted", HostLevel.AMBER, tr("{agent} skips the hook until you review it there", agent=title)))
+    opens = tr("even a gate cannot stop this: {way}")
+    found += [(OPEN, HostLevel.AMBER, opens.format(way=way)) for way in held.open_ways]
+    return tuple(HostFact(*one) for one in found)
 
 
 def edit_to_remove(status: HostStatus) -> HostEdit:

@@ -275,7 +275,7 @@ def _hosts(
     workspace: Workspace, rights: Mapping[str, ToolRight], tool: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The coding agents whose own tools these are: those that let our hook narrow what models see, and the others."""
-    chosen = [rights[tool]] if tool in rights else [one for one in rights.values() if not tool and not one.is_hidden]
+    chosen = [one for name, one in rights.items() if name == tool or (tool is None and not one.is_hidden)]
     origins = {right.facts.origin for right in chosen}
     found: dict[bool, list[str]] = {True: [], False: []}
     for catalog in workspace.policy.catalogs:

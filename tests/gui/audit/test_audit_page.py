@@ -28,7 +28,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, key_folder
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.pages.audit.call_model import CALL, CLIENT, REASON, TOOK, VERDICT
+from gatewright_gui.pages.audit.call_model import CALL, CLIENT, REASON, TOOK, VERDICT, CallDelegate
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow
@@ -190,7 +190,9 @@ async def test_command_is_told_from_both_ends_and_whole_in_its_tip(window: MainW
     assert index.data() == f"claude.Bash  {command}"
     assert command in index.data(Qt.ItemDataRole.ToolTipRole)
     option = QStyleOptionViewItem()
-    page.view.itemDelegate().initStyleOption(option, index)
+    delegate = page.view.itemDelegate()
+    assert isinstance(delegate, CallDelegate)
+    delegate.initStyleOption(option, index)
     assert option.textElideMode == Qt.TextElideMode.ElideMiddle  # pyright: ignore[reportAttributeAccessIssue]
     await until(lambda: page.view.columnWidth(CALL) > page.view.columnWidth(REASON) * 3 // 2)
     page.view.setCurrentIndex(index)

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QHeaderView, QStyleOptionViewItem, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
@@ -27,12 +28,14 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.asked_today import AskedToday, asked_today, mending_of
 from gatewright_gui.session.coding_agents import (
+    OPEN,
     CodingAgents,
     HostFact,
     HostLevel,
     HostStatus,
     add_agent_for,
     edit_to_remove,
+    facts_of,
 )
 from gatewright_gui.session.question import span
 
@@ -101,8 +104,8 @@ class FactModel(RowModel[HostFact]):
     """The facts of one coding agent, the worst first."""
 
     def text(self, row: HostFact, _column: int) -> str:
-        """The sentence."""
-        return row.sentence.replace("`", "")
+        """The sentence; places below the home folder in short."""
+        return row.sentence.replace("`", "").replace(f"{Path.home()}/", "~/")
 
     def tip(self, row: HostFact, column: int) -> str:
         """The sentence, which may be longer than its place."""
@@ -110,7 +113,8 @@ class FactModel(RowModel[HostFact]):
 
     def spoken(self, row: HostFact, column: int) -> str:
         """The sentence with its weight."""
-        return f"{tr(_SPOKEN[row.level])}: {self.text(row, column)}"
+        weight = HostLevel.RED if row.name == OPEN else row.level
+        return f"{tr(_SPOKEN[weight])}: {self.text(row, column)}"
 
 
 class _Delegate(Delegate):
@@ -121,7 +125,8 @@ class _Delegate(Delegate):
         row = index.data(ROW)
         if not isinstance(row, HostStatus | HostFact):
             return
-        icon, role = _LOOK[row.level]
+        is_open = isinstance(row, HostFact) and row.name == OPEN
+        icon, role = ("shield-x", "deny") if is_open else _LOOK[row.level]
         if index.column() == NAME:
             put_icon(option, icon, _role(role))
         elif isinstance(row, HostStatus) and index.column() == GATE and row.file is None:
@@ -165,8 +170,10 @@ class CodingAgentsPane(QWidget):
         self.facts_view.setItemDelegate(_Delegate(self.facts_view))
         self.facts_view.show_model(self.facts, {}, wide=0)
         self.facts_view.horizontalHeader().hide()
+        self.facts_view.setWordWrap(True)
+        self.facts_view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         across = Qt.Orientation.Horizontal
-        both = split_of(across, "catalogs.hooks", context.sizes, (self.view, self.facts_view), (700, 460), 0)
+        both = split_of(across, "catalogs.hooks", context.sizes, (self.view, self.facts_view), (700, 500), 0)
         column_of(self.header, stretch(both), into=self)
         self.agents.changed.connect(self._show_found)
         self.view.selectionModel().currentChanged.connect(self._show)
@@ -211,8 +218,7 @@ class CodingAgentsPane(QWidget):
 
     def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         row = self.current
-        order = list(HostLevel)
-        self.facts.set_rows(() if row is None else sorted(row.facts, key=lambda fact: -order.index(fact.level)))
+        self.facts.set_rows(() if row is None else facts_of(row))
         self.install_button.setEnabled(row is not None)
         has_gate = row is not None and row.file is not None
         self.install_button.setText(tr("Change the gate...") if has_gate else tr("Put a gate here..."))

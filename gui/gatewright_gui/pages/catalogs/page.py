@@ -94,7 +94,7 @@ class CatalogsPage(Page):
         splitter.setStretchFactor(1, 1)
         splitter.restore((280, 900))
         both.setStretchFactor(0, 1)
-        both.restore((420, 180, 160))
+        both.restore((390, 214, 160))
         self._whole = splitter
         self._connect()
         self._refresh()

@@ -32,7 +32,7 @@ from gatewright_gui.pages.preview.provider_tabs import FORMAT_WORDS, ProviderTab
 from gatewright_gui.pages.preview.token_table import TokenTable, as_table, context_words, rule_words, total_words
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -80,12 +80,13 @@ class PreviewPane(QWidget):
         self.unsent = Label(wraps=True)
         self.whole_hosts = named(Label(wraps=True), "preview.hosts.whole")
         self.narrowing_hosts = named(Label(wraps=True), "preview.hosts.narrowing")
+        looks: tuple[tuple[Label, str, Role], ...] = (
+            (self.whole_hosts, "triangle-alert", "ask"),
+            (self.narrowing_hosts, "circle-check", "allow"),
+        )
         self._hosts = [
-            (label, holding(row_of(IconLabel(icon, role, size=16), stretch(label), space=1, margins=(2, 0, 2, 1))))
-            for label, icon, role in (
-                (self.whole_hosts, "triangle-alert", "ask"),
-                (self.narrowing_hosts, "circle-check", "allow"),
-            )
+            (label, holding(row_of(IconLabel(icon, role), stretch(label), space=1, margins=(2, 0, 2, 1))))
+            for label, icon, role in looks
         ]
         self._lay_out()
         self._watch = MemoryWatch(
