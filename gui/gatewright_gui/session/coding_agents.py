@@ -125,10 +125,11 @@ def edit_to_install(document: Document, host_id: str, scope: HostScope, agent_id
 
 
 def facts_of(status: HostStatus) -> tuple[HostFact, ...]:
-    """What is known of a coding agent, the worst first; without a gate what one would change."""
-    facts = status.facts if status.file is not None or not status.is_found else _without_gate(status.host_id)
+    """What is known of a coding agent, the worst first; without a gate what it does now, and what one would change."""
+    if status.file is None:
+        return _without_gate(status.host_id)
     order = [*HostLevel]
-    return tuple(sorted(facts, key=lambda fact: (-order.index(fact.level), fact.name != OPEN)))
+    return tuple(sorted(status.facts, key=lambda fact: (-order.index(fact.level), fact.name != OPEN)))
 
 
 def _without_gate(host_id: str) -> tuple[HostFact, ...]:
@@ -142,7 +143,11 @@ def _without_gate(host_id: str) -> tuple[HostFact, ...]:
     if not held.fails_closed:
         fails = tr("{agent} lets a call run if it kills the hook or cannot start it", agent=title)
     found = [
-        ("hook", HostLevel.AMBER, tr("now it does everything with your rights: nobody decides, and no log tells")),
+        (
+            "hook",
+            HostLevel.AMBER,
+            tr("now its calls pass this policy by: they run with your rights, and no log here has them"),
+        ),
         ("decided", HostLevel.OK, tr("with a gate this policy decides each call, and the log keeps it")),
         ("asks", HostLevel.OK, asks),
         ("confined", HostLevel.OK, tr("allowed commands run confined: they see files by their levels"))

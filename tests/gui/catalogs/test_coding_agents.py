@@ -1,7 +1,7 @@
 """The coding agents on this machine, on the page of catalogs: gated, looked at, and ungated again."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.agent_dialog import CodingAgentDialog
 from gatewright_gui.pages.catalogs.coding_agents_pane import GATE, NAME, CodingAgentsPane
 from gatewright_gui.pages.home import HomePage
+from gatewright_gui.session.coding_agents import LOOK_MS
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, until
 
@@ -71,6 +72,13 @@ async def test_coding_agent_without_a_gate_is_named_with_what_that_means(window:
         "Claude Code",
         "none: its calls pass nobody",
     ]
+    facts = [fact.sentence for fact in pane.facts.rows]
+    assert facts[0] == "now its calls pass this policy by: they run with your rights, and no log here has them"
+    assert "even a gate cannot stop this: `claude --bare` skips every hook that is not managed" in facts
+    assert "with a gate this policy decides each call, and the log keeps it" in facts
+    assert "allowed commands run confined: they see files by their levels" in facts
+    assert not any("pass nobody" in fact for fact in facts)
+    assert pane.facts_view.wordWrap()
     assert pane.header.accessibleName() == "Coding agents"
     assert not pane.remove_button.isEnabled()
 
@@ -126,6 +134,37 @@ async def test_hook_that_somebody_takes_out_is_red_within_a_second(window: MainW
     assert current is not None
     assert current.level is HostLevel.RED
     assert pane_of(window).facts.rows[0].level is HostLevel.RED
+
+
+def _take_out(file: Path) -> None:
+    file.unlink()
+
+
+def _switch_off(file: Path) -> None:
+    file.write_text(file.read_text("utf-8").replace('"model"', '"disableAllHooks": true, "model"'), "utf-8")
+
+
+def _change(file: Path) -> None:
+    file.write_text(file.read_text("utf-8").replace('"matcher": "*"', '"matcher": "Nothing"'), "utf-8")
+
+
+@pytest.mark.parametrize("change", [_take_out, _switch_off, _change])
+async def test_gate_that_somebody_gets_round_is_red_while_the_window_is_open_and_fine_again_after(
+    window: MainWindow, change: Callable[[Path], None]
+) -> None:
+    await put_gate(window)
+    pane, kept = pane_of(window), settings(window).read_text("utf-8")
+
+    def level() -> HostLevel | None:
+        return None if pane.current is None else pane.current.level
+
+    await until(lambda: level() is HostLevel.AMBER)
+    change(settings(window))
+    await until(lambda: level() is HostLevel.RED)
+    assert LOOK_MS <= 500
+    assert str(pane.model.index(0, NAME).data(Qt.ItemDataRole.AccessibleTextRole)) == "Claude Code: not safe"
+    settings(window).write_text(kept, "utf-8")
+    await until(lambda: level() is HostLevel.AMBER)
 
 
 async def test_home_names_who_is_not_gated_and_whose_gate_does_not_hold(window: MainWindow) -> None:
