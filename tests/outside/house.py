@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.outside.agents import Agent, Ended, Room
+from gatewright.adapters.hook_socket import KEY_FILE, HookPlace
+from tests.outside import inside
+from tests.outside.agents import LIMIT_S, Agent, Ended, Room
 from tests.outside.models import Call, Model, Turn, serving
+from tests.outside.programs import FOLDER
 
 POLICY = """
 [workspace.shell]
@@ -87,7 +90,7 @@ class House:
             "XDG_RUNTIME_DIR": str(self.run_time),
         }
 
-    def gatewright(self, *words: str, code: int | None = 0) -> str:
+    def gatewright(self, *words: str, code: int | None = 0, limit_s: float = COMMAND_S) -> str:
         """Run the command line as this user, in the project; returns what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", "gatewright", *words],
@@ -95,7 +98,7 @@ class House:
             env=self.environ,
             capture_output=True,
             text=True,
-            timeout=COMMAND_S,
+            timeout=limit_s,
             check=False,
         )
         assert code is None or done.returncode == code, (words, done)
@@ -118,6 +121,15 @@ class House:
         """Return what `gatewright hook status` says of the first host."""
         (found,) = json.loads(self.gatewright("hook", "status", self.agent.host, "--json", code=None))
         return found
+
+    def run_in_room(self, agent: Agent, calls: Sequence[Call]) -> dict[str, str]:
+        """Run a program with its model under `gatewright run`, by no file of hooks; returns what the model saw."""
+        tree = Path(__file__).parents[2]
+        places = [word for folder in (tree / "tests", FOLDER) for word in ("--place", f"{folder}=read")]
+        given = json.dumps([[call.tool, call.arguments] for call in calls])
+        words = [sys.executable, "-P", inside.__file__, str(tree), str(FOLDER), agent.host, given, *agent.arguments]
+        said = self.gatewright(*("run", str(self.policy), "--agent", "allowed", *places, "--", *words), limit_s=LIMIT_S)
+        return json.loads(said)["results"]
 
     def waiting(self) -> list[dict[str, Any]]:
         """Return the questions that wait for an answer."""
@@ -171,6 +183,12 @@ class House:
                 if b"--hooks" in words and os.fsencode(os.path.realpath(self.policy)) in words:
                     found.append(int(folder.name))
         return found
+
+    def place(self) -> HookPlace:
+        """Return where the gate of this policy answers, once one has begun."""
+        (key,) = self.room.home.rglob(KEY_FILE)
+        name = HookPlace.of(self.policy, key.parent).name
+        return HookPlace(key.parent, self.run_time / "gatewright", name)
 
     def end(self) -> None:
         """End the gates of this policy."""

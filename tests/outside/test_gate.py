@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.adapters.hosts import CLIENT_FILE
+from tests.outside.bad_gate import BODIES, serving_badly
 from tests.outside.house import CALLS, House
 from tests.outside.models import Call, Turn
 
@@ -42,9 +43,9 @@ def _asked(house: House, calls: Sequence[Call]) -> list[Turn]:
     return [calls] if house.agent.host == "claude-code" else _one_by_one(calls)
 
 
-def _hasten(file: Path) -> None:
-    """Let the client in a host's file wait for two seconds in place of a minute."""
-    text = re.sub(r'(--timeout"?,?\s+"?)120', r"\g<1>4", file.read_text())
+def _hasten(file: Path, timeout_s: int = 1) -> None:
+    """Let the client in a host's file wait for half of the time, in place of a minute."""
+    text = re.sub(r'(--timeout"?,?\s+"?)120', rf"\g<1>{timeout_s}", file.read_text())
     assert text != file.read_text()
     file.write_text(text)
 
@@ -159,6 +160,18 @@ def test_nothing_happens_while_the_gate_gives_no_answer(host: str, house: House)
     os.kill(gate, signal.SIGCONT)
     time.sleep(1.0)
     assert house.marks() == {}
+
+
+@pytest.mark.parametrize("host", CLOSED)
+def test_nothing_happens_while_the_gate_answers_nonsense(host: str, house: House) -> None:
+    file = house.install("allowed")
+    _hasten(file, 40)
+    with serving_badly(house.place()) as given:
+        ended, model = house.run(_one_by_one(house.calls()))
+
+    assert house.marks() == {}, (ended, model.seen.results)
+    assert len(model.seen.results) == CALLS, ended
+    assert set(given) == set(BODIES)
 
 
 @pytest.mark.parametrize("host", CLOSED)

@@ -82,13 +82,35 @@ def main(words: list[str]) -> int:
         answer = connection.ask(b"event", host, options["agent"], str(left_ms), message)
         signal.setitimer(signal.ITIMER_REAL, 0)
         if answer[:1] == b"R":
-            code, size = answer[1], int.from_bytes(answer[2:6], "big")
-            _write(1, answer[6 : 6 + size])
-            _write(2, answer[6 + size :])
-            return code
+            return _pass_answer(answer)
         raise Refused(answer[1:].decode("utf-8", "replace") if answer[:1] == b"F" else "the gate gave no answer")
     except BaseException as error:  # noqa: BLE001 a hook that fails lets the call pass in most hosts
         return _deny(host, error)
+
+
+def _pass_answer(answer: bytes) -> int:
+    """Print what the gate has the host read, and return the exit code. Raises Refused for what no host reads."""
+    code, size = answer[1], int.from_bytes(answer[2:6], "big")
+    said, more = answer[6 : 6 + size], answer[6 + size :]
+    if code not in {0, DENIED_EXIT} or len(said) != size or (said and not _is_object(said.decode())):
+        raise Refused("its answer cannot be read")  # most hosts would run the call
+    _write(1, said)
+    _write(2, more)
+    return code
+
+
+class _Plain:
+    """The options of a reader of JSON, as the module in C asks for them."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+def _is_object(text: str) -> bool:
+    """Tell whether it is a JSON object and nothing else."""
+    value, end_at = __import__("_json").make_scanner(_Plain)(text, 0)
+    return isinstance(value, dict) and end_at == len(text)
 
 
 def _report(host: str, options: dict[str, str], message: bytes) -> int:

@@ -28,7 +28,8 @@ from gatewright.adapters.hook_socket import (
 from gatewright.base.errors import WorkspaceError
 from tests.support.patience import until
 
-YES = b"R\x00\x00\x00\x00\x03yeserr"
+SAID = '{"y":1}'
+YES = b"R\x00\x00\x00\x00\x07" + SAID.encode() + b"err"
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ async def test_the_client_passes_a_message_on_and_prints_what_the_gate_answers(p
         await request.answer(YES)
 
     async with serving(place, handle):
-        assert await ask(place, b'{"a": "\0 b"}') == (0, "yes", "err")
+        assert await ask(place, b'{"a": "\0 b"}') == (0, SAID, "err")
     ((kind, host, agent, left, message),) = taken
     assert (kind, host, agent, message) == (b"event", b"claude-code", b"coder", b'{"a": "\0 b"}')
     assert 0 < int(left) <= 30_000
@@ -94,7 +95,7 @@ async def test_the_client_passes_a_message_on_and_prints_what_the_gate_answers(p
 async def test_fifty_clients_at_once_are_all_answered(place: HookPlace) -> None:
     async with serving(place):
         answers = await asyncio.gather(*(ask(place) for _ in range(50)))
-    assert set(answers) == {(0, "yes", "err")}
+    assert set(answers) == {(0, SAID, "err")}
 
 
 async def _nothing(request: HookRequest) -> None:
@@ -132,13 +133,42 @@ async def test_a_gate_that_gives_no_answer_is_a_denial_in_the_hosts_form(
     assert (code, "deny" in out) == ((0, True) if host in {"cursor", "copilot"} else (2, False))
 
 
+def _said(text: bytes, code: int = 0, more: int = 0) -> bytes:
+    return b"R" + bytes((code,)) + (len(text) + more).to_bytes(4, "big") + text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        _said(b'{"hookSpecificOutput": {"hookEventName": "PreToolUse", "perm'),
+        _said(b'{"a": 1}{"a": 1}'),
+        _said(b"[]"),
+        _said(b"{" * 100_000),
+        _said(b"\xff"),
+        _said(b"x" * 1_000_000),
+        _said(b'{"a": 1}', more=1),
+        _said(b"", code=1),
+        b"R",
+    ],
+    ids=range(9),
+)
+async def test_an_answer_of_the_gate_that_no_host_reads_is_a_denial(place: HookPlace, answer: bytes) -> None:
+    async def handle(request: HookRequest) -> None:
+        await request.answer(answer)
+
+    async with serving(place, handle):
+        code, out, said = await ask(place)
+    assert (code, out) == (2, "")
+    assert said.startswith("gatewright: not allowed")
+
+
 async def test_a_client_in_another_environment_finds_the_gate(
     place: HookPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(place):
         (tmp_path / "other").mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "other"))
-        assert await ask(place) == (0, "yes", "err")
+        assert await ask(place) == (0, SAID, "err")
 
 
 async def test_who_serves_without_the_key_is_not_believed(place: HookPlace) -> None:
@@ -195,7 +225,7 @@ def test_nothing_that_a_stranger_sends_ends_the_gate_or_reaches_it(place: HookPl
 async def test_strangers_who_say_nothing_keep_no_place_from_who_has_the_key(place: HookPlace) -> None:
     async with serving(place) as server:
         idle = [await asyncio.open_unix_connection(place.socket) for _ in range(MOST_UNPROVED // 2)]
-        assert await ask(place) == (0, "yes", "err")
+        assert await ask(place) == (0, SAID, "err")
         for _, writer in idle:
             writer.close()
         await until(lambda: server.is_idle)
@@ -209,7 +239,7 @@ async def test_only_one_gate_serves_a_policy_and_a_dead_ones_socket_is_replaced(
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(place.socket))
     async with serving(place):
-        assert await ask(place) == (0, "yes", "err")
+        assert await ask(place) == (0, SAID, "err")
     assert not place.socket.exists()
 
 

@@ -210,7 +210,7 @@ async def test_an_operator_who_is_there_answers_within_the_hosts_time(world: Hoo
 
 
 async def test_a_host_that_asks_its_person_gets_the_question_and_the_log_says_who_answered(world: HookWorld) -> None:
-    given = {"file_path": "a.txt", "content": "x"}
+    given, world.host = {"file_path": "a.txt", "content": "x"}, ("--output-format", "json")
     answer = await world.ask("Write", given, "t1", permission_mode="default")
     assert answer["permissionDecision"] == "ask"
     assert world.rows("ApprovalResolved", "ToolCompleted") == []
