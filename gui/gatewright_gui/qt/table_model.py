@@ -11,6 +11,9 @@ Index = QModelIndex | QPersistentModelIndex
 R = TypeVar("R")
 ROW = Qt.ItemDataRole.UserRole
 """The row as a value."""
+Run = tuple[int, int]
+MOST_MOVES = 64
+"""More runs of rows are not moved one by one: the table begins anew."""
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -99,14 +102,21 @@ class RowModel(FlatModel, Generic[R]):
                 return None
 
     def set_rows(self, rows: Iterable[R]) -> None:
-        """Show these; the same rows in the same order stay chosen, also where others come before them."""
+        """Show these. Rows that are still there in their order stay, and with them what is chosen."""
         new = tuple(rows)
-        more, before = len(new) - len(self.rows), [*map(self.key, self.rows)]
-        stay = more >= 0 and [*map(self.key, new[more:])] == before
-        if stay and more:
-            self.beginInsertRows(QModelIndex(), 0, more - 1)
-            self.rows = new
-            self.endInsertRows()
+        before, after = [*map(self.key, self.rows)], [*map(self.key, new)]
+        stay = before == after
+        if not stay and (moves := _moves(before, after)) is not None:
+            gone, come = moves
+            for first, last in reversed(gone):
+                self.beginRemoveRows(QModelIndex(), first, last)
+                self.rows = (*self.rows[:first], *self.rows[last + 1 :])
+                self.endRemoveRows()
+            for first, last in come:
+                self.beginInsertRows(QModelIndex(), first, last)
+                self.rows = (*self.rows[:first], *new[first : last + 1], *self.rows[first:])
+                self.endInsertRows()
+            stay = True
         self.refresh_rows(new, stay=stay)
 
     def refresh_rows(self, rows: Sequence[R], *, stay: bool) -> None:
@@ -139,6 +149,30 @@ class RowModel(FlatModel, Generic[R]):
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in self.numeric:
             return int(RIGHT)
         return self.cell(row, index.column(), role)
+
+
+def _moves(before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Run], list[Run]] | None:
+    """Tell which rows go and which come; None where too much changes, or the rest changes its order."""
+    try:
+        was, now = set(before), set(after)
+    except TypeError:  # a key that cannot be hashed
+        return None
+    if len(was) < len(before) or len(now) < len(after):
+        return None
+    gone = _runs(at for at, key in enumerate(before) if key not in now)
+    come = _runs(at for at, key in enumerate(after) if key not in was)
+    is_ordered = [key for key in before if key in now] == [key for key in after if key in was]
+    is_small = len(gone) + len(come) <= MOST_MOVES and bool(was & now or not was)
+    return (gone, come) if is_ordered and is_small else None
+
+
+def _runs(numbers: Iterable[int]) -> list[Run]:
+    """Gather neighbours: the first and the last of each run."""
+    runs = list[Run]()
+    for number in numbers:
+        begins_at = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
+        runs.append((begins_at, number))
+    return runs
 
 
 class OrderedModel(RowModel[R]):

@@ -6,6 +6,7 @@ What a problem is about has such a place too.
 from typing import Literal, TypeAlias
 
 from gatewright.workspace.api import ANY_TOOL, Address, AllowedOperations, Policy, Subject, frozen, split_name
+from gatewright_gui.qt.language import tr
 
 
 @frozen
@@ -133,3 +134,19 @@ def _tool_place(
         return _line_place(line)
     named = sorted(rule.operations or ())
     return ToolPlace(agent_id, split_name(rule.tool_name)[0], named[0] if len(named) == 1 else None, part, address)
+
+
+def place_words(place: RulePlace | None) -> str:
+    """Spell a place in the window as a trail; empty for a line of the file."""
+    match place:
+        case ToolPlace(agent_id, tool, operation):
+            return " > ".join(filter(None, (agent_id, tool, operation)))
+        case AgentPlace(agent_id):
+            return agent_id
+        case LevelPlace(source_id, index):
+            level = None if index is None else tr("level {number}", number=index + 1)
+            return f"{source_id} > {level}" if level is not None else source_id
+        case PolicyPlace(index):
+            return tr("policy rule {name}", name=index + 1)
+        case LinePlace() | None:
+            return ""

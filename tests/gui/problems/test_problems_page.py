@@ -15,8 +15,7 @@ from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
-from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE
+from gatewright_gui.pages.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
@@ -77,9 +76,20 @@ def choose(page: ProblemsPage, code: str) -> Problem:
     index = page.model.index(row_of(page, code), MESSAGE)
     page.view.setCurrentIndex(index)
     page.view.setFocus()
-    problem = page.view.problem
+    problem = page.problem
     assert problem is not None
     return problem
+
+
+def button(page: ProblemsPage, name: str) -> QPushButton:
+    found = page.findChild(QPushButton, f"problems.{name}")
+    assert found is not None
+    return found
+
+
+def mends(page: ProblemsPage) -> list[QPushButton]:
+    """The buttons that mend the current problem."""
+    return [one for one in (button(page, f"mend.{at}") for at in range(3)) if one.isVisible()]
 
 
 def click(page: ProblemsPage, code: str, column: int) -> None:
@@ -204,7 +214,7 @@ async def test_the_current_problem_stays_current_when_another_goes(tmp_path: Pat
 
         document.set_problems([problem for problem in document.problems if problem.code != "no-source"])
         await until(lambda: page.model.rowCount() == before - 1)
-        assert page.view.problem == held
+        assert page.problem == held
 
 
 async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_path: Path) -> None:
@@ -309,8 +319,8 @@ async def test_endpoint_is_trusted_after_a_question_that_shows_what_it_is(tmp_pa
         await settled(window)
         page, document = page_of(window), window.document
         page.view.setCurrentIndex(page.model.index(row_of(page, "endpoint-not-trusted"), MESSAGE))
-        assert page.trust_button.isVisible()
-        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        assert button(page, "trust").isVisible()
+        QTest.mouseClick(button(page, "trust"), Qt.MouseButton.LeftButton)
         await until(lambda: choice("trust") is not None)
         told = [label.text() for label in page.findChildren(QLabel) if "https://discord.com/api/v10" in label.text()]
         assert any("with the token in BOT, for the channels 100" in text for text in told)
@@ -319,7 +329,7 @@ async def test_endpoint_is_trusted_after_a_question_that_shows_what_it_is(tmp_pa
         QTest.mouseClick(answer, Qt.MouseButton.LeftButton)
         await until(lambda: all(problem.code != "endpoint-not-trusted" for problem in document.problems))
         await settled(window)
-        assert not page.trust_button.isVisible()
+        assert not button(page, "trust").isVisible()
         assert not any(one.code == "endpoint-not-trusted" for one in document.workspace.current_problems())
 
 
@@ -331,7 +341,7 @@ async def test_endpoint_that_was_changed_while_the_question_was_open_is_not_trus
         await settled(window)
         page, document = page_of(window), window.document
         page.view.setCurrentIndex(page.model.index(row_of(page, "endpoint-not-trusted"), MESSAGE))
-        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        QTest.mouseClick(button(page, "trust"), Qt.MouseButton.LeftButton)
         await until(lambda: choice("trust") is not None)
         before = document.policy.endpoints
         after = replace(before, discord=DiscordEndpoint("OTHER_TOKEN"))
@@ -356,7 +366,7 @@ async def test_button_at_a_server_that_is_not_trusted_leads_to_its_catalog_with_
             row for row in range(page.model.rowCount()) if "far-server" in str(page.model.index(row, MESSAGE).data())
         ]
         page.view.setCurrentIndex(page.model.index(rows[0], MESSAGE))
-        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        QTest.mouseClick(button(page, "trust"), Qt.MouseButton.LeftButton)
         await until(lambda: window.findChild(TrustDialog) is not None)
         dialog = window.findChild(TrustDialog)
         assert dialog is not None
@@ -387,8 +397,8 @@ async def test_buttons_mend_a_problem_by_an_edit_that_undo_takes_back(tmp_path: 
         for code, words in MENDS.items():
             problem = choose(page, code)
             await settled(window)
-            assert [button.text() for button in page.mend_buttons if button.isVisible()] == words
-            page.mend_buttons[0].click()
+            assert [button.text() for button in mends(page)] == words
+            button(page, "mend.0").click()
             await settled(window)
             assert problem not in document.problems
             assert document.undo_stack.undoText().casefold() == words[0].casefold()
@@ -432,10 +442,10 @@ async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
         assert row.said.startswith("rule without effect")
         page.view.setCurrentIndex(page.model.index(heading, MESSAGE))
         await settled(window)
-        assert page.mend_all_button.text() == f"Mend all {row.count}"
+        assert button(page, "mend.all").text() == f"Mend all {row.count}"
         assert page.whole.text().count("`scribe`") == row.count
 
-        page.mend_all_button.click()
+        button(page, "mend.all").click()
         await settled(window)
         assert not any(one.code == "rule-without-effect" for one in document.problems)
         window.undo()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtCore import QObject, QSortFilterProxyModel, Qt, Signal
 
 from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
 from gatewright_gui.qt.language import counted, tr
@@ -51,19 +51,8 @@ class AgentListModel(RowModel[Agent]):
     def set_rows(self, rows: Iterable[Agent]) -> None:
         """Show these; rows that stay are only refreshed, so that what is selected stays selected."""
         new = tuple(rows)
-        old_ids, new_ids = [a.agent_id for a in self.rows], [a.agent_id for a in new]
-        if len(old_ids) == len(new_ids):
+        if len(new) == len(self.rows):  # one of them may have another name now
             self.refresh_rows(new, stay=True)
-        elif len(new_ids) == len(old_ids) + 1:
-            row = _first_difference(new_ids, old_ids)
-            self.beginInsertRows(QModelIndex(), row, row)
-            self.rows = new
-            self.endInsertRows()
-        elif len(new_ids) == len(old_ids) - 1:
-            row = _first_difference(old_ids, new_ids)
-            self.beginRemoveRows(QModelIndex(), row, row)
-            self.rows = new
-            self.endRemoveRows()
         else:
             super().set_rows(new)
 
@@ -154,10 +143,6 @@ class AgentFilterModel(QSortFilterProxyModel):
         del source_parent
         agent = self._agents.row_at(source_row)
         return agent is None or agent_fits(agent, self._words)
-
-
-def _first_difference(longer: list[str], shorter: list[str]) -> int:
-    return next((row for row, name in enumerate(shorter) if longer[row] != name), len(shorter))
 
 
 _MISFITS = frozenset({"rule-unknown-operation"})

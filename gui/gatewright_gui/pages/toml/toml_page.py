@@ -6,16 +6,11 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.problems.problem_table import (
-    ABOUT,
-    CODE,
-    ProblemModel,
-    ProblemView,
-    problem_words,
-)
+from gatewright_gui.pages.problems import COLUMNS, MESSAGE, PLACE, ProblemModel, problem_words
 from gatewright_gui.pages.toml.outline import OutlineList
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
+from gatewright_gui.qt.listing import Listing
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.code_editor import CodeEditor, LineFault
@@ -73,8 +68,9 @@ class TomlPage(Page):
         tie_icon(self.editor_button, "external-link")
         self.editor = CodeEditor(tr("Policy file"))
         self.code = named(CodeView(tr("Policy file"), editor=self.editor), "toml.code")
-        self.faults = ProblemModel(self)
-        self.fault_list = named(ProblemView(tr("What is wrong with the text"), self.faults), "toml.faults")
+        self.faults = ProblemModel((COLUMNS[MESSAGE], COLUMNS[PLACE]))
+        nothing = EmptyState("check", "", "")
+        self.fault_list = Listing(self.faults, "toml.faults", tr("What is wrong with the text"), nothing)
         self.code.keep_wrapping("toml", context.sizes)
         self.empty = named(
             EmptyState("file-code", tr("No changes"), tr("The file on disk is what you see here.")), "toml.empty"
@@ -89,8 +85,6 @@ class TomlPage(Page):
             button.hide()  # until something is typed
         for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
             self.header.add_control(control)
-        self.fault_list.setColumnHidden(ABOUT, True)
-        self.fault_list.setColumnHidden(CODE, True)
         self.fault_list.setFixedHeight(FAULTS_HEIGHT)
         self.fault_list.hide()
         panes, across = (self.outline, self.code), Qt.Orientation.Horizontal
@@ -136,11 +130,12 @@ class TomlPage(Page):
         self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
         self.outline.line_requested.connect(self._go_to_part)
-        self.fault_list.clicked.connect(self._go_to_fault)
-        self.fault_list.activated.connect(self._go_to_fault)
+        self.fault_list.view.clicked.connect(self._go_to_fault)
+        self.fault_list.view.activated.connect(self._go_to_fault)
 
     def _go_to_fault(self, _index: QModelIndex) -> None:
-        problem = self.fault_list.problem
+        row = self.fault_list.current
+        problem = row.problem if row is not None and not row.count else None
         if problem is not None and problem.place is not None:
             self.part.set_current("text")
             self.editor.go_to_fault(_fault(problem, problem.place.line, problem.place.column))
@@ -278,6 +273,7 @@ class TomlPage(Page):
         self.code.mark_lines(marks)
         self.editor.show_faults(sorted(faults))
         self.faults.set_problems(problems if is_pending else ())
+        self.fault_list.show_view(is_there=True)
         self.fault_list.setVisible(is_pending and bool(problems))
 
     def _tell_draft(self) -> None:
