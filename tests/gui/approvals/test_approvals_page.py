@@ -359,10 +359,10 @@ async def test_answers_that_stand_are_listed_with_their_uses_and_revoked(deploye
     assert model.rowCount() == 0
     page.standing.search.clear()
 
-    assert not page.standing.revoke_button.isEnabled()
+    assert not deployed.find("approvals.standing.revoke").isEnabled()
     rect = page.standing.view.visualRect(model.index(0, 0))
     QTest.mouseClick(page.standing.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
-    QTest.mouseClick(page.standing.revoke_button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(deployed.find("approvals.standing.revoke"), Qt.MouseButton.LeftButton)
     await until(lambda: model.rowCount() == 0)
     assert deployed.workspace.broker.standing() == ()
     await deployed.ask(APPEND)
@@ -383,9 +383,9 @@ async def test_several_answers_are_revoked_only_after_a_question(deployed: Deplo
         await until(window.isActiveWindow)
         page.standing.view.setFocus()
         page.standing.view.selectAll()
-        assert page.standing.revoke_button.text() == "Revoke 2"
+        assert deployed.find("approvals.standing.revoke").text() == "Revoke 2"
         if answer == "keep":
-            QTest.mouseClick(page.standing.revoke_button, Qt.MouseButton.LeftButton)
+            QTest.mouseClick(deployed.find("approvals.standing.revoke"), Qt.MouseButton.LeftButton)
         else:
             QTest.keyClick(page.standing.view, Qt.Key.Key_Delete)
         await until(lambda name=f"choice-{answer}": deployed.seen(name) is not None)
@@ -411,7 +411,7 @@ async def test_calls_that_asked_today_are_listed_with_answer_and_outcome(deploye
         ["file.append", "operator", "allowed once by the operator in the app", "done"],
         ["file.delete", "operator", "denied by the operator in the app", "not made"],
     ]
-    assert not page.today.revoke_button.isVisible()
+    assert not deployed.find("approvals.today.revoke").isVisible()
 
 
 async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made_of_it(deployed: Deployed) -> None:
@@ -530,7 +530,7 @@ async def test_question_that_the_policy_or_the_files_overtook_is_listed_as_stale
         assert "drafts/report.md" in model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     QTest.keyClicks(page.stale.search, "policy")
     assert page.stale.model.rowCount() == 1
-    assert not page.stale.revoke_button.isVisible()
+    assert not deployed.find("approvals.stale.revoke").isVisible()
 
 
 def test_every_reason_of_a_stale_question_is_said_in_the_language_of_the_app_and_hides_nothing(

@@ -1,28 +1,36 @@
-"""The calls of all processes that wait for an operator: which at the left, the chosen one at the right."""
+"""The calls of all processes that wait for an operator; tables of answers that stand, of stale questions, of today."""
 
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
-from PySide6.QtCore import QModelIndex, Qt, QTimer
-from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QStackedWidget, QWidget
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QHideEvent, QKeySequence, QPainter, QShortcut, QShowEvent
+from PySide6.QtWidgets import QCheckBox, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Address
-from gatewright_gui.pages.approvals.answers import NOTHING_STANDS, AnsweredModel, AnswersPane, StaleModel, StandingModel
-from gatewright_gui.pages.approvals.inbox import InboxDelegate, InboxModel
 from gatewright_gui.pages.console.approval import KEY, ApprovalBar
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
+from gatewright_gui.qt.listing import REST, Column, Listing, ListingModel, Verb
+from gatewright_gui.qt.look import current_look, role_hex
+from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import split_of
+from gatewright_gui.session.answered import Answered
 from gatewright_gui.session.call_record import find_lines, find_place
-from gatewright_gui.session.question import PendingApproval, Standing, place_words
+from gatewright_gui.session.question import PendingApproval, Stale, Standing, place_words, span
 from gatewright_gui.session.standing import StandingAnswers
 
+R = TypeVar("R")
+NOTHING_STANDS = mark("An answer for a while or for a session is listed here until it is over, and can be taken back.")
 NOTHING_WAITS = mark(
     "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
     "uses the policy, from gatewright call, or from a client of gatewright serve."
@@ -34,8 +42,131 @@ NOTHING_STALE = mark(
     "call again, or if its time is over. It is listed here for seven days."
 )
 _ANSWERED = mark("It was answered elsewhere; its program takes the answer when it makes the call again.")
+PARTS = (
+    ("waiting", mark("Waiting"), mark("The calls that wait for an answer")),
+    ("standing", mark("Standing"), mark("The answers that still stand")),
+    ("stale", mark("Stale"), mark("Questions of suspended calls that came to nothing, and why")),
+    ("today", mark("Today"), mark("The calls that asked today, and what became of them")),
+)
 _MOST_NAMED = 8
-TICK_MS = 1000
+SOON_S = 15.0
+"""With less time left a question stands out, and a suspended one when it is due."""
+
+
+class InboxModel(RowModel[PendingApproval]):
+    """Oldest first. A question that goes or comes moves no other."""
+
+    def key(self, row: PendingApproval) -> object:
+        """The question."""
+        return row.request_id
+
+    def set_rows(self, rows: Iterable[PendingApproval]) -> None:
+        """Show these, new ones behind the others."""
+        there = {row.request_id: at for at, row in enumerate(self.rows)}
+        super().set_rows(sorted(rows, key=lambda row: there.get(row.request_id, len(there))))
+
+    def text(self, row: PendingApproval, _column: int) -> str:
+        """Who asks for what."""
+        return f"{row.whose}: {row.called}"
+
+    def tip(self, row: PendingApproval, column: int) -> str:
+        """With where it comes from and the time that is left."""
+        return ", ".join(filter(None, (self.text(row, column), row.asker, row.left_words(time.time()))))
+
+    spoken = tip
+
+
+class InboxDelegate(Delegate):
+    """Three lines: what is called, by which agent, from where; the time that is left at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """Three lines high."""
+        return QSize(super().sizeHint(option, index).width(), 3 * 18 + 8)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ground, words, time."""
+        question = index.data(ROW)
+        if not isinstance(question, PendingApproval):
+            return
+        look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
+        paint_ground(painter, option)
+        painter.save()
+        left_s = None if question.expires_wall_s is None else question.expires_wall_s - time.time()
+        time_words = "" if left_s is None else span(left_s) if left_s >= 1 else tr("expired")
+        is_soon = question.is_due(time.time()) if question.call_key else left_s is not None and left_s < SOON_S
+        metrics = painter.fontMetrics()
+        wide = metrics.horizontalAdvance(time_words) + 8
+        lines = (
+            (question.called, look.palette.text, rect.width() - 28 - wide),
+            (question.whose, look.palette.text, rect.width() - 20),
+            (question.asker or tr("this program"), look.palette.muted, rect.width() - 20),
+        )
+        for at, (words, colour, width) in enumerate(lines):
+            painter.setPen(QColor(colour))
+            line = QRect(rect.left() + 12, rect.top() + 4 + at * 18, width, 18)
+            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, line_text(metrics, words, width))
+        painter.setPen(QColor(role_hex(look.palette, "deny" if is_soon else "ask")))
+        right = QRect(rect.right() - wide - 12, rect.top() + 4, wide, 18)
+        painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, time_words)
+        painter.restore()
+
+
+def _ago(wall_s: float) -> str:
+    return tr("{time} ago", time=span(time.time() - wall_s))
+
+
+def _until(row: Standing) -> str:
+    ends_s = row.expires_wall_s
+    return tr("revoked") if ends_s is None else tr("in {time}", time=span(ends_s - time.time()))
+
+
+def _who(row: Standing) -> str:
+    answer = tr("allowed by {who}") if row.approved else tr("refused by {who}")
+    return answer.format(who=row.who or tr("the operator"))
+
+
+def _whole_standing(row: Standing) -> str:
+    """The row, with the session that it is for."""
+    is_session = row.session_id and row.where == tr("in this session")
+    session = tr("session {session}", session=row.session_id) if is_session else ""
+    told = row.words, row.agent_id, _who(row), _ago(row.granted_wall_s), _until(row), session
+    return ", ".join(filter(None, told))
+
+
+STANDING: tuple[Column[Standing], ...] = (
+    Column(mark("What"), lambda row: f"{row.what} {row.where}".rstrip(), REST),
+    Column(mark("Agent"), lambda row: row.agent_id),
+    Column(mark("Answer"), _who),
+    Column(mark("Given"), lambda row: _ago(row.granted_wall_s)),
+    Column(mark("Until"), _until),
+)
+STALE: tuple[Column[Stale], ...] = (
+    Column(mark("What"), lambda row: row.called),
+    Column(mark("Agent"), lambda row: row.agent_id),
+    Column(mark("Conversation"), lambda row: row.conversation),
+    Column(mark("Asked"), lambda row: _ago(row.asked_wall_s)),
+    Column(mark("Why it came to nothing"), lambda row: row.why, REST),
+)
+TODAY: tuple[Column[Answered], ...] = (
+    Column(mark("Time"), lambda row: time.strftime("%H:%M:%S", time.localtime(row.wall_s))),
+    Column(mark("What"), lambda row: row.called),
+    Column(mark("Agent"), lambda row: row.agent_id),
+    Column(mark("Answer"), lambda row: row.answer, REST),
+    Column(mark("Outcome"), lambda row: row.outcome or tr("under way")),
+)
+
+
+class StaleModel(ListingModel[Stale]):
+    """Questions of suspended calls that no answer fits any more: the tip and the search have their arguments too."""
+
+    def whole(self, row: Stale) -> str:
+        """With the arguments."""
+        return f"{super().whole(row)}\n{row.arguments}"
+
+    def spoken(self, row: Stale, column: int) -> str:
+        """The row without its arguments, which may be long."""
+        del column
+        return super().whole(row)
 
 
 class ApprovalsPage(Page):
@@ -57,11 +188,8 @@ class ApprovalsPage(Page):
         self.question = ApprovalBar(name="approvals", tasks=context.tasks, keys_for=self)
         self.gone = named(EmptyState("hand", tr("Choose a call"), ""), "approvals.gone")
         self.part = named(Segmented(tr("What is shown")), "approvals.part")
-        self.part.add_segment("waiting", tr("Waiting"), tooltip=tr("The calls that wait for an answer"))
-        self.part.add_segment("standing", tr("Standing"), tooltip=tr("The answers that still stand"))
-        tip = tr("Questions of suspended calls that came to nothing, and why")
-        self.part.add_segment("stale", tr("Stale"), tooltip=tip)
-        self.part.add_segment("today", tr("Today"), tooltip=tr("The calls that asked today, and what became of them"))
+        for part, words, tip in PARTS:
+            self.part.add_segment(part, tr(words), tooltip=tr(tip))
         tip = tr(
             "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
         )
@@ -69,20 +197,20 @@ class ApprovalsPage(Page):
         self.notify.setChecked(context.sizes.notifies)
         self.notify.toggled.connect(self._keep_notify)
         self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
+        self._tables: dict[str, Listing[Any]] = {}
+        self._panes: dict[str, QWidget] = {}
+        uses: Column[Standing] = Column(
+            mark("Used today"), lambda row: str(dict(self.answers.today.uses).get(row.grant_id, 0))
+        )
+        model = ListingModel((*STANDING, uses), _whole_standing)
         nothing = EmptyState("key-round", tr("No standing answers"), tr(NOTHING_STANDS))
-        self.standing = AnswersPane(
-            StandingModel(), "approvals.standing", tr("Answers that stand"), nothing, stretched=0, revoke=True
-        )
+        self.standing = self._table("standing", model, tr("Answers that stand"), nothing)
         nothing = EmptyState("history", tr("No stale questions"), tr(NOTHING_STALE))
-        self.stale = AnswersPane(
-            StaleModel(), "approvals.stale", tr("Questions gone stale"), nothing, stretched=4, revoke=False
-        )
+        self.stale = self._table("stale", StaleModel(STALE), tr("Questions gone stale"), nothing)
         nothing = EmptyState("history", "", "")
-        self.today = AnswersPane(
-            AnsweredModel(), "approvals.today", tr("Calls that asked today"), nothing, stretched=3, revoke=False
-        )
+        self.today = self._table("today", ListingModel(TODAY), tr("Calls that asked today"), nothing)
         self.empty = named(EmptyState("check", tr("Nothing needs you"), tr(NOTHING_WAITS)), "approvals.empty")
-        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick = QTimer(self, interval=1000)
         self._tick.timeout.connect(self._count)
         self._lay_out()
         self._connect()
@@ -103,23 +231,29 @@ class ApprovalsPage(Page):
         self._take(self._waiting.questions, calm=False)
         self.answers.look()
 
+    def _table(self, part: str, model: ListingModel[R], spoken: str, empty: EmptyState) -> Listing[R]:
+        """Make the table of a part, below the field that filters it; answers that stand can be taken back."""
+        name, can = f"approvals.{part}", part == "standing"
+        table = Listing(model, name, spoken, empty, self._offer if can else tuple, is_many=can)
+        bar = row_of(stretch(table.search_field(f"{name}.search")), table.button(f"{name}.revoke"), space=2, margins=2)
+        self._tables[part], self._panes[part] = table, holding(column_of(bar, stretch(table)))
+        return table
+
+    def _offer(self) -> Iterator[Verb]:
+        """Offer to take the chosen answers back."""
+        count = len(self.standing.chosen)
+        words = tr("Revoke {count}", count=count) if count > 1 else tr("Revoke")
+        tip = tr("Take the chosen answers back: such calls ask again (Del)")
+        yield Verb("approvals.standing.revoke", words, self._revoke, tip, "Del", can=count > 0)
+
     def _lay_out(self) -> None:
-        self._detail = QStackedWidget()
-        self._stack = QStackedWidget()
-        splitter = Splitter(Qt.Orientation.Horizontal, "approvals", self._context.sizes)
+        self._detail = stack_of(self.gone, self.question)
+        panes, across = (self.view, self._detail), Qt.Orientation.Horizontal
+        self._whole = split_of(across, "approvals", self._context.sizes, panes, (300, 900), 1)
+        self._stack = stack_of(self._whole, self.empty, *self._panes.values())
         self.header.add_control(self.notify)
         self.header.add_control(self.part)
         column_of(self.header, stretch(self._stack), into=self)
-        self._tables = {"standing": self.standing, "stale": self.stale, "today": self.today}
-        for part in (splitter, self.empty, *self._tables.values()):
-            self._stack.addWidget(part)
-        splitter.addWidget(self.view)
-        splitter.addWidget(self._detail)
-        self._detail.addWidget(self.gone)
-        self._detail.addWidget(self.question)
-        splitter.setStretchFactor(1, 1)
-        splitter.restore((300, 900))
-        self._whole = splitter
         before: QWidget = self.view
         for part in self.question.tab_parts:
             self.setTabOrder(before, part)
@@ -131,10 +265,6 @@ class ApprovalsPage(Page):
         self._context.sizes.changed.connect(self._follow_notify)
         self.part.current_changed.connect(self._show_part)
         self.answers.changed.connect(self._show_answers)
-        self.standing.revoke_requested.connect(self._revoke)
-        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.standing.view)
-        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
-        delete.activated.connect(self.standing.revoke_button.click)
         self._context.navigator.waiting_requested.connect(self.choose)
         self._context.document.policy_changed.connect(self._say_edited)
         self.view.selectionModel().currentChanged.connect(self._show)
@@ -217,19 +347,16 @@ class ApprovalsPage(Page):
 
     def _show_part(self, _part: object = None) -> None:
         waits = self._whole if self.model.rowCount() or self._is_told else self.empty
-        shown = self._tables.get(self.part.current or "")
-        self._stack.setCurrentWidget(waits if shown is None else shown)
-        if shown is not None:
+        shown = self._panes.get(self.part.current or "", waits)
+        self._stack.setCurrentWidget(shown)
+        if shown is not waits:
             self.answers.look()
 
     def _show_answers(self, _questions: object = None) -> None:
-        model = self.standing.model
-        if isinstance(model, StandingModel):
-            model.uses = dict(self.answers.today.uses)
         known = self.answers.is_known
-        self.standing.set_rows(self.answers.standing, is_known=known)
-        self.stale.set_rows(self.answers.stale, is_known=known)
-        self.today.set_rows(self.answers.today.answered, is_known=known)
+        self.standing.show_rows(self.answers.standing, is_known=known)
+        self.stale.show_rows(self.answers.stale, is_known=known)
+        self.today.show_rows(self.answers.today.answered, is_known=known)
         if problem := self.answers.today.problem:
             self.today.empty.set_state("circle-alert", tr("The log cannot be read"), problem)
         else:
@@ -252,8 +379,8 @@ class ApprovalsPage(Page):
         if self.part.current != "waiting":
             self.answers.look()
 
-    def _revoke(self, chosen: tuple[Standing, ...]) -> None:
-        self._context.tasks.start(self._revoke_all(chosen), "approvals.revoke", stays=True)
+    def _revoke(self) -> None:
+        self._context.tasks.start(self._revoke_all(self.standing.chosen), "approvals.revoke", stays=True)
 
     async def _revoke_all(self, chosen: tuple[Standing, ...]) -> None:
         """Several only after a question that names them."""
