@@ -10,7 +10,8 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
+from itertools import count as numbers
 from typing import TYPE_CHECKING, TypeAlias
 
 from gatewright.base.errors import (
@@ -155,8 +156,7 @@ TIERS = frozenset(str(tier) for tier in SafetyTier)
 class Names:
     """Resolves names while one policy loads; if ``known`` is None (for a text checked before), every name passes.
 
-    ``catalogs``: the ids of its catalogs. ``unread``: the unknown names that passed because an unreadable catalog may
-    have them.
+    ``catalogs``: their ids. ``unread``: the unknown names that passed because an unreadable catalog may have them.
     """
 
     def __init__(self, known: KnownTools | None, report: Report, catalogs: Collection[str] = ()) -> None:
@@ -182,11 +182,7 @@ class Names:
         return found
 
     def selected(self, written: str, path: RawPath) -> tuple[ToolFacts, ...]:
-        """The registered tools that ``written``, a tool or ``catalog:ID``, means; reports an error if it means
-        nothing.
-
-        A catalog may have no tools yet.
-        """
+        """The same, or for ``catalog:ID`` the tools of a catalog, which may have none yet."""
         if self._known is None:
             return ()
         if (catalog_id := selected_catalog(written)) is None:
@@ -244,9 +240,7 @@ class Names:
             self.operation(candidates[-1], operation, path)
 
     def approval_key(self, key: str, path: RawPath) -> None:
-        """Check a key of ``approvals``: a tier, ``catalog:ID``, a tool, or ``tool.operation`` (the longest tool name
-        wins).
-        """
+        """Check a key of ``approvals``: a tier, a catalog, a tool, or ``tool.operation`` (the longest tool wins)."""
         if self._known is None or key in TIERS or key in self._names:
             return
         if (catalog_id := selected_catalog(key)) is not None:
@@ -362,7 +356,7 @@ class Places:
                     return path
                 return (*(path[:2] if path[0] == "data_sources" else path), *rest)
             case ("catalogs", str(catalog_id), *rest):
-                rows = _elements(self.tree.root.members.get("catalogs"))
+                rows = held.rows if (held := self.tree.root.members.get("catalogs")) is not None else []
                 ids = [self._text_of(row.members.get("id")) for row in rows]
                 index = [ids.index(catalog_id)] if catalog_id in ids else []
                 return ("catalogs", *index, *rest)
@@ -392,14 +386,14 @@ class Places:
             return self._sources
         root = self.tree.root
         found: dict[str, RawPath] = {}
-        for index, item in enumerate(_elements(root.members.get("sources"))):
+        for index, item in enumerate(held.rows if (held := root.members.get("sources")) is not None else ()):
             source_id = self._text_of(item.members.get("id"))
             if source_id is not None:
                 found.setdefault(source_id, ("sources", index))
         if self._dialect is Dialect.PATTERN and (table := root.members.get("data_sources")):
             taken = set(found)
             for key, item in table.members.items():
-                paths = _elements(item.members.get("paths"))
+                paths = held.rows if (held := item.members.get("paths")) is not None else ()
                 if self._text_of(item.members.get("type")) == "file":
                     for index, source_id in enumerate(ids_of_paths(key, len(paths), taken)):
                         found[source_id] = ("data_sources", key, "paths", index)
@@ -415,19 +409,10 @@ class Places:
 
 def ids_of_paths(key: str, count: int, taken: set[str]) -> list[str]:
     """The source ids of the paths of ``[data_sources.KEY]``: ``KEY``, ``KEY-2``, ...; they are added to ``taken``."""
-    found: list[str] = []
-    number = 1
-    while len(found) < count:
-        candidate = key if number == 1 else f"{key}-{number}"
-        number += 1
-        if candidate not in taken:
-            taken.add(candidate)
-            found.append(candidate)
+    names = (key if number == 1 else f"{key}-{number}" for number in numbers(1))
+    found = list(islice((name for name in names if name not in taken), count))
+    taken.update(found)
     return found
-
-
-def _elements(item: Item | None) -> list[Item]:
-    return item.rows if item is not None else []
 
 
 def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> tuple[Problem, ...]:
