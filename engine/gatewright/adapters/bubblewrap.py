@@ -19,10 +19,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
@@ -281,14 +282,16 @@ def room_options(
     closed: Sequence[str],
     python: Python,
     keep: Callable[[bytes], int],
+    etc: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield the options for a room; ``keep`` puts bytes into an open file and returns its number.
 
-    ``closed``: paths to hide from the system and from ``programs``, even inside them.
+    ``closed``: paths to hide from the system and from ``programs``, even inside them. ``etc``: texts of more files
+    there.
     """
     yield from _ALONE
     yield from system_options()
-    for name, text in _ETC.items():
+    for name, text in {**etc, **_ETC}.items():
         yield from ("--ro-bind-data", str(keep(text.encode())), f"/etc/{name}")
     for folder in ("/tmp", HOME):
         yield from ("--perms", "0700", "--size", _MEMORY_BYTES, "--tmpfs", folder)
@@ -299,14 +302,15 @@ def room_options(
     for program in programs:
         if Path(program).exists() and not _is_of_system(Path(program)) and not _is_own(program):
             yield from ("--ro-bind", program, program)
+    above = {str(folder) for mount in mounts for folder in PurePosixPath(mount.path).parents}
     for path in sorted(closed):  # a folder hides its own contents, so it comes first
         if any(covers(one, path) for one in ("/usr", *programs)) and not any(
             covers(one, path) for one in closed if one != path
         ):
             kind = MountKind.HIDE_FOLDER if Path(path).is_dir() else MountKind.HIDE_FILE
-            yield from _mount_options(Mount(kind, path))
+            yield from _mount_options(Mount(kind, path), is_above=path in above)
     for mount in mounts:
-        yield from _mount_options(mount)
+        yield from _mount_options(mount, is_above=mount.path in above)
     for mount in mounts:  # only after all mounts that a mount may contain
         if mount.kind is MountKind.HIDE_FOLDER and _mount_options(mount):
             yield from ("--remount-ro", mount.path)
@@ -341,7 +345,12 @@ def is_seen(path: str) -> bool:
     return any(covers(one, path) for one in ("/usr", *(f"/etc/{name}" for name in _OF_ETC)))
 
 
-def _mount_options(mount: Mount) -> tuple[str, ...]:
+def _mount_options(mount: Mount, *, is_above: bool = False) -> tuple[str, ...]:
+    """Return the options for a mount; ``is_above``: others lie below it.
+
+    Of a closed folder a process can list nothing, and not even learn what is missing there: to git a name that is
+    missing is a file that somebody has deleted.
+    """
     path, origin = mount.path, mount.origin or mount.path
     if mount.kind is MountKind.OVERLAY:
         return ("--overlay-src", origin, "--overlay-src", mount.whiteouts, "--ro-overlay", path)
@@ -354,7 +363,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
         return ()
     if mount.kind is MountKind.HIDE_FILE:
         return ("--ro-bind", "/dev/null", path)
-    return ("--perms", "0555", "--tmpfs", path)
+    return ("--perms", "0555" if is_above else "0444", "--tmpfs", path)
 
 
 @cache

@@ -396,7 +396,7 @@ class Launch:
             raise ToolFailure("it has too many places to be confined", code=NOT_CONFINED) from None
         closed = tuple(dict.fromkeys((*confinement.closed, *(tree.base for tree in confinement.trees))))
         options = [
-            *room_options(plan.mounts, confinement.programs, closed, python, self._keep),
+            *room_options(plan.mounts, confinement.programs, closed, python, self._keep, confinement.etc),
             *("--chdir", str(command.cwd or confinement.folder)),
         ]
         numbers = self._keep(seccomp_filter()), self._keep(os.fsencode("".join(f"{one}\0" for one in options)))

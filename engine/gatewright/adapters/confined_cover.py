@@ -29,7 +29,7 @@ _HERE, _EMPTY_PATH, _DEEP, _CLONE = -100, 0x1000, 0x8000, 1
 _FROM_AND_TO_BY_FILE = 0x04 | 0x40
 _NO_LINKS = 0x02 | 0x04
 _READ_ONLY_AND_NO_MORE = 1 | 2 | 4 | 8
-_SET_FLAG, _CREATE, _RECONFIGURE, _PICK_BY_FILE = 0, 6, 7, 8
+_SET_FLAG, _SET_TEXT, _CREATE, _RECONFIGURE, _PICK_BY_FILE = 0, 1, 6, 7, 8
 _NULL = os.makedev(1, 3)
 
 
@@ -107,7 +107,9 @@ def _limit(call: Callable[..., int], cover: int, attributes: int) -> int:
 
 def _empty_folder(call: Callable[..., int]) -> int:
     made = call(_FSOPEN, b"tmpfs", 1)
-    if made < 0 or call(_FSCONFIG, made, _CREATE, None, None, 0) < 0:
+    if made < 0 or call(_FSCONFIG, made, _SET_TEXT, b"mode", b"0444", 0) < 0:
+        return -1
+    if call(_FSCONFIG, made, _CREATE, None, None, 0) < 0:
         return -1
     return call(_FSMOUNT, made, 1, _READ_ONLY_AND_NO_MORE)
 

@@ -294,6 +294,8 @@ class Confinement:
     hosts: tuple[str, ...] = ()
     allow_private: bool = False
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
+    etc: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
+    """The texts of files that it finds below ``/etc``, by name."""
     bounds: ProcessBounds = field(default_factory=ProcessBounds)
     folder: str = "/"
     """Its working folder."""

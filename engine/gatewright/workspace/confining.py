@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -172,6 +173,7 @@ class Confinements:
             places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
             closed=tuple(dict.fromkeys((*_real(hooks), *where.closed, *shell.closed, *shell.fixed))),
             fixed=(),
+            etc=_git_settings(work),
             folder=os.path.realpath(start),
         )
 
@@ -243,6 +245,28 @@ def _to_close(top: Path, files: Iterable[Path]) -> Iterator[Path]:
                 folder.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path) or (folder != top and folder.is_dir()):
             yield path
+
+
+_GIT_S = 5.0
+_NAMED = "^user\\.(name|email)$"
+"""The only settings of a person's git that a room needs; others name programs, and keys."""
+
+
+def _git_settings(project: Path) -> dict[str, str]:
+    """Return the text of ``gitconfig`` for a room: who commits, as the person's own settings say for the project."""
+    words = ("git", "config", "--global", "--includes", "--null", "--get-regexp", _NAMED)
+    names = ("PATH", "HOME", "XDG_CONFIG_HOME")
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        said = subprocess.run(words, cwd=project, env=environment, capture_output=True, timeout=_GIT_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    lines = ["[advice]", "ignoredHook = false", "[user]"]
+    for one in said.stdout.decode("utf-8", "replace").split("\0")[:-1]:
+        key, _, value = one.partition("\n")
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'{key.removeprefix("user.")} = "{quoted}"')
+    return {"gitconfig": "\n".join(lines) + "\n"}
 
 
 def _levels(top: Path, files: Iterable[Path]) -> Tree:

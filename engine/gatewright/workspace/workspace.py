@@ -524,11 +524,12 @@ class Workspace:
 
         Raises ToolFailure if it cannot be confined, WorkspaceError.
         """
+        from gatewright.base.late import in_own_thread
         from gatewright.workspace.host_files import project_files
 
         hosts = {host_id, *gated_hosts(self._folders.keys)}
-        confinement = self._confinements.of_host(
-            agent_id, start, project, lambda top: project_files(hosts, top), within
+        confinement = await in_own_thread(
+            self._confinements.of_host, agent_id, start, project, lambda top: project_files(hosts, top), within
         )
         return None if confinement is None else await self.confiner.room(confinement)
 

@@ -40,6 +40,12 @@ class Quiet:
     def check(self) -> None:
         """Nothing is wrong."""
 
+    def begin(self) -> None:
+        """Nothing has appeared."""
+
+    def appeared(self) -> tuple[str, ...]:
+        return ()
+
     def close(self) -> None:
         """There is nothing to end."""
 

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -271,7 +272,7 @@ AGAINST = {
     "too deep": "deep=$(printf 'd/%.0s' $(seq 160)); mkdir -p $deep; echo x > $deep/.env",
     "more than can be covered": "mkdir $(seq 1200); for one in *; do echo > $one/.env; done",
     "in a race": "for one in $(seq 20); do echo x > .env; mv .env a; mv a .env; rm -f .env; done; echo x > .env",
-    "by what it leaves behind": "(sleep 0.2; while sleep .01; do echo x > .env; mkdir -p .git/hooks; done) & sleep .5",
+    "by what it leaves behind": "(while sleep 0.01; do echo x > .env; mkdir -p .git/hooks; done) & sleep 0.5",
     "and killed": "echo x > .env; mkdir -p .git/hooks; kill -9 $$",
 }
 """Commands that make, each in another way, what the levels let no process make."""
@@ -318,6 +319,73 @@ async def test_what_a_command_removes_itself_and_what_stood_before_it_is_nobodys
     assert forbidden(world.project) == [".env", "tools/run"]
     assert (world.project / "b").read_text() == (world.project / "c" / "d").read_text() == "x\n"
     assert world.rows("CopyReturned") == []
+
+
+GIT = """
+cd {project}; git init -q .; git config user.name project; git config user.email project@example.org
+mkdir -p secrets/deep open; for one in .env secrets/a secrets/deep/b open/c; do echo 1 > $one; done
+git add -f .; git commit -qm one; git config --unset user.name; git config --unset user.email
+"""
+GLOBAL = """
+[user]
+\tname = "Ann \\"the\\\\ first"
+[include]
+\tpath = more
+[core]
+\tpager = touch {project}/ran; cat
+\tfsmonitor = touch {project}/ran
+[alias]
+\tst = !touch {project}/ran
+[credential]
+\thelper = store
+"""
+
+
+@pytest.fixture
+def repository(world: HookWorld) -> HookWorld:
+    """A project in git with closed files that are committed, and a person who has settings of git."""
+    closed = f'{STRICT}\n[[sources.permission_rules]]\npattern = "secrets/"\npermission = "none"\n'
+    world.policy.write_text(POLICY.replace("\n[[catalogs]]", f"{closed}\n[[catalogs]]"))
+    subprocess.run(["sh", "-ec", GIT.format(project=world.project)], check=True, capture_output=True)
+    home = world.folder / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(GLOBAL.format(project=world.project))
+    (home / "more").write_text("[user]\n\temail = ann@example.org\n")
+    world.environment["HOME"] = str(home)
+    return world
+
+
+def git(world: HookWorld, *words: str) -> str:
+    """What git says of the project outside of any room."""
+    found = subprocess.run(["git", *words], cwd=world.project, env=NOBODY, capture_output=True, text=True, check=True)
+    return found.stdout.strip()
+
+
+NOBODY = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+
+
+async def test_a_commit_in_a_room_is_the_persons_and_none_of_their_programs_runs(repository: HookWorld) -> None:
+    code, _, said = await run(
+        repository, "echo 2 > open/c; git add open; git commit -qm two; git config --get-all credential.helper"
+    )
+    assert (code, said) == (1, "")
+    assert git(repository, "log", "-1", "--format=%an|%ae|%s") == 'Ann "the\\ first|ann@example.org|two'
+    assert not (repository.project / "ran").exists()
+    assert (await run(repository, "git config --global user.name Bob && git commit -q --allow-empty -m x", "t2"))[
+        0
+    ] == 0
+    assert git(repository, "log", "-1", "--format=%an") == "Bob"
+    assert git(repository, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("way", ["commit -qam two", "add -A", "add -u secrets .env open", "stash", "rm -rq secrets"])
+async def test_no_command_of_git_that_means_all_files_loses_a_closed_one(repository: HookWorld, way: str) -> None:
+    await run(repository, f"echo 2 > open/c; git {way}; git commit -qm more; true")
+    names = git(repository, "ls-tree", "-r", "--name-only", "HEAD").split()
+    assert names == [".env", "open/c", "secrets/a", "secrets/deep/b"]
+    assert git(repository, "diff", "--cached", "--name-only", "--diff-filter=D") == ""
+    for name in (".env", "secrets/a", "secrets/deep/b"):
+        assert (repository.project / name).read_text() == "1\n"
 
 
 async def test_a_folder_as_a_stream_is_refused(world: HookWorld) -> None:
