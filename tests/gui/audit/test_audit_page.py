@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
@@ -190,10 +190,14 @@ async def test_command_is_told_from_both_ends_and_whole_in_its_tip(window: MainW
     assert index.data() == f"claude.Bash  {command}"
     assert command in index.data(Qt.ItemDataRole.ToolTipRole)
     option = QStyleOptionViewItem()
+    option.rect = QRect(0, 0, 400, 24)  # pyright: ignore[reportAttributeAccessIssue]
     delegate = page.view.itemDelegate()
     assert isinstance(delegate, CallDelegate)
     delegate.initStyleOption(option, index)
-    assert option.textElideMode == Qt.TextElideMode.ElideMiddle  # pyright: ignore[reportAttributeAccessIssue]
+    words = str(option.text)  # pyright: ignore[reportAttributeAccessIssue]
+    assert words.startswith("claude.Bash  cd packages")
+    assert words.endswith("tail -n 20")
+    assert len(words) < len(command)
     await until(lambda: page.view.columnWidth(CALL) > page.view.columnWidth(REASON) * 3 // 2)
     page.view.setCurrentIndex(index)
     await until(lambda: command in page.detail.code.editor.toPlainText())

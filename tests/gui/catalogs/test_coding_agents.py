@@ -70,7 +70,7 @@ async def test_coding_agent_without_a_gate_is_named_with_what_that_means(window:
     pane = pane_of(window)
     assert [str(pane.model.index(0, column).data()) for column in (NAME, GATE)] == [
         "Claude Code",
-        "none: its calls pass nobody",
+        "no gate",
     ]
     facts = [fact.sentence for fact in pane.facts.rows]
     assert facts[0] == "now its calls pass this policy by: they run with your rights, and no log here has them"

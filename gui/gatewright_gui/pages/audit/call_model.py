@@ -199,7 +199,7 @@ def fit_reason(view: QTableView) -> None:
     """Share the rest between call and reason: a command is longer, and the details have the whole reason."""
     others = sum(view.columnWidth(column) for column in (TIME, AGENT, VERDICT, CLIENT, TOOK))
     rest = view.viewport().width() - others  # a hidden column has no width
-    view.setColumnWidth(REASON, max(rest // 3, _LEAST))
+    view.setColumnWidth(REASON, max(rest // 4, _LEAST))
 
 
 def mark_of(call: LoggedCall) -> tuple[str, Role]:
@@ -209,15 +209,22 @@ def mark_of(call: LoggedCall) -> tuple[str, Role]:
     return ("triangle-alert", "ask") if call.verdict == "allow" else ("circle", "muted")
 
 
+def _elide(item: Any) -> None:
+    """Shorten what a call was given in its middle: the end of a command says as much as its beginning."""
+    head, gap, rest = item.text.partition("  ")
+    room = item.rect.width() - 6 * PAD - item.fontMetrics.horizontalAdvance(head + gap)
+    if rest and room > 0:
+        item.text = head + gap + item.fontMetrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, room)
+
+
 class CallDelegate(Delegate):
     """The verdict with its icon and colour; what belongs to no call is quiet."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
-        if index.column() == CALL:  # the end of a command says as much as its beginning
-            item: Any = option
-            item.textElideMode = Qt.TextElideMode.ElideMiddle
+        if index.column() == CALL:
+            _elide(option)
         call = index.data(CALL_ROLE)
         if not isinstance(call, LoggedCall):
             return

@@ -468,7 +468,7 @@ class AuditPage(Page):
         self.view.verticalHeader().setSectionResizeMode(header.ResizeMode.Fixed)
         self._stack = stack_of(self.empty, self.view)
         panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
-        split = split_of(across, "audit.split", self._context.sizes, panes, (860, 340), 0)
+        split = split_of(across, "audit.split", self._context.sizes, panes, (880, 320), 0)
         for at, share in enumerate((5, 1)):
             split.setStretchFactor(at, share)
         self._stack.installEventFilter(self)

@@ -69,7 +69,7 @@ class AgentsModel(RowModel[HostStatus]):
     def text(self, row: HostStatus, column: int) -> str:
         """Cells; empty where nothing is known."""
         if row.file is None:
-            return {NAME: row.title, GATE: tr("none: its calls pass nobody")}.get(column, "")
+            return {NAME: row.title, GATE: tr("no gate")}.get(column, "")
         match column:
             case 0:
                 return row.title
@@ -164,7 +164,7 @@ class CodingAgentsPane(QWidget):
         self.model, self.facts = AgentsModel(), FactModel()
         self.view = named(TableView(tr("Coding agents on this machine")), "catalogs.hooks")
         self.view.setItemDelegate(_Delegate(self.view))
-        widths = {NAME: 140, AGENT: 80, COMMANDS: 140, TODAY: 84, LAST: 90}
+        widths = {NAME: 124, AGENT: 72, COMMANDS: 132, TODAY: 84, LAST: 84}
         self.view.show_model(self.model, widths, wide=GATE)
         self.facts_view = named(TableView(tr("What is known of this coding agent")), "catalogs.hooks.facts")
         self.facts_view.setItemDelegate(_Delegate(self.facts_view))
@@ -173,7 +173,7 @@ class CodingAgentsPane(QWidget):
         self.facts_view.setWordWrap(True)
         self.facts_view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         across = Qt.Orientation.Horizontal
-        both = split_of(across, "catalogs.hooks", context.sizes, (self.view, self.facts_view), (700, 500), 0)
+        both = split_of(across, "catalogs.hooks", context.sizes, (self.view, self.facts_view), (770, 430), 0)
         column_of(self.header, stretch(both), into=self)
         self.agents.changed.connect(self._show_found)
         self.view.selectionModel().currentChanged.connect(self._show)
