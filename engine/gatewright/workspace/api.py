@@ -226,7 +226,6 @@ if TYPE_CHECKING:
         names_tool,
         pick_tools,
         selected_catalog,
-        selector_of,
         split_name,
         strictest,
         verdict_for,
@@ -376,7 +375,7 @@ door(
         "gatewright.policy.verdict": (
             "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "TIER_DEFAULTS", "Action", "PathUse", "Permission",
             "SafetyTier", "Verdict", "bare_names", "pick_tools", "is_more_open", "names_tool", "selected_catalog",
-            "selector_of", "split_name", "strictest", "verdict_for",
+            "split_name", "strictest", "verdict_for",
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.rule": (

@@ -1,7 +1,8 @@
 """The files in which coding agents look for hooks: puts our entry there, and takes it out again.
 
 A record in the key folder keeps each file as it was, so that taking the entry out restores it to the byte, and the
-hooks that we left there, so that a change behind our back shows.
+hooks that we left there, so that a change behind our back shows. More than 450 lines, since what is put in must be what
+is taken out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an agent's model sees, as text: schema in a provider's format and usage rules; what differs in both from
 what it would see unrestricted, or saw by the policy as it was last saved; and how each provider takes it.
 
-It runs beside the window and returns values.
+It runs beside the window and returns values. Over 450 lines, because all of it is read off one list of shown tools.
 """
 
 import difflib

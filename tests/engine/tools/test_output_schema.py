@@ -262,7 +262,9 @@ SMALL: tuple[Any, ...] = (0, 1, 2, "c", *WORDS)
 
 def objects_of(count: int, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
     for names in combinations(WORDS, count):
-        yield from (dict(zip(names, held, strict=True)) for held in product(values, repeat=count))
+        for held in product(values, repeat=count):
+            found: dict[str, Any] = dict(zip(names, held, strict=True))
+            yield found
 
 
 def some_values() -> Iterator[Any]:

@@ -131,7 +131,7 @@ async def test_suspended_call_is_answered_here_and_made_later_by_its_program(dep
     assert "asked" in page.question.about
     await until(page.question.approve_button.isEnabled)
     page.question.approve_button.click()
-    await until(lambda: not window.waiting.questions)
+    await until(lambda: not deployed.workspace.broker.pending())  # written beside the window
     assert list(deployed.workspace.folder.rglob("drafts/report.md"))
     await deployed.rest(DELETE)
     done = await deployed.workspace.call("operator", "file", DELETE, **named, on_ask="suspend")

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QTableView
 from gatewright_gui.pages.console.table import PAD, verdict_mark, verdict_width
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
@@ -214,7 +215,7 @@ def _elide(item: Any) -> None:
     head, gap, rest = item.text.partition("  ")
     room = item.rect.width() - 6 * PAD - item.fontMetrics.horizontalAdvance(head + gap)
     if rest and room > 0:
-        item.text = head + gap + item.fontMetrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, room)
+        item.text = head + gap + line_text(item.fontMetrics, rest, room, Qt.TextElideMode.ElideMiddle)
 
 
 class CallDelegate(Delegate):
