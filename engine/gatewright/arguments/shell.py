@@ -18,6 +18,7 @@ from gatewright.arguments.shell_judge import DECLARING, SETTING, Judge, Named, P
 from gatewright.arguments.shell_program import MOVING, ShellRules, names, runs_others, stands_for_itself
 from gatewright.arguments.shell_word import (
     KEYWORDS,
+    MOST_SHOWN,
     SUBSTITUTIONS,
     TOKENS,
     WRITE_PLAINLY,
@@ -297,7 +298,8 @@ class _Reader:
     def _name(self, node: Node) -> str:
         word = self._words_of.word(node)
         if not word.literal or node.type == "ansi_c_string":
-            reason = "the name of a program is not written out: it would be known only when the command runs"
+            what = f"`{self._text(node)[:MOST_SHOWN]}` names a program and is not written out"
+            reason = f"{what}: it would be known only when the command runs"
             raise Refusal("dynamic-name", reason, _NOT_NOW)
         return word.literal
 
@@ -390,7 +392,8 @@ class _Reader:
         words = self._words_of.words(node)
         target = words[0].literal if len(words) == 1 else None
         if not target:
-            reason = "the target of a redirect is not written out: it would be known only when the command runs"
+            what = f"`{self._text(node)[:MOST_SHOWN]}`, the target of a redirect, is not written out"
+            reason = f"{what}: it would be known only when the command runs"
             raise Refusal("redirect", reason, _NOT_NOW)
         if target in _DEVICES:
             return target

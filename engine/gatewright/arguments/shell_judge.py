@@ -30,6 +30,7 @@ from gatewright.arguments.shell_word import (
     GLOB_SIGNS,
     MARKS,
     MAX_FORMS,
+    MOST_SHOWN,
     WITHOUT_MARKS,
     Refusal,
     Word,
@@ -129,7 +130,6 @@ class Variables:
         return self._source[node.start_byte : node.end_byte].decode()
 
 
-_MOST_SHOWN = 80
 _OPEN_VARIABLE = late_regex(r"[a-z_][A-Za-z0-9_]*")
 _VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 SETTING = frozenset({"export", "readonly", "local"})
@@ -219,7 +219,7 @@ class Judge:
             if word.forms is not None:
                 self.word(word, name, lists=lists)
             elif not opens_nothing or (word.splits and not word.counts):
-                raise _not_known(f"an argument of `{name}`")
+                raise _not_known(f"`{_shown(word.text, ())}`, an argument of `{name}`,")
             elif not word.counts:
                 self._texts.append(word)
 
@@ -240,7 +240,8 @@ class Judge:
             self.word(word, name)
         program = inner.words[0].literal
         if not program:
-            reason = f"the program behind `{name}` is not written out: it would be known only when the command runs"
+            what = f"`{_shown(inner.words[0].text, ())}`, the program behind `{name}`, is not written out"
+            reason = f"{what}: it would be known only when the command runs"
             raise Refusal("dynamic-name", reason, "write the name of each program out in full")
         if program in DECLARING:
             raise Refusal("variable", f"`{program}` stands behind `{name}`", "set variables without other programs")
@@ -290,7 +291,9 @@ class Judge:
                 ("workspace", "shell", "allow"),
             )
         else:
-            reason = f"`{name}` is not among the programs of `[workspace] shell`"
+            reason = (
+                f"`{name}` is not among the programs of `[workspace] shell`; to let it start, add it to `allow` there"
+            )
             raise self.not_allowed("not-allowed", reason, at=("workspace", "shell", "allow"))
         return [entry for _, _, entry in found]
 
@@ -390,7 +393,7 @@ class Judge:
 def _shown(name: str, words: Sequence[Word]) -> str:
     """Return a call as it is written, cut short."""
     text = " ".join((name, *(word.text for word in words)))
-    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def _words_within(form: str) -> list[str]:

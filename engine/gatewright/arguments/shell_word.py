@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_FORMS = 64
 """The most texts that one word may become, over all values of its variables."""
+MOST_SHOWN = 80
+"""The most characters of a command in a reason."""
 MAX_FORM_CHARS = 128 * 1024
 """The most characters of all forms in one command, and of what its braces expand to."""
 _MAX_WORDS = 1_000
@@ -368,7 +370,7 @@ class WordReader:
             return Hole(f"$(( {' '.join(found[1].split())} ))", counts=True)
         if kind in SUBSTITUTIONS:
             return Hole(self._substitute(node))
-        reason = f"what this would be is known only when the command runs: {kind.replace('_', ' ')}"
+        reason = f"what `{text[:MOST_SHOWN]}` would be is known only when the command runs: {kind.replace('_', ' ')}"
         raise Refusal("expansion", reason, "use plain variables (`$name`), numbers and plain words")
 
     def _alternatives(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:

@@ -26,7 +26,18 @@ from typing import cast
 
 from gatewright.adapters.hook_client import GIVEN
 from gatewright.adapters.hook_socket import CLIENT_FILE, HookPlace, HookRequest, HookServer, Lost, listen
-from gatewright.adapters.hosts import EventKind, Host, HostAnswer, HostEvent, Reply, SubAgents, load_host
+from gatewright.adapters.hosts import (
+    DOCTOR,
+    DOCTOR_SESSION,
+    DOCTOR_TOOL,
+    EventKind,
+    Host,
+    HostAnswer,
+    HostEvent,
+    Reply,
+    SubAgents,
+    load_host,
+)
 from gatewright.base.amount import new_id
 from gatewright.base.errors import GatewrightError, PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -690,7 +701,9 @@ def _tool_name(workspace: Workspace, host: Host, tool: str) -> str:
 
 
 def _context(agent_id: str, host: Host, event: HostEvent) -> ToolExecutionContext:
-    return ToolExecutionContext(agent_id=agent_id, session_id="", client=host.title, folder=event.folder or None)
+    is_trial = (event.conversation, event.tool) == (DOCTOR_SESSION, DOCTOR_TOOL)
+    client = DOCTOR if is_trial else host.title
+    return ToolExecutionContext(agent_id=agent_id, session_id="", client=client, folder=event.folder or None)
 
 
 def _denial(reason: str) -> HostAnswer:

@@ -12,9 +12,13 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from gatewright.adapters.hosts import (
+    DOCTOR,
+    DOCTOR_SESSION,
+    DOCTOR_TOOL,
     HOST_IDS,
     TIMEOUT_S,
     Around,
@@ -184,7 +188,7 @@ def host_status(host_id: str, where: Around | None = None, *, keys: Path | None 
 def host_doctor(host_id: str, where: Around | None = None, *, keys: Path | None = None) -> HostStatus:
     """Say the same after trying it: the policy has the agent, and our entry denies a tool that nobody knows.
 
-    The log has the denied call. Starts the gate if nobody serves.
+    The log has the denied call, from `gatewright hook doctor`. Starts the gate if nobody serves.
     """
     status = host_status(host_id, where, keys=keys)
     found = list[HostRecord]()
@@ -215,8 +219,8 @@ def _answer_fact(record: HostRecord) -> HostFact:
     """Start our entry as the host does, for a call of an unknown tool."""
     host = host_of(record.host_id)
     name = next(name for name, kind in host.kinds.items() if kind is EventKind.BEFORE)
-    message = {"hook_event_name": name, "session_id": "gatewright-doctor", "cwd": str(Path(record.policy).parent)}
-    message |= {"tool_name": "gatewright_doctor", "tool_use_id": new_id("doctor")}
+    message = {"hook_event_name": name, "session_id": DOCTOR_SESSION, "cwd": str(Path(record.policy).parent)}
+    message |= {"tool_name": DOCTOR_TOOL, "tool_use_id": new_id("doctor")}
     text, began = json.dumps({**message, "tool_input": {}}), time.perf_counter()
     try:
         done = subprocess.run(
@@ -281,7 +285,7 @@ def _confinement_fact(host: Host, obstacle: str, *, confined: bool) -> HostFact:
 
 
 def _calls(record: HostRecord) -> tuple[float | None, int | None]:
-    """Return the time of the agent's last call and the number of its calls today."""
+    """Return the time of the agent's last call and the number of its calls today, without those of the doctor."""
     policy = Path(record.policy)
     midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
     try:
@@ -289,8 +293,10 @@ def _calls(record: HostRecord) -> tuple[float | None, int | None]:
         try:
             while index.read_older():
                 pass
-            calls = index.calls(index.numbers(AuditFilter(agent=record.agent_id))[:1])
-            today = index.numbers(AuditFilter(agent=record.agent_id, since_s=midnight))
+            trials = set(index.numbers(AuditFilter(agent=record.agent_id, client=DOCTOR)))
+            numbers = (one for one in index.numbers(AuditFilter(agent=record.agent_id)) if one not in trials)
+            today = set(index.numbers(AuditFilter(agent=record.agent_id, since_s=midnight))) - trials
+            calls = index.calls(islice(numbers, 1))
             return (calls[0].wall_s if calls else None), len(today)
         finally:
             index.close()

@@ -196,6 +196,27 @@ def test_the_policy_that_it_makes_lets_an_agent_work_in_the_project_and_nothing_
     assert begun.gate.decide("claude", f"claude.{tool}", arguments, context=context).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "nmap localhost",
+            "`nmap` is not among the programs of `[workspace] shell`: add it to `allow` to let it start",
+        ),
+        ("$TOOL x", "`$TOOL` names a program and is not written out"),
+        ("cat $PLACE/x", "PLACE}/x`, an argument of `cat`, is known only when the command runs"),
+        ("echo a > $OUT", "`$OUT`, the target of a redirect, is not written out"),
+        ("ls ${a//x/y}", "what `${a//x/y}` would be is known only when the command runs"),
+    ],
+)
+def test_the_reason_for_the_operator_names_the_word_of_a_refused_command(
+    shop: Path, begun: Workspace, command: str, said: str
+) -> None:
+    context = ToolExecutionContext("claude", "any", folder=str(shop))
+    arguments: dict[str, JsonValue] = {"command": command}
+    assert said in begun.gate.decide("claude", "claude.Bash", arguments, context=context).reason
+
+
 def test_the_policy_that_it_makes_says_the_same_everywhere(begun: Workspace) -> None:
     assert not begun.problems
     assert not begun.selfcheck().differences

@@ -16,7 +16,7 @@ import pytest
 from gatewright.adapters.hosts import HOST_IDS, HostScope, Reply, is_denial, load_host
 from gatewright.base.jsonvalue import read_json
 from gatewright.workspace.host_files import host_around, host_file, install_edit, uninstall_edit, write_host_file
-from gatewright.workspace.host_status import HostLevel, host_doctor
+from gatewright.workspace.host_status import HostLevel, host_doctor, host_status
 from tests.engine.hooks.world import HookWorld
 from tests.support.bubblewrap import why_not
 from tests.support.patience import pause_until
@@ -177,3 +177,13 @@ def test_the_gate_of_a_policy_ends_once_another_one_decides(world: HookWorld) ->
     other.write_text(world.policy.read_text())
     write_host_file(install_edit(file, other, "claude"))
     pause_until(lambda: world.gate_pid == 0)
+
+
+def test_the_call_of_the_doctor_is_its_own_in_the_log_and_none_of_today(world: HookWorld) -> None:
+    where = host_around(world.project)
+    write_host_file(install_edit(host_file("claude-code", HostScope.PROJECT, where), world.policy, "claude"))
+    assert {one.name: one for one in host_doctor("claude-code", where).facts}["answer"].level is HostLevel.OK
+    ((_, _, body),) = world.rows("ToolInvoked")
+    assert body["client"] == "gatewright hook doctor"
+    found = host_status("claude-code", where)
+    assert (found.calls_today, found.last_call_s) == (0, None)

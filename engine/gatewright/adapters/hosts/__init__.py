@@ -140,6 +140,9 @@ CLIENT_FILE = "hook_client.py"
 """The file name of the program that a host starts, by which our entries are found in files of hooks."""
 TIMEOUT_S = 120
 """The patience of a host with its hook; the client denies after half of it."""
+DOCTOR = "gatewright hook doctor"
+"""The client that the log names for a call by which `gatewright hook doctor` tries a hook."""
+DOCTOR_SESSION, DOCTOR_TOOL = "gatewright-doctor", "gatewright_doctor"
 NO_GATE = "Gatewright did not answer, so nothing runs"
 
 
