@@ -201,7 +201,7 @@ def test_the_policy_that_it_makes_lets_an_agent_work_in_the_project_and_nothing_
     [
         (
             "nmap localhost",
-            "`nmap` is not among the programs of `[workspace] shell`: add it to `allow` to let it start",
+            "`nmap` is not among the programs of `[workspace] shell`; to let it start, add it to `allow` there",
         ),
         ("$TOOL x", "`$TOOL` names a program and is not written out"),
         ("cat $PLACE/x", "PLACE}/x`, an argument of `cat`, is known only when the command runs"),
