@@ -310,13 +310,8 @@ def ask_first(
     return _edit(f"{'ask first' if on else 'do not ask'} for `{key}` of `{agent_id}`", agent, boxes)
 
 
-def reset_tool(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_name: str) -> Edit:
-    """Remove the app's rule and the ``approvals`` keys of one tool, so that the tool's own defaults apply again."""
-    return reset_tools(policy, catalog, agent_id, (tool_name,))
-
-
 def reset_tools(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, tool_names: Sequence[str]) -> Edit:
-    """Reset several tools in one edit."""
+    """Remove the app's rules and the ``approvals`` keys of some tools, so that their own defaults apply again."""
     agent = agent_of(policy, agent_id)
     boxes = Boxes(policy, agent, catalog)
     for name in tool_names:

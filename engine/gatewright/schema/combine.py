@@ -188,11 +188,6 @@ def _apart(first: Any, second: Any) -> bool:
     )
 
 
-def map_branches(branches: Iterable[Any], change: Callable[[Schema], Schema]) -> list[Any]:
-    """Change those branches that are objects."""
-    return [branch if (table := as_object(branch)) is None else change(table) for branch in branches]
-
-
 NOTHING: Final[Schema] = {"not": {}}
 """The schema that accepts no value."""
 

@@ -182,11 +182,6 @@ class OwnSource:
         self.rules = PermissionRules(source.permission_rules, source.default_permission)
         self._load, self._places = load, places
 
-    @property
-    def gives_texts(self) -> bool:
-        """True if the source has texts to load."""
-        return self._load is not None
-
     def locate(self, key: str) -> Located | Refusal:
         """Return the place of a key, with its level, without asking the program."""
         parsed = parse_model_path(key)

@@ -14,7 +14,6 @@ from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, T
 from gatewright.policy.rights import (
     Boxes,
     ask_first,
-    reset_tool,
     reset_tools,
     set_many,
     tick_many,
@@ -138,7 +137,7 @@ def test_reset_removes_the_kept_rule_and_the_keys_of_that_tool_only() -> None:
     rules = (ToolRule("file", AllowedOperations(frozenset({"read"}))), ToolRule("file", MaxCalls(3)))
     agent = Agent("a", tools=("file",), tool_rules=rules, approvals={"file.read": Verdict.ASK, "clock": Verdict.ASK})
     policy = policy_of(agent)
-    after = apply(policy, reset_tool(policy, CATALOG, "a", "file"))
+    after = apply(policy, reset_tools(policy, CATALOG, "a", ("file",)))
     assert after.agents["a"].tool_rules == (ToolRule("file", MaxCalls(3)),)
     assert after.agents["a"].approvals == {"clock": Verdict.ASK}
 

@@ -197,7 +197,7 @@ def _tick_operations(draw: st.DrawFn, policy: Policy) -> Done:
 
 def _reset_tool(draw: st.DrawFn, policy: Policy) -> Done:
     agent_id, tool = _agent(draw, policy), draw(st.sampled_from(["file", "block"]))
-    edit = rights.reset_tool(policy, FACTS, agent_id, tool)
+    edit = rights.reset_tools(policy, FACTS, agent_id, (tool,))
     return Done(edit)
 
 
