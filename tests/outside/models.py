@@ -46,11 +46,18 @@ class Model:
         self.turns, self._before = turns, before
         self.seen = Seen()
         self.url = ""
+        self._known: int | None = None
+
+    @property
+    def made(self) -> int:
+        """The number of calls that came back with a result, without those of an earlier run of the conversation."""
+        return len(self.seen.results) - (self._known or 0)
 
     def answer(self, offered: dict[str, Any], results: dict[str, str]) -> list[tuple[str, Call]]:
         """Take down what the agent sent and give the calls of the next turn, each with its id."""
         if not offered:
             return []
+        self._known = len(results) if self._known is None else self._known
         self.seen.tools.update(offered)
         self.seen.results.update(results)
         at = 0
@@ -63,10 +70,15 @@ class Model:
         return []
 
 
+MODELS: list[Model] = []
+"""The models that the present test served."""
+
+
 @contextmanager
 def serving(turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None) -> Generator[Model]:
     """Serve a model on loopback."""
     model = Model(turns, before)
+    MODELS.append(model)
     with served(partial(_Service, model)) as model.url:
         yield model
 

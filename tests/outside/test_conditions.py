@@ -1,15 +1,21 @@
 """The gate in the real programs where the machine is not as it should be, and where much happens at once."""
 
+import json
 import os
+import resource
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gatewright.adapters.hook_socket import CLIENT_FILE
 from tests.outside.agents import Room
 from tests.outside.conftest import agent_of
 from tests.outside.house import CALLS, House, living
+from tests.support.patience import in_time
 
 AT_ONCE = 50
 PARALLEL = ("codex", "opencode", "copilot")
@@ -78,6 +84,74 @@ def test_something_in_the_way_of_the_socket_stops_every_call(host: str, house: H
     assert house.marks() == {}, (ended, model.seen.results)
     assert len(model.seen.results) == 4, ended
     assert place.read_text() == "in the way\n"
+
+
+def _switch_off(file: Path) -> None:
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps({**settings, "disableAllHooks": True}))
+
+
+def _change(file: Path) -> None:
+    text = file.read_text()
+    assert CLIENT_FILE.name in text
+    file.write_text(text.replace(CLIENT_FILE.name, "elsewhere.py"))
+
+
+@pytest.mark.parametrize(
+    ("host", "change", "options"),
+    [
+        ("claude-code", _switch_off, ("--settings", '{"disableAllHooks": true}')),
+        ("claude-code", None, ("--bare",)),
+        ("codex", _change, ()),
+    ],
+    ids=["claude-code-disableAllHooks", "claude-code-bare", "codex-changed"],
+)
+def test_an_agent_that_asks_no_hook_is_red_at_once_and_does_nothing_forbidden_in_a_room(
+    host: str, change: Callable[[Path], None] | None, options: tuple[str, ...], house: House
+) -> None:
+    file = house.install("allowed")
+    trusting = tuple(word for word in house.agent.arguments if word != "--dangerously-bypass-hook-trust")
+    careless = replace(house.agent, arguments=(*options, *trusting) if host == "claude-code" else trusting)
+    closed, outside = house.room.project / "closed", house.room.home / "outside"
+    for folder in (closed, outside):
+        folder.mkdir()
+        (folder / "secret").write_text("the secret\n")
+    policy = house.policy.read_text()
+    if change is not None:
+        change(file)
+        before_s = _processor_s()
+        assert house.status()["level"] == "red"
+        assert in_time(_processor_s() - before_s, 1.0)
+    else:
+        assert any(options[0] in way for way in json.dumps(house.status()).split('"'))
+
+    forbidden = [
+        call
+        for number, folder in enumerate((closed, outside) * (CALLS // 4))
+        for call in (
+            house.agent.write(folder / f"file-{number}", "no\n"),
+            house.agent.shell(f"echo no > {folder}/command-{number}; cat {folder}/secret {house.policy}"),
+        )
+    ]
+    results = house.run_in_room(careless, [*house.calls(2), *forbidden])
+
+    assert len(results) == CALLS + 2, results
+    assert house.marks().items() <= {"mark-0": "done\n", "mark-1": "done\n"}.items(), results
+    assert "mark-1" in house.marks()  # `--bare` has no tool for files
+    assert {one.name for folder in (closed, outside) for one in folder.iterdir()} == {"secret"}
+    assert "the secret" not in json.dumps(results)
+    assert "gatewright = 1" not in json.dumps(results)
+    assert house.policy.read_text() == policy
+    assert house.rows() == []  # no hook was asked
+
+    # the same calls without a room: this is what fails open
+    ended, _ = house.run([forbidden[1:2]], agent=careless)
+    assert (closed / "command-0").exists(), ended
+
+
+def _processor_s() -> float:
+    facts = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return facts.ru_utime + facts.ru_stime
 
 
 def test_two_programs_at_once_on_one_policy_each_do_what_they_may(room: Room) -> None:
