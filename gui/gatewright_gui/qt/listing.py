@@ -10,7 +10,7 @@ One delegate paints every column. The page gives the search field and the button
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter
@@ -56,6 +56,8 @@ class Column(Generic[R]):
     is_number: bool = False
     is_prose: bool = False
     """What stands in backticks is shown as code."""
+    is_cut_within: bool = False
+    """Words that are too long lose their middle, not their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,9 @@ class ColumnDelegate(Delegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
-        row, column = index.data(ROW), self._columns[index.column()]
+        row, column, item = index.data(ROW), self._columns[index.column()], cast(Any, option)
+        if column.is_cut_within:
+            item.textElideMode = Qt.TextElideMode.ElideMiddle
         if row is None:
             return
         for icon, role in column.marks(row)[-1:]:
@@ -218,6 +222,7 @@ class Listing(QStackedWidget, Generic[R]):
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
         view.activated.connect(self._activate)
+        view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         modes = {0: QHeaderView.ResizeMode.ResizeToContents, REST: QHeaderView.ResizeMode.Stretch}

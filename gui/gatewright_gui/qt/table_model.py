@@ -153,15 +153,17 @@ class RowModel(FlatModel, Generic[R]):
 
 def _moves(before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Run], list[Run]] | None:
     """Tell which rows go and which come; None where too much changes, or the rest changes its order."""
+    numbers = dict[object, int]()  # a key may take long to hash
     try:
-        was, now = set(before), set(after)
-    except TypeError:  # a key that cannot be hashed
+        old, new = ([numbers.setdefault(key, len(numbers)) for key in keys] for keys in (before, after))
+    except TypeError:  # one that has no hash
         return None
-    if len(was) < len(before) or len(now) < len(after):
+    was, now = set(old), set(new)
+    if len(was) < len(old) or len(now) < len(new):
         return None
-    gone = _runs(at for at, key in enumerate(before) if key not in now)
-    come = _runs(at for at, key in enumerate(after) if key not in was)
-    is_ordered = [key for key in before if key in now] == [key for key in after if key in was]
+    gone = _runs(at for at, key in enumerate(old) if key not in now)
+    come = _runs(at for at, key in enumerate(new) if key not in was)
+    is_ordered = [key for key in old if key in now] == [key for key in new if key in was]
     is_small = len(gone) + len(come) <= MOST_MOVES and bool(was & now or not was)
     return (gone, come) if is_ordered and is_small else None
 

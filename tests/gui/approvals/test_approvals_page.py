@@ -167,7 +167,7 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
     window.show_page("audit")
     audit = window.shelf.page("audit")
     assert isinstance(audit, AuditPage)
-    await until(lambda: audit.model.rowCount() > 0 and audit.model.call_at(0) is not None)
+    await until(lambda: audit.model.rowCount() > 0 and audit.model.row_at(0) is not None)
     audit.view.setCurrentIndex(audit.model.index(0, 0))
     await until(lambda: audit.detail.detail is not None)
     assert audit.detail.detail is not None

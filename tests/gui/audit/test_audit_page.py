@@ -95,7 +95,7 @@ async def page_of(window: MainWindow, rows: int) -> AuditPage:
     page = window.shelf.page("audit")
     assert isinstance(page, AuditPage)
     await until(lambda: page.model.rowCount() == rows and page.trail.now.is_whole)
-    await until(lambda: not rows or page.model.call_at(0) is not None)
+    await until(lambda: not rows or page.model.row_at(0) is not None)
     await settled(window)
     return page
 
@@ -107,7 +107,7 @@ async def choose(window: MainWindow, page: AuditPage, row: int) -> None:
     await settled(window)
     at = page.view.visualRect(index).center()
     QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
-    await until(lambda: page.detail.detail is not None and page.detail.detail.call == page.model.call_at(row))
+    await until(lambda: page.detail.detail is not None and page.detail.detail.call == page.model.row_at(row))
     await settled(window)
 
 
@@ -291,7 +291,7 @@ async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads
         page = await page_of(window, 301)
         await choose(window, page, 100)
         chosen, bar = page.detail.detail, page.view.verticalScrollBar()
-        top = page.model.number_at(page.view.rowAt(0))
+        top = page.model.key_at(page.view.rowAt(0))
         assert bar.value() > 0
         process = await asyncio.to_thread(
             subprocess.run, [*words, json.dumps(DENIED)], capture_output=True, text=True, check=False, cwd=ROOT
@@ -299,12 +299,12 @@ async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads
         assert process.returncode == 4, process.stderr
         await until(lambda: page.model.rowCount() == 302)
         await settled(window)
-        assert page.model.number_at(page.view.rowAt(0)) == top
+        assert page.model.key_at(page.view.rowAt(0)) == top
         assert page.detail.detail == chosen
         assert page.view.currentIndex().row() == 101
         bar.setValue(0)
-        await until(lambda: page.model.call_at(0) is not None)
-        newest = page.model.call_at(0)
+        await until(lambda: page.model.row_at(0) is not None)
+        newest = page.model.row_at(0)
         assert newest is not None
         assert (newest.verdict, newest.arguments) == ("deny", "content=x  path=a.md  source=docs")
         await make_calls(policy)

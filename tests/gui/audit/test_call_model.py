@@ -51,8 +51,8 @@ def test_only_rows_that_are_looked_at_are_asked_for(qtbot: QtBot) -> None:
     assert asking.look(2_500) == "file.read"
     assert 2_500 in asking.asked[-1]  # row 2,500 is call 2,500
     assert sum(map(len, asking.asked)) < 1_000
-    assert asking.model.row_of(5_000) == 0
-    assert asking.model.row_of(5_001) == -1
+    assert asking.model.find(5_000) == 0
+    assert asking.model.find(5_001) == -1
 
 
 def test_new_calls_come_on_top_and_older_ones_below_without_a_reset(qtbot: QtBot) -> None:
@@ -64,7 +64,7 @@ def test_new_calls_come_on_top_and_older_ones_below_without_a_reset(qtbot: QtBot
     asking.model.set_found(found_of(range(400, 603)))
 
     assert asking.model.rowCount() == 203
-    assert [asking.model.number_at(row) for row in (0, 202)] == [602, 400]
+    assert [asking.model.key_at(row) for row in (0, 202)] == [602, 400]
     assert not resets
     asking.model.set_found(found_of(range(410, 420)))
     assert resets == ["reset"]

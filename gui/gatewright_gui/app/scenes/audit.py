@@ -18,8 +18,8 @@ def audit(tour: Tour) -> None:
     assert isinstance(page, AuditPage)
     tour.choose("audit.verdict", "Any verdict")
     tour.until(lambda: page.trail.now.is_whole and page.model.rowCount(), "the calls")
-    tour.until(lambda: page.model.call_at(0), "the newest call")
-    shown = [page.model.call_at(row) for row in range(page.model.rowCount())]
+    tour.until(lambda: page.model.row_at(0), "the newest call")
+    shown = [page.model.row_at(row) for row in range(page.model.rowCount())]
     tour.check("each call of the log is a row", {call.call_id for call in shown if call and call.is_call}, calls)
     newest = next(row for row, call in enumerate(shown) if call and call.is_call)
     tour.click_cell(tour.find("audit.calls", QAbstractItemView), page.model.index(newest, 0))

@@ -10,24 +10,14 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.pages.audit.call_model import (
-    CALL,
-    CLIENT,
-    TOOK,
-    CallDelegate,
-    CallModel,
-    fit_reason,
-    size_columns,
-)
-from gatewright_gui.pages.audit.detail_pane import DetailPane
-from gatewright_gui.pages.audit.filter_bar import FilterBar
-from gatewright_gui.pages.audit.rule_dialog import RuleDialog
-from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.pages.audit.call_model import CLIENT, TOOK, CallModel, FilterBar, fit_reason, size_columns
+from gatewright_gui.pages.audit.detail_pane import DetailPane, RuleDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.timeline import TimelineBar
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.listing import Listing
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -93,9 +83,10 @@ class AuditPage(Page):
         self.timeline = named(TimelineBar(), "audit.timeline")
         self.message = named(MessageBar(), "audit.message")
         self.strip = ProgressStrip()
-        self.model = CallModel(self)
-        self.view = table_of(self.model, CallDelegate, tr("Calls"), "audit.calls")
+        self.model = CallModel()
         self.empty = named(EmptyState("scroll-text", "", ""), "audit.empty")
+        self.list = Listing(self.model, "audit.calls", tr("Calls"), self.empty)
+        self.view = self.list.view
         self.detail = DetailPane()
         self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
         self._look = QTimer(self, interval=LOOK_MS)
@@ -112,7 +103,7 @@ class AuditPage(Page):
 
     def _fit_columns(self) -> None:
         """No clients in the log, no column for them."""
-        is_narrow = self._stack.width() < _WIDE
+        is_narrow = self.list.width() < _WIDE
         self.view.setColumnHidden(TOOK, is_narrow)
         self.view.setColumnHidden(CLIENT, is_narrow or not self._has_clients)
         fit_reason(self.view)
@@ -149,7 +140,7 @@ class AuditPage(Page):
     @property
     def current(self) -> LoggedCall | None:
         """The chosen call, once it is read."""
-        return self.model.call_at(self.view.currentIndex().row())
+        return self.list.current
 
     def _began(self) -> None:
         self._failure, self._report, self._goal = "", None, None
@@ -163,13 +154,11 @@ class AuditPage(Page):
 
     def _show_found(self, found: Found) -> None:
         bar, row = self.view.verticalScrollBar(), self.view.rowAt(0)
-        top, was_at = self.model.number_at(row), bar.value()
-        chosen = self.model.number_at(self.view.currentIndex().row())
+        top, was_at = self.model.key_at(row), bar.value()
+        chosen = self.model.key_at(self.view.currentIndex().row())
         self.model.set_found(found)
-        if top is not None and was_at and (now := self.model.row_of(top)) >= 0:
+        if top is not None and was_at and (now := self.model.find(top)) >= 0:
             bar.setValue(was_at + (now - row) * self.view.rowHeight(now))
-        if chosen is not None and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(self.model.row_of(chosen), 0))
         self._failure = ""
         self._show_state()
         if self._goal is not None and self._select(self._goal):
@@ -202,7 +191,7 @@ class AuditPage(Page):
             self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Connect a client..."))
         is_there = bool(count) and not self._failure
         takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
-        self._stack.setCurrentWidget(self.view if is_there else self.empty)
+        self.list.show_view(is_there)
         if takes_keys:
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
         self.timeline.setVisible(bool(self.timeline.timeline.stretches) and not self._failure)
@@ -266,7 +255,7 @@ class AuditPage(Page):
 
     def _select(self, number: int) -> bool:
         """Choose the call with that number, where it is shown."""
-        row = self.model.row_of(number)
+        row = self.model.find(number)
         if row >= 0:
             self.view.setCurrentIndex(self.model.index(row, 0))
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -461,17 +450,12 @@ class AuditPage(Page):
         self.detail.mend_requested.connect(self._mend)
 
     def _lay_out(self) -> None:
-        header = self.view.horizontalHeader()
         size_columns(self.view)
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(CALL, header.ResizeMode.Stretch)
-        self.view.verticalHeader().setSectionResizeMode(header.ResizeMode.Fixed)
-        self._stack = stack_of(self.empty, self.view)
-        panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
-        split = split_of(across, "audit.split", self._context.sizes, panes, (880, 320), 0)
+        panes, across = (self.list, self.detail), Qt.Orientation.Horizontal
+        split = split_of(across, "audit.split", self._context.sizes, panes, (860, 340), 0)
         for at, share in enumerate((5, 1)):
             split.setStretchFactor(at, share)
-        self._stack.installEventFilter(self)
+        self.list.installEventFilter(self)
         column_of(self.header, self.filters, self.timeline, stretch(split), into=self)
         FootBars(self, self.strip, self.message)
 
