@@ -164,8 +164,8 @@ class CodingAgentsPane(QWidget):
         self.model, self.facts = AgentsModel(), FactModel()
         self.view = named(TableView(tr("Coding agents on this machine")), "catalogs.hooks")
         self.view.setItemDelegate(_Delegate(self.view))
-        widths = {NAME: 124, AGENT: 72, COMMANDS: 132, TODAY: 84, LAST: 84}
-        self.view.show_model(self.model, widths, wide=GATE)
+        widths = {NAME: 124, GATE: 120, AGENT: 72, COMMANDS: 132, TODAY: 84}
+        self.view.show_model(self.model, widths, wide=LAST)
         self.facts_view = named(TableView(tr("What is known of this coding agent")), "catalogs.hooks.facts")
         self.facts_view.setItemDelegate(_Delegate(self.facts_view))
         self.facts_view.show_model(self.facts, {}, wide=0)
