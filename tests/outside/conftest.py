@@ -8,7 +8,7 @@ import pytest
 
 from tests.outside.agents import AGENTS, Agent, Room
 from tests.outside.house import House, living
-from tests.outside.models import MODELS
+from tests.outside.models import COUNTS
 from tests.outside.programs import PROGRAMS, MissingError
 
 HERE = Path(__file__).parent
@@ -25,9 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def count(request: pytest.FixtureRequest) -> Iterator[None]:
     """Take down how many calls the programs made in the test, for the summary."""
-    MODELS.clear()
+    COUNTS.clear()
     yield
-    request.node.user_properties.append(("calls", sum(model.made for model in MODELS)))
+    request.node.user_properties.append(("calls", sum(made() for made in COUNTS)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from gatewright.adapters.hook_socket import KEY_FILE, HookPlace
 from tests.outside import inside
 from tests.outside.agents import LIMIT_S, Agent, Ended, Room
-from tests.outside.models import Call, Model, Turn, serving
+from tests.outside.models import COUNTS, Call, Model, Turn, serving
 from tests.outside.programs import FOLDER
 
 POLICY = """
@@ -129,7 +129,9 @@ class House:
         given = json.dumps([[call.tool, call.arguments] for call in calls])
         words = [sys.executable, "-P", inside.__file__, str(tree), str(FOLDER), agent.host, given, *agent.arguments]
         said = self.gatewright(*("run", str(self.policy), "--agent", "allowed", *places, "--", *words), limit_s=LIMIT_S)
-        return json.loads(said)["results"]
+        results: dict[str, str] = json.loads(said)["results"]
+        COUNTS.append(lambda: len(results))
+        return results
 
     def waiting(self) -> list[dict[str, Any]]:
         """Return the questions that wait for an answer."""

@@ -70,15 +70,15 @@ class Model:
         return []
 
 
-MODELS: list[Model] = []
-"""The models that the present test served."""
+COUNTS: list[Callable[[], int]] = []
+"""Each tells how many calls a run of a program in the present test made."""
 
 
 @contextmanager
 def serving(turns: Sequence[Turn], before: Callable[[int], None] = lambda _: None) -> Generator[Model]:
     """Serve a model on loopback."""
     model = Model(turns, before)
-    MODELS.append(model)
+    COUNTS.append(lambda: model.made)
     with served(partial(_Service, model)) as model.url:
         yield model
 
