@@ -1,4 +1,4 @@
-"""Warnings about a valid policy: rules that decide nothing, grants that reach nothing.
+"""Warnings about a valid policy: rules that decide nothing, grants that reach nothing, older definitions.
 
 A grant is doubted only if every tool of the agent that needs the kind works on files of the roots, since nobody knows
 the arguments of other tools. Folders count as they are now, with links resolved, as in the gate.
@@ -9,22 +9,25 @@ Each warning is proved; lists of rules that would take more than a moment are sk
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import Address, Place, Problem, Severity, Subject, shown
+from gatewright.base.errors import Address, Place, Problem, Severity, Subject, WorkspaceError, shown
 from gatewright.builtins import root_tools
 from gatewright.gate.scope import prefixes_of
 from gatewright.policy.capability import CapabilityKind, kind_of
-from gatewright.policy.document import Agent, PermissionRule, Policy, Source
+from gatewright.policy.document import Agent, CatalogType, PermissionRule, Policy, Source
 from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.rulematch import all_with_settings
 from gatewright.policy.shadow import Shadow, find_shadows
 from gatewright.policy.verdict import Verdict, bare_names, covers, split_name
 from gatewright.policyfile import LoadedPolicy
+from gatewright.schema.walk import Schema, as_object, objects
 from gatewright.tools.parameter import kind_needed
 from gatewright.workspace.attachment import file_markers, root_folders
+from gatewright.workspace.manifest import manifest_at, shipped_host
 
 if TYPE_CHECKING:
     Facts = Callable[[], Iterable[ToolFacts]]
@@ -128,6 +131,38 @@ def _grant_problem(
     address: Address = ("agents", agent.agent_id, "capabilities", index)
     subject = Subject(address, (agent.agent_id,), tuple((name, None) for name in tools))
     return Problem(Severity.WARNING, "grant-reaches-nothing", message, places(address), subject=subject)
+
+
+def host_problems(policy: Policy, folder: Path, places: Places) -> Iterator[Problem]:
+    """Yield a warning for each copy of a coding agent's definitions that is older than those of this Gatewright."""
+    for catalog in policy.catalogs:
+        if catalog.kind is not CatalogType.HOST:
+            continue
+        with suppress(WorkspaceError):  # no coding agent that is known, or no manifest: others say so
+            shipped, ours = shipped_host(catalog.catalog_id)
+            if catalog.manifest != shipped.manifest:
+                continue
+            there = _rows(manifest_at(folder / catalog.manifest))
+            older = [name for name, row in _rows(ours).items() if there.get(name) != row]
+            if older:
+                address: Address = ("catalogs", catalog.catalog_id)
+                named = [f"`{name}`" for name in older[:MAX_TOOLS_NAMED]]
+                named += [f"{len(older) - MAX_TOOLS_NAMED} more"] if len(older) > MAX_TOOLS_NAMED else []
+                message = (
+                    f"the definitions of {_and(named)} of `{catalog.catalog_id}` differ from those of this Gatewright: "
+                    f"`gatewright catalog import POLICY --host {catalog.catalog_id}` takes these over"
+                )
+                yield Problem(Severity.WARNING, "older-definitions", message, places(address), subject=Subject(address))
+
+
+def _rows(manifest: Schema) -> dict[str, Schema]:
+    """Return a manifest's tools by name, apart from their word on arguments that they do not name."""
+    rows: dict[str, Schema] = {}
+    for row in objects(manifest.get("tools")):
+        schema = {**(as_object(row.get("inputSchema")) or {})}
+        schema.pop("additionalProperties", None)
+        rows[str(row.get("name"))] = {**row, "inputSchema": schema}
+    return rows
 
 
 def _and(words: Sequence[str]) -> str:

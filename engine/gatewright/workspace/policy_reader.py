@@ -25,7 +25,7 @@ from gatewright.sources.ground import resolve_base
 from gatewright.tools import Tool, ToolRegistry
 from gatewright.workspace.attachment import declare_rooted, folder_problem, root_problems, tools_on_roots
 from gatewright.workspace.catalog import CatalogBook, MakeRunner
-from gatewright.workspace.lint import grant_problems, lints
+from gatewright.workspace.lint import grant_problems, host_problems, lints
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.trust import TrustRecords
 
@@ -143,6 +143,7 @@ class PolicyReader:
             yield from own_source_problems(loaded.policy, self._added(), places)
             yield from endpoint_problems(loaded.policy, self._path, self._records, places)
             yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
+            yield from host_problems(loaded.policy, self._path.parent, places)
         yield from lints(loaded, lambda: self.facts_of(loaded))
 
     def facts_of(self, loaded: LoadedPolicy) -> tuple[ToolFacts, ...]:

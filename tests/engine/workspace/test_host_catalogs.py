@@ -393,6 +393,28 @@ def test_argument_of_a_newer_version_is_denied_until_it_is_accepted(agent: Agent
     assert agent.decide("Read", file_path="a.py", newly=True).code == "schema-mismatch"
 
 
+def test_copy_that_is_older_than_our_definitions_is_told_until_it_is_renewed(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("gatewright = 1\n\n[agents.coder]\ntools = []\n")
+    assert main(["catalog", "import", str(policy), "--host", "claude-code"]) == 0
+    with Workspace.open(policy) as workspace:
+        workspace.accept_host_tools("claude-code", ["Read", "Teleport"])
+        workspace.reload()
+        assert workspace.problems == ()  # what somebody accepted is not older
+    (copy,) = (tmp_path / "catalogs").glob("*.json")
+    manifest = json.loads(copy.read_text())
+    manifest["tools"] = [row for row in manifest["tools"] if row["name"] != "Edit"]
+    next(row for row in manifest["tools"] if row["name"] == "Bash")["description"] = "As it was."
+    copy.write_text(json.dumps(manifest))
+    with Workspace.open(policy) as workspace:
+        (problem,) = workspace.problems
+        assert (problem.code, problem.place.line if problem.place else 0) == ("older-definitions", 6)
+        assert "the definitions of `Bash` and `Edit` of `claude-code` differ" in problem.message
+    assert main(["catalog", "import", str(policy), "--host", "claude-code"]) == 0
+    with Workspace.open(policy) as workspace:
+        assert workspace.problems == ()
+
+
 def test_every_view_agrees_on_the_tools_of_all_coding_agents(agent: Agent) -> None:
     for host in HOSTS:
         agent.workspace.add_host_tools(host)
