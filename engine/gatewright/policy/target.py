@@ -299,6 +299,8 @@ class Confinement:
     bounds: ProcessBounds = field(default_factory=ProcessBounds)
     folder: str = "/"
     """Its working folder."""
+    takes_back: bool = False
+    """True if what it makes against the levels is taken back when it ends: a file of somebody else's may be, too."""
     agent_id: str = field(default="", compare=False)
     subject: str = field(default="", compare=False)
 

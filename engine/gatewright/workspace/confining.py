@@ -20,7 +20,6 @@ from gatewright.base.printable import printable
 from gatewright.gate import Approval, ApprovalRequest, AuditEntry, AuditLog, AuditUnavailable, PermissionBroker, RowKind
 from gatewright.gate.approval import REFUSED_CODE, Ask
 from gatewright.gate.scope import (
-    SHELL_SUBJECT,
     ServerFiles,
     Whereabouts,
     confinement_of,
@@ -175,6 +174,7 @@ class Confinements:
             fixed=(),
             etc=_git_settings(work),
             folder=os.path.realpath(start),
+            takes_back=True,
         )
 
     def _shell(self, policy: Policy, agent: Agent) -> Confinement:
@@ -317,8 +317,7 @@ class CopyReturns:
     def of_server(self, confinement: Confinement, served: Collection[str]) -> WriteBack:
         """Return the write-back for a server's process, which does not wait for answers; later edits count.
 
-        ``served``: the agents whose calls it served until its end. A shell's commands leave nothing that the levels let
-        no process make; a server lives too long for that, since the operator makes files meanwhile.
+        ``served``: the agents whose calls it served until its end.
         """
 
         def now() -> tuple[Confinement, ...]:
@@ -337,7 +336,7 @@ class CopyReturns:
             _Operator(self, confinement, served),
             told=record,
             now=now,
-            takes_back=confinement.subject == SHELL_SUBJECT,
+            takes_back=confinement.takes_back,
         )
 
     def of_program(self, confinement: Confinement, heard: Callable[[GivenBack], None]) -> WriteBack:
@@ -349,7 +348,7 @@ class CopyReturns:
             self._record(confinement.agent_id, confinement.subject, what)
             heard(what)
 
-        return WriteBack(confinement, self._kept, told=record, takes_back=True)
+        return WriteBack(confinement, self._kept, told=record)
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Run work that asks in the thread of the loop."""
