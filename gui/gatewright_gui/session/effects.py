@@ -72,10 +72,12 @@ class Risk:
 
 @frozen
 class AgentReach:
-    """What an agent can do. ``off``: its operations that are off; ``blocked``: those that are on without effect."""
+    """What an agent can do. ``dangers``: how many operations are dangerous and do not ask; ``off``: its operations that
+    are off; ``blocked``: those that are on without effect.
+    """
 
     effects: Mapping[Effect, Count] = field(default_factory=dict[Effect, Count])
-    dangers: tuple[Danger, ...] = ()
+    dangers: int = 0
     off: int = 0
     blocked: int = 0
 
@@ -102,7 +104,7 @@ class AgentReach:
 Reaches = Mapping[str, AgentReach]
 """By agent, in the order of the file."""
 
-_reaches: WeakKeyDictionary[AgentView, AgentReach] = WeakKeyDictionary()
+_reaches: WeakKeyDictionary[AgentView, tuple[AgentReach, tuple[Danger, ...]]] = WeakKeyDictionary()
 """By the view that each was read off: an edit makes a new view for the agents that it concerns."""
 
 
@@ -112,13 +114,13 @@ def reaches_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Agen
     until = time.monotonic() + AT_A_TIME_S
     for agent_id in agent_ids:
         if agent_id in workspace.policy.agents:
-            found[agent_id] = _reach(workspace, agent_id)
+            found[agent_id] = _reach(workspace, agent_id)[0]
         if time.monotonic() > until:
             break
     return found
 
 
-def _reach(workspace: Workspace, agent_id: str) -> AgentReach:
+def _reach(workspace: Workspace, agent_id: str) -> tuple[AgentReach, tuple[Danger, ...]]:
     view = workspace.view(agent_id)
     if view in _reaches:
         return _reaches[view]
@@ -136,7 +138,8 @@ def _reach(workspace: Workspace, agent_id: str) -> AgentReach:
             if row.verdict is Verdict.ALLOW and is_dangerous:
                 dangers.append(Danger(name, op.name, op.effect, tuple(_places(workspace, agent, right, op))))
     counts = {effect: Count(*effects[effect]) for effect in Effect if effect in effects}
-    found = _reaches[view] = AgentReach(counts, tuple(dangers), states["off"], states["blocked"])
+    reach = AgentReach(counts, len(dangers), states["off"], states["blocked"])
+    found = _reaches[view] = reach, tuple(dangers)
     return found
 
 
@@ -155,12 +158,12 @@ def _places(workspace: Workspace, agent: Agent, right: ToolRight, op: OperationF
 # of all agents together
 
 
-def risks_of(reaches: Reaches) -> tuple[Risk, ...]:
+def risks_of(workspace: Workspace) -> tuple[Risk, ...]:
     """Rank the operations that could do harm without asking: by effect, then by how many agents may call them."""
     agents: defaultdict[tuple[str, str, Effect], list[str]] = defaultdict(list)
     places: defaultdict[tuple[str, str, Effect], dict[str, None]] = defaultdict(dict)
-    for agent_id, reach in reaches.items():
-        for one in reach.dangers:
+    for agent_id in workspace.policy.agents:
+        for one in _reach(workspace, agent_id)[1]:
             key = one.tool, one.operation, one.effect
             agents[key].append(agent_id)
             places[key] |= dict.fromkeys(one.places)

@@ -289,11 +289,9 @@ def test_of_many_agents_those_that_delete_without_asking_stand_alone(
     head = 'gatewright = 1\n[workspace]\nroots = { tmp = "tmp" }\n'
     (tmp_path / "policy.toml").write_text(head + grants.join([*agents, ""]) + source, "utf-8")
     with Workspace.open(tmp_path) as workspace:
-        reaches = all_reaches(workspace)
+        reaches, risks = all_reaches(workspace), risks_of(workspace)
     harmful = {f"a{at:02}" for at in range(count - dangerous, count)}
-    assert {
-        name for risk in risks_of(reaches) if risk.danger.effect is Effect.DELETE for name in risk.agents
-    } == harmful
+    assert {name for risk in risks if risk.danger.effect is Effect.DELETE for name in risk.agents} == harmful
 
     picture = picture_of(reaches, by_risk(reaches, ()))
 

@@ -113,7 +113,7 @@ def test_the_matrix_and_the_lines_before_saving_say_it_too(tmp_path: Path) -> No
 
 def test_what_is_told_of_danger_is_the_fact_of_the_operation(tmp_path: Path) -> None:
     workspace = opened(tmp_path)
-    risks = risks_of({name: reaches_of(workspace, [name])[name] for name in workspace.policy.agents})
+    risks = risks_of(workspace)
     told = {(agent, risk.danger.tool, risk.danger.operation) for risk in risks for agent in risk.agents}
     wanted: set[tuple[str, str, str]] = set()
     for agent_id, tool, row in cells(workspace):

@@ -55,6 +55,8 @@ class HomePage(Page):
         self._recent = RecentCalls()
         self._stale: set[str] = set()
         """Agents of which only an older policy is known."""
+        self._is_whole = False
+        """True if what could hurt is of the policy as it is now."""
         self.headline = named(Label(wraps=True), "home.headline", kind="title")
         self.band = WaitingBand(context)
         self.notices = Notices(context)
@@ -159,14 +161,13 @@ class HomePage(Page):
         known = self._reaches
         self._reaches = {name: known[name] for name in agents if name in known}
         self._unused = {name: self._unused[name] for name in agents if name in self._unused}
+        self._is_whole = False
         self._stack.setCurrentIndex(0 if agents else 1)
         self.notices.refresh()
-        if not self._stale:
-            self._show_reaches()
         self._ask()
 
     def _ask(self) -> None:
-        is_wanted = bool(self._stale) or self._unused.keys() != self._reaches.keys()
+        is_wanted = bool(self._stale) or not self._is_whole or self._unused.keys() != self._reaches.keys()
         if self.isVisible() and is_wanted:
             self._context.tasks.start(self._work_out(), TASK, replace=True)
 
@@ -182,8 +183,12 @@ class HomePage(Page):
                 self._stale -= (found or {}).keys()
                 known = self._reaches | (found or {})
                 self._reaches = {name: known[name] for name in agents if name in known}
-                if not self._stale:
-                    self._show_reaches()
+                continue
+            if not self._is_whole:
+                risks = await deriver.derive(risks_of)
+                if risks is not None:
+                    self._is_whole = True
+                    self._show_reaches(risks)
                 continue
             unknown = [name for name in agents if name not in self._unused]
             if not unknown or self._recent.since_s is None:
@@ -194,8 +199,8 @@ class HomePage(Page):
                 self._unused |= counted_now
                 self._show_used()
 
-    def _show_reaches(self) -> None:
-        self.risks.set_rows(risks_of(self._reaches))
+    def _show_reaches(self, risks: Sequence[Risk]) -> None:
+        self.risks.set_rows(risks)
         self._risk_stack.setCurrentIndex(0 if self.risks.rows else 1)
         self.reach.show_reaches(self._reaches, self._recent.used)
         self._say_headline()

@@ -64,7 +64,7 @@ class Picture:
 
 def by_risk(reaches: Reaches, _used: Used) -> list[str]:
     """Rank agents by what they may delete or run without asking, then by all they can do but read."""
-    rank: Callable[[str], tuple[int, int]] = lambda name: (reaches[name].harm, len(reaches[name].dangers))  # noqa: E731
+    rank: Callable[[str], tuple[int, int]] = lambda name: (reaches[name].harm, reaches[name].dangers)  # noqa: E731
     return sorted(reaches, key=rank, reverse=True)
 
 
