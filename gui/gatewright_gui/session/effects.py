@@ -1,4 +1,4 @@
-"""What agents can do, by effect: read, change, delete, send, run. For the worker process: nothing of Qt is loaded."""
+"""The reach of agents by effect: read, change, delete, send, run. For the worker process: it loads nothing of Qt."""
 
 import time
 from collections import Counter, defaultdict
@@ -72,8 +72,8 @@ class Risk:
 
 @frozen
 class AgentReach:
-    """What an agent can do. ``dangers``: how many operations are dangerous and do not ask; ``off``: its operations that
-    are off; ``blocked``: those that are on without effect.
+    """The reach of an agent. ``dangers``: the number of dangerous operations that do not ask; ``off``: of those that
+    are off; ``blocked``: of those that are on without effect.
     """
 
     effects: Mapping[Effect, Count] = field(default_factory=dict[Effect, Count])
@@ -88,7 +88,7 @@ class AgentReach:
 
     @property
     def harm(self) -> int:
-        """How many operations delete or run without asking, a measure to rank agents by."""
+        """The number of operations that delete or run without asking, a measure to rank agents by."""
         return self.free(Effect.DELETE) + self.free(Effect.RUN)
 
     def free(self, effect: Effect) -> int:
@@ -173,7 +173,7 @@ def risks_of(workspace: Workspace) -> tuple[Risk, ...]:
 
 @frozen
 class Unused:
-    """How many of the operations that an agent's model sees calls have used."""
+    """The number of operations that an agent's model sees, and of those that calls have used."""
 
     used: int
     shown: int

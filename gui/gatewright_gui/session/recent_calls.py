@@ -34,7 +34,7 @@ class RecentCalls:
 
     @property
     def verdicts(self) -> Counter[str]:
-        """How many calls there were today, by verdict."""
+        """The number of calls today, by verdict."""
         counts: Counter[str] = Counter()
         for one in self.today.counts:
             counts[one.verdict] += one.count

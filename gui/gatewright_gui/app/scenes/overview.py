@@ -6,7 +6,7 @@ from gatewright_gui.session.calls import shown_tools
 
 
 def home(tour: Tour) -> None:
-    """What agents can do, in a sentence, as a picture, and by what could hurt."""
+    """Show the reach of agents in a sentence, as a picture, and by risk."""
     tour.click("rail.home")
     agents = tour.document.agents
     if not agents:

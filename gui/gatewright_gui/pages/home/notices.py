@@ -1,4 +1,4 @@
-"""What needs the operator: one call to answer, and links to gates, tools to accept, problems, unsaved changes."""
+"""Calls for the operator: one call to answer, and links to gates, tools to accept, problems, unsaved changes."""
 
 import time
 from collections.abc import Callable

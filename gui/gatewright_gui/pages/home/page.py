@@ -44,7 +44,7 @@ BARS = 60
 
 
 class HomePage(Page):
-    """What takes time is asked of the worker process, while the page is there to be seen."""
+    """Asks the worker process for all that takes time, while somebody sees the page."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()

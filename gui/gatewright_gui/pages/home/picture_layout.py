@@ -12,7 +12,7 @@ from gatewright_gui.session.effects import Count, Reaches, Used
 
 LEAST_BOX, GAP, HEADING = 18, 4, 18
 MOST_SCALE = 12
-"""How many pixels an operation gets at most: few operations make no wall of colour."""
+"""Limit of pixels for an operation: few operations make no wall of colour."""
 MOST_AGENTS = 9
 """Boxes of agents that a ranked picture has; the last one stands for all others together."""
 MOST_SOLID, LEAST_COVER = 40, 0.4
@@ -26,7 +26,7 @@ EFFECTS: dict[Effect, str] = {
     Effect.RUN: mark("Runs commands"),
 }
 Part = tuple[int, ...]
-"""What can be chosen: a node, or the two nodes of a band."""
+"""A choice: a node, or the two nodes of a band."""
 
 
 @frozen
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Its name on screen."""
         if self.effect is not None:
             return tr(EFFECTS[self.effect])
         return self.agents[0] if len(self.agents) == 1 else tr("and {count:,} more", count=len(self.agents))
@@ -56,7 +56,7 @@ class Flow:
 
 @frozen
 class Picture:
-    """Who can do how much of what: nodes of agents, then of effects."""
+    """The reach of all agents: nodes of agents, then of effects."""
 
     nodes: tuple[Node, ...] = ()
     flows: tuple[Flow, ...] = ()
@@ -125,7 +125,7 @@ class Band:
 
     @property
     def part(self) -> Part:
-        """What a click on it chooses."""
+        """The choice that a click on it makes."""
         return self.flow.agent, self.flow.effect
 
     def path(self, first: float = 0.0, last: float = 1.0) -> QPainterPath:
@@ -161,14 +161,14 @@ def lit_flows(picture: Picture, chosen: Part) -> list[Flow]:
 
 
 def height_for(nodes: Sequence[Node], scale: int = 0) -> int:
-    """How high the picture is where every box holds a word, and each operation so many pixels besides."""
+    """The height of the picture if every box holds a word, and each operation ``scale`` pixels besides."""
     columns = [[node for node in nodes if (node.effect is None) == is_agent] for is_agent in (True, False)]
     boxes = (_taken(column) + sum(LEAST_BOX + scale * node.size for node in column) for column in columns)
     return max(boxes, default=0) + GAP
 
 
 def _taken(nodes: Sequence[Node]) -> int:
-    """What gaps and the heading take of a column."""
+    """The height of a column's gaps and heading."""
     return HEADING + GAP * len(nodes)
 
 

@@ -1,4 +1,4 @@
-"""Who can do what, as a picture or as a list of the same facts, and above it what one points at in words."""
+"""Shows who can do what, as a picture or a list, and above it the part under the pointer in words."""
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollArea, QWidget

@@ -49,7 +49,7 @@ class RiskModel(RowModel[Risk]):
         return row.danger.called
 
     def second_line(self, row: Risk) -> str:
-        """What it does, and for whom."""
+        """The line below: its effect, and its agents."""
         agents = ", ".join(row.agents) if len(row.agents) < 3 else counted(len(row.agents), "agent", "agents")
         return f"{does_words(row)} \u00b7 {agents}"
 
@@ -79,7 +79,7 @@ class RiskDelegate(Delegate):
 
     @staticmethod
     def button_rect(row: QRect) -> QRect:
-        """Where the button of a row is."""
+        """Return the place of the button in a row."""
         metrics_width, high = current_look().tokens.space_4 * 5, current_look().tokens.control_height - 4
         left = row.right() - metrics_width - _PAD
         return QRect(left, row.top() + (row.height() - high) // 2, metrics_width, high)
