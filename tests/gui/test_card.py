@@ -10,9 +10,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTableView, QTreeView
 
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.files import folder_tree, rule_model
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.access.files import folder_tree, rule_model
+from gatewright_gui.pages.policy_file import TextPage
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, click, settled, ticked, until
 from tests.support.checkout import ROOT
@@ -74,7 +74,7 @@ async def test_console(window: MainWindow) -> None:
     window.show_page("console")
     await settled(window)
     page = window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     await until(lambda: page.request.tool.is_known)
     page.request.choose_tool("file")
     page.request.mode.set_current("json")
@@ -89,7 +89,7 @@ async def test_toml(window: MainWindow) -> None:
     window.show_page("toml")
     await settled(window)
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     window.selection.choose_agent("archivist")
     click(window, "file", "replace")
     await until(lambda: '"append", "create"]' in "\n".join(page.editor.lines))

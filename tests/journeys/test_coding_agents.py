@@ -11,8 +11,8 @@ import pytest
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from gatewright.workspace.api import AuditFilter, AuditIndex, Workspace
-from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.pages.catalogs import CatalogsPage
+from gatewright_gui.pages.activity import CallsPage
+from gatewright_gui.pages.servers import ServersPage
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import texts
@@ -77,7 +77,7 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     await until(lambda: window.document.is_open, "the workspace")
     await hand.go_to("catalogs")  # 3
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     await until(page.coding_agents.isVisible, "the coding agents")
     await hand.click(page.coding_agents.install_button)  # 4
     await hand.click(await hand.see("hook.accept", QPushButton))  # 5
@@ -88,7 +88,7 @@ async def test_rm_is_refused_after_five_actions_in_the_window_and_the_log_says_w
     assert (folder / "src").is_dir()
     await hand.go_to("audit")
     audit = window.shelf.page("audit")
-    assert isinstance(audit, AuditPage)
+    assert isinstance(audit, CallsPage)
     await until(lambda: "claude.Bash" in " ".join(texts(audit.model, 2)), "the call in the log")
 
     # taken out again, the file is as it was

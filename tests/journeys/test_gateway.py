@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright_gui.pages.approvals import ApprovalsPage
+from gatewright_gui.pages.activity.approvals import WaitingPage
 from tests.engine.gateway.conftest import Place, Serve, Served, place, serve
 from tests.engine.gateway.test_consent import APPEND
 from tests.journeys.hand import Hand, until
@@ -42,7 +42,7 @@ async def test_call_that_waits_in_the_gateway_is_approved_and_the_next_refused(
     assert not first.done()
     await hand.click(hand.window.asking.action_button)
     page = hand.window.shelf.page("approvals")
-    assert isinstance(page, ApprovalsPage)
+    assert isinstance(page, WaitingPage)
     assert page.question.question is not None
     assert page.question.question.called == "file.append"
     await hand.click(page.question.approve_button)

@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.policyfile import render_policy
-from gatewright_gui.pages.agents.agents_page import AgentsPage
-from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.access.tools.matrix import Place
+from gatewright_gui.pages.access.tools.page import ToolsPage
+from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.trial import TrialPage
 from tests.gui.watchdog.watching import Watching, judge
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
@@ -109,7 +109,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
 
     # the matrix: one operation asks first for several agents, in one step
     page = window.shelf.page("agents")
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     async with during("open the matrix"):
         await hand.key("ctrl+m")
         matrix = page.matrix
@@ -174,7 +174,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await until(partial(_is_shown, hand, chosen[0]), "the agent")
     said = str(tree_row(tree, "tool_0123", "read", column=Column.VERDICT).data())
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     async with during("open the console"):
         await hand.go_to("console")
         await until(lambda: hand.find("console.tool", QComboBox).currentText() != "", "the tools")

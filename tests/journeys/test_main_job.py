@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QListView, QTableView, QTreeView, QWidget
 
-from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.files import folder_tree, rule_model
+from gatewright_gui.pages.access.files import folder_tree, rule_model
+from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import (
@@ -37,9 +37,9 @@ def _enum(hand: Hand) -> list[str]:
     return shown_schema(hand)["op"]["enum"]
 
 
-def _console(hand: Hand) -> ConsolePage:
+def _console(hand: Hand) -> TrialPage:
     page = hand.window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     return page
 
 

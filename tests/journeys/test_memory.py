@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QLineEdit, QPlainTex
 
 from gatewright.gate import Session
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.memory import MemoryPage
+from gatewright_gui.pages.access.memory import MemoryPage
 from gatewright_gui.qt.widget.code_view import CodeView
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import texts

@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace import Workspace, write_demo
-from gatewright_gui.pages.agents import limit_list
-from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.files import rule_model
+from gatewright_gui.pages.access.files import rule_model
+from gatewright_gui.pages.access.tools import limit_list
+from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import CallRecord
 from tests.journeys.commandline import gatewright
@@ -315,9 +315,9 @@ def _focus_name() -> str:
     return focus.objectName() if focus is not None else ""
 
 
-def _console(hand: Hand) -> ConsolePage:
+def _console(hand: Hand) -> TrialPage:
     page = hand.window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     return page
 
 

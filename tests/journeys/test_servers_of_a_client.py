@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace import create_workspace
-from gatewright_gui.pages.catalogs import CatalogsPage
+from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -70,13 +70,13 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def _page(hand: Hand) -> CatalogsPage:
+def _page(hand: Hand) -> ServersPage:
     page = hand.window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     return page
 
 
-def _rows(page: CatalogsPage) -> list[CatalogRow]:
+def _rows(page: ServersPage) -> list[CatalogRow]:
     return [page.model.index(row, 0).data(ROW) for row in range(page.model.rowCount())]
 
 

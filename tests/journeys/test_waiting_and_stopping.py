@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QListWidget
 
-from gatewright_gui.pages.approvals import ApprovalsPage
-from gatewright_gui.pages.policy.rule_list import RuleList
+from gatewright_gui.pages.access.rules.rule_list import RuleList
+from gatewright_gui.pages.activity.approvals import WaitingPage
 from gatewright_gui.qt.widget.segmented import Segmented
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
@@ -45,7 +45,7 @@ async def test_question_is_answered_after_the_program_that_asked_has_ended(hand:
     await until(window.asking.isVisible, "the bar that tells of the call")
     await hand.click(window.asking.action_button)
     page = window.shelf.page("approvals")
-    assert isinstance(page, ApprovalsPage)
+    assert isinstance(page, WaitingPage)
     await until(page.question.isVisible, "the question")
     assert page.question.question is not None
     assert "conversation chat-7" in page.question.question.asker

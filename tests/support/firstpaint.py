@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-TREE = "gatewright_gui.pages.agents.tool_view"
+TREE = "gatewright_gui.pages.access.tools.tool_view"
 
 
 class TreeWatch:

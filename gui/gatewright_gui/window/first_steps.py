@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.agents.agents_page import AgentsPage
+from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
@@ -101,10 +101,10 @@ class FirstSteps(QWidget):
         """Another page is shown: from now on the Console is there to be followed."""
         self._keep_room(on=False)
         if key == "console" and not self._is_following_calls and self._kept not in {"", OVER}:
-            from gatewright_gui.pages.console import ConsolePage
+            from gatewright_gui.pages.trial import TrialPage
 
             page = self._shelf.page(key)
-            if isinstance(page, ConsolePage):
+            if isinstance(page, TrialPage):
                 self._is_following_calls = True
                 page.console.finished.connect(self._look_for_call)
 
@@ -154,9 +154,9 @@ class FirstSteps(QWidget):
     # where each leads, and when it is done
 
     @property
-    def _agents_page(self) -> AgentsPage:
+    def _agents_page(self) -> ToolsPage:
         page = self._shelf.page("agents")
-        if not isinstance(page, AgentsPage):
+        if not isinstance(page, ToolsPage):
             raise TypeError("the page `agents` is that of the agents")
         return page
 

@@ -600,7 +600,7 @@ class MainWindow(QMainWindow):
 
     async def _compare(self) -> None:
         """Show what enforcing would have done; a row leads to its calls in Audit."""
-        from gatewright_gui.pages.audit.compare_dialog import CompareDialog  # not for the first painting
+        from gatewright_gui.pages.activity.compare_dialog import CompareDialog  # not for the first painting
         from gatewright_gui.session.audit import compare
 
         found = await asyncio.to_thread(compare, self.document.workspace.audit.path.parent)
@@ -609,11 +609,11 @@ class MainWindow(QMainWindow):
         dialog.open()
 
     def _show_noted(self, key: str, words: str) -> None:
-        from gatewright_gui.pages.audit.page import AuditPage
+        from gatewright_gui.pages.activity.page import CallsPage
 
         self.show_page("audit")
         page = self.shelf.page("audit")
-        if isinstance(page, AuditPage):
+        if isinstance(page, CallsPage):
             page.filters.set_noted(key, words)
 
     def _problems_changed(self, _problems: object = None) -> None:

@@ -3,7 +3,7 @@
 All but the one that a window begins with are imported when they are first shown: the window comes up without them.
 """
 
-from gatewright_gui.pages.agents.agents_page import AgentsPage
+from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.language import mark
 
@@ -15,57 +15,57 @@ def _home(context: PageContext) -> Page:
 
 
 def _files(context: PageContext) -> Page:
-    from gatewright_gui.pages.files import FilesPage
+    from gatewright_gui.pages.access.files import FilesPage
 
     return FilesPage(context)
 
 
 def _policy(context: PageContext) -> Page:
-    from gatewright_gui.pages.policy import PolicyPage
+    from gatewright_gui.pages.access.rules import RulesPage
 
-    return PolicyPage(context)
+    return RulesPage(context)
 
 
 def _memory(context: PageContext) -> Page:
-    from gatewright_gui.pages.memory import MemoryPage
+    from gatewright_gui.pages.access.memory import MemoryPage
 
     return MemoryPage(context)
 
 
 def _console(context: PageContext) -> Page:
-    from gatewright_gui.pages.console import ConsolePage
+    from gatewright_gui.pages.trial import TrialPage
 
-    return ConsolePage(context)
+    return TrialPage(context)
 
 
 def _approvals(context: PageContext) -> Page:
-    from gatewright_gui.pages.approvals import ApprovalsPage
+    from gatewright_gui.pages.activity.approvals import WaitingPage
 
-    return ApprovalsPage(context)
+    return WaitingPage(context)
 
 
 def _toml(context: PageContext) -> Page:
-    from gatewright_gui.pages.toml import TomlPage
+    from gatewright_gui.pages.policy_file import TextPage
 
-    return TomlPage(context)
+    return TextPage(context)
 
 
 def _problems(context: PageContext) -> Page:
-    from gatewright_gui.pages.problems import ProblemsPage
+    from gatewright_gui.pages.policy_file.problems import ProblemsPage
 
     return ProblemsPage(context)
 
 
 def _catalogs(context: PageContext) -> Page:
-    from gatewright_gui.pages.catalogs import CatalogsPage
+    from gatewright_gui.pages.servers import ServersPage
 
-    return CatalogsPage(context)
+    return ServersPage(context)
 
 
 def _audit(context: PageContext) -> Page:
-    from gatewright_gui.pages.audit import AuditPage
+    from gatewright_gui.pages.activity import CallsPage
 
-    return AuditPage(context)
+    return CallsPage(context)
 
 
 FIRST = "agents"
@@ -78,7 +78,7 @@ PAGES = (
         _home,
         words=mark("am I safe, all agents, risks, what waits, who can do what, calls today, unused rights"),
     ),
-    PageRow("agents", "users", mark("Agents"), AgentsPage),
+    PageRow("agents", "users", mark("Agents"), ToolsPage),
     PageRow("files", "folder-tree", mark("Files"), _files),
     PageRow(
         "policy",

@@ -7,9 +7,9 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.pages.agents.right_changes import RightChangesModel
-from gatewright_gui.pages.agents.right_lines import MOST_SAVED_ROWS, SavedChange, replay_lines, saved_change
-from gatewright_gui.pages.agents.rights_dialog import set_up_changes
+from gatewright_gui.pages.access.tools.right_changes import RightChangesModel
+from gatewright_gui.pages.access.tools.right_lines import MOST_SAVED_ROWS, SavedChange, replay_lines, saved_change
+from gatewright_gui.pages.access.tools.rights_dialog import set_up_changes
 from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, stretch

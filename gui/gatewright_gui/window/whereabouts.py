@@ -6,7 +6,7 @@ What is not there any more is passed over: then one begins where one begins in a
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright_gui.pages.agents.agents_page import AgentsPage
+from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.verbs.operations import closed_at_first
@@ -64,8 +64,8 @@ class Whereabouts:
             self._show_page(kept.page)
 
     @property
-    def _agents(self) -> AgentsPage:
+    def _agents(self) -> ToolsPage:
         page = self._shelf.page("agents")
-        if not isinstance(page, AgentsPage):
+        if not isinstance(page, ToolsPage):
             raise TypeError("the page `agents` is that of the agents")
         return page

@@ -5,15 +5,15 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.capability import CapabilityKind
 from gatewright.policy.verdict import Permission, Verdict, pick_tools
-from gatewright_gui.pages.agents.rights_dialog import ResetDialog
-from gatewright_gui.pages.agents.row_state import Asking, RowState
-from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
-from gatewright_gui.pages.agents.tool_fit import Filters, State
-from gatewright_gui.pages.agents.tool_tree import ASKING, SHARE, STATE, Column
-from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
-from gatewright_gui.pages.files.folder_tree import LEVEL
-from gatewright_gui.pages.files.page import FilesPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.access.files.folder_tree import LEVEL
+from gatewright_gui.pages.access.files.page import FilesPage
+from gatewright_gui.pages.access.tools.rights_dialog import ResetDialog
+from gatewright_gui.pages.access.tools.row_state import Asking, RowState
+from gatewright_gui.pages.access.tools.source_bar import NO_SOURCE, NOTHING_AT_ALL
+from gatewright_gui.pages.access.tools.tool_fit import Filters, State
+from gatewright_gui.pages.access.tools.tool_tree import ASKING, SHARE, STATE, Column
+from gatewright_gui.pages.access.tools.tool_view import NARROWEST_NAME
+from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import capabilities, rights, sources
@@ -359,7 +359,7 @@ async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindo
 
     assert window.shelf.current_key == "toml"
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     selected = page.code.editor.textCursor().selectedText()
     assert selected == window.document.workspace.text().splitlines()[reason.line - 1]
 

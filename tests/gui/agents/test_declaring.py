@@ -10,14 +10,19 @@ from PySide6.QtWidgets import QMenu
 from gatewright.policy.document import Trust
 from gatewright.policy.rule import AfterOutside, ToolRule
 from gatewright.policy.verdict import PathUse, Verdict
-from gatewright_gui.pages.agents.declare_dialog import DeclareDialog
-from gatewright_gui.pages.agents.paths_dialog import PathsDialog
-from gatewright_gui.pages.agents.results_dialog import ResultsDialog, basis_words, effect_words, is_outside_as_found
-from gatewright_gui.pages.agents.tool_tree import MARK, Column
-from gatewright_gui.pages.catalogs.detail_pane import DetailPane
-from gatewright_gui.pages.catalogs.page import CatalogsPage
-from gatewright_gui.pages.console.call_bar import ELSEWHERE, RUN
-from gatewright_gui.pages.console.page import ConsolePage
+from gatewright_gui.pages.access.tools.declare_dialog import DeclareDialog
+from gatewright_gui.pages.access.tools.paths_dialog import PathsDialog
+from gatewright_gui.pages.access.tools.results_dialog import (
+    ResultsDialog,
+    basis_words,
+    effect_words,
+    is_outside_as_found,
+)
+from gatewright_gui.pages.access.tools.tool_tree import MARK, Column
+from gatewright_gui.pages.servers.detail_pane import DetailPane
+from gatewright_gui.pages.servers.page import ServersPage
+from gatewright_gui.pages.trial.call_bar import ELSEWHERE, RUN
+from gatewright_gui.pages.trial.page import TrialPage
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import paths as verbs
 from gatewright_gui.window.main_window import MainWindow
@@ -232,7 +237,7 @@ async def test_page_catalogs_says_who_writes_the_results_of_a_tool_and_changes_i
     window.show_page("catalogs")
     await settled(window)
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     detail, tool = page.detail, "tracker"
     assert note_of(detail) == "own results: the program that uses the policy runs it"
     QTest.mouseClick(detail.results_button, LEFT)
@@ -277,7 +282,7 @@ async def test_console_decides_what_another_program_runs_and_says_so(window: Mai
     window.show_page("console")
     await settled(window)
     page = window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     assert (page.request.tool_name, page.run_button.text()) == ("calendar", ELSEWHERE)
     page.request.mode.set_current("json")
     page.request.raw.set_text('{"command": "list_rounds"}')

@@ -13,10 +13,10 @@ from gatewright.policy.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import AfterOutside, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.agents import agent_rules
-from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
-from gatewright_gui.pages.agents.detail_pane import DetailPane
-from gatewright_gui.pages.agents.limit_list import Column
+from gatewright_gui.pages.access.tools import agent_rules
+from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
+from gatewright_gui.pages.access.tools.detail_pane import DetailPane
+from gatewright_gui.pages.access.tools.limit_list import Column
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.settings import Preferences

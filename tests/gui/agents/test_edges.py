@@ -13,13 +13,13 @@ from gatewright.policy.right import Layer
 from gatewright.policy.rights import Preset
 from gatewright.policy.rule import ArgumentConstraints, MaxCalls, RateLimit
 from gatewright.policy.ruleedit import RulePosition
-from gatewright_gui.pages.agents.constraint_dialog import ConstraintDialog
-from gatewright_gui.pages.agents.limit_list import Column
-from gatewright_gui.pages.agents.limits import value_of
-from gatewright_gui.pages.agents.limits_pane import LimitsPane
-from gatewright_gui.pages.agents.rights_dialog import RightsDialog
-from gatewright_gui.pages.agents.row_state import RowState
-from gatewright_gui.pages.agents.tool_tree import STATE
+from gatewright_gui.pages.access.tools.constraint_dialog import ConstraintDialog
+from gatewright_gui.pages.access.tools.limit_list import Column
+from gatewright_gui.pages.access.tools.limits import value_of
+from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
+from gatewright_gui.pages.access.tools.rights_dialog import RightsDialog
+from gatewright_gui.pages.access.tools.row_state import RowState
+from gatewright_gui.pages.access.tools.tool_tree import STATE
 from gatewright_gui.session.ruleplace import place_of
 from gatewright_gui.session.verbs import agents as agent_verbs
 from gatewright_gui.session.verbs import limits as limit_verbs

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright_gui.app.build import build_window
-from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, CellPainter, box_rect
-from gatewright_gui.pages.agents.matrix_pane import MatrixPane
-from gatewright_gui.pages.agents.matrix_words import UNKNOWN
+from gatewright_gui.pages.access.tools.matrix import Place
+from gatewright_gui.pages.access.tools.matrix_paint import CELL_WIDTH, CellPainter, box_rect
+from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
+from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.right_columns import Cell, OperationCell
 from gatewright_gui.session.verbs import sources

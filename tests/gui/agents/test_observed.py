@@ -11,8 +11,8 @@ from gatewright.policy.observe import Observed, ObservedKind, observed_parts
 from gatewright.policy.right import OperationRight, ToolRight
 from gatewright.policy.rule import Periodic, RequiredBeforeExit, RequiresConsent, ToolRule
 from gatewright.policy.verdict import Verdict, strictest
-from gatewright_gui.pages.agents.matrix_words import long_words
-from gatewright_gui.pages.agents.tool_tree import NOTED, Column
+from gatewright_gui.pages.access.tools.matrix_words import long_words
+from gatewright_gui.pages.access.tools.tool_tree import NOTED, Column
 from gatewright_gui.session.observed import Noted, noted_rows, noted_tool
 from gatewright_gui.session.right_columns import OPERATION_CELLS, column_under, columns_of, layout_of
 from gatewright_gui.session.verbs.policy import set_observed

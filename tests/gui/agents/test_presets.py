@@ -9,11 +9,11 @@ from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy.rights import Preset
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
 from gatewright.policy.verdict import SafetyTier, Verdict
-from gatewright_gui.pages.agents.agents import COUNT, agents_with_problems, tools_with_problems
-from gatewright_gui.pages.agents.right_changes import THEN, RightChangesModel, counts_words
-from gatewright_gui.pages.agents.right_lines import lines_of
-from gatewright_gui.pages.agents.rights_dialog import CopyDialog, PresetDialog, RightsDialog
-from gatewright_gui.pages.agents.tool_fit import Filters, State
+from gatewright_gui.pages.access.tools.agents import COUNT, agents_with_problems, tools_with_problems
+from gatewright_gui.pages.access.tools.right_changes import THEN, RightChangesModel, counts_words
+from gatewright_gui.pages.access.tools.right_lines import lines_of
+from gatewright_gui.pages.access.tools.rights_dialog import CopyDialog, PresetDialog, RightsDialog
+from gatewright_gui.pages.access.tools.tool_fit import Filters, State
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.models.values import LIMITED, rights_of
 from tests.gui.session.opened import agents_page, cell, settled, until

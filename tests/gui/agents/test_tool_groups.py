@@ -12,12 +12,12 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.verdict import pick_tools
-from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.matrix_pane import MatrixPane
-from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
-from gatewright_gui.pages.agents.tool_pane import ToolPane
-from gatewright_gui.pages.agents.tool_tree import COLUMNS, COUNT, Column
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.access.tools.matrix import Place
+from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
+from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
+from gatewright_gui.pages.access.tools.tool_pane import ToolPane
+from gatewright_gui.pages.access.tools.tool_tree import COLUMNS, COUNT, Column
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, opened_window, settled, ticked, until
 from tests.support.catalogworkspace import FAR, HELD, NEW, PLANT, write_catalogs

@@ -7,7 +7,7 @@ from gatewright.policy.document import Agent, Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, PolicyRule, ToolRule
 from gatewright.policy.verdict import SafetyTier, Verdict
-from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.session.value_words import value_words
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.agents.test_agents_page import TIP, choose

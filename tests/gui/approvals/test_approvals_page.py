@@ -19,8 +19,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember, Status, ledger
 from gatewright.gate.approvalstore import EXPIRED, UNTAKEN
 from gatewright.workspace import Workspace, permission_broker
-from gatewright_gui.pages.approvals import ApprovalsPage
-from gatewright_gui.pages.audit import AuditPage
+from gatewright_gui.pages.activity import CallsPage
+from gatewright_gui.pages.activity.approvals import WaitingPage
 from gatewright_gui.qt.language import current_catalog
 from gatewright_gui.session.question import question_of, stale_of
 from gatewright_gui.window.main_window import MainWindow
@@ -63,9 +63,9 @@ class Deployed:
         return await self.workspace.call("operator", "file", arguments)
 
     @property
-    def page(self) -> ApprovalsPage:
+    def page(self) -> WaitingPage:
         page = self.window.shelf.page("approvals")
-        assert isinstance(page, ApprovalsPage)
+        assert isinstance(page, WaitingPage)
         return page
 
     def seen(self, name: str) -> Any:
@@ -107,7 +107,7 @@ async def test_calls_that_asked_while_nobody_could_be_reached_are_counted(count:
     async with opened_window(policy, tmp_path) as window:
         window.show_page("approvals")
         page = window.shelf.page("approvals")
-        assert isinstance(page, ApprovalsPage)
+        assert isinstance(page, WaitingPage)
         await until(lambda: page.empty.is_known)
         told = page.empty.accessibleDescription()
         assert ("nobody could be reached" in told) == bool(count)
@@ -166,7 +166,7 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
 
     window.show_page("audit")
     audit = window.shelf.page("audit")
-    assert isinstance(audit, AuditPage)
+    assert isinstance(audit, CallsPage)
     await until(lambda: audit.model.rowCount() > 0 and audit.model.row_at(0) is not None)
     audit.view.setCurrentIndex(audit.model.index(0, 0))
     await until(lambda: audit.detail.detail is not None)
@@ -323,7 +323,7 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
             await until(lambda: len(window.waiting.questions) == 1)
             window.show_page("approvals")
             page = window.shelf.page("approvals")
-            assert isinstance(page, ApprovalsPage)
+            assert isinstance(page, WaitingPage)
             assert page.question.question is not None
             assert page.question.question.process_id == process.pid
             QTest.mouseClick(page.question.approve_button, Qt.MouseButton.LeftButton)

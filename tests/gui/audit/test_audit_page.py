@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, key_folder
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.pages.audit.call_model import CALL, CLIENT, REASON, TOOK, VERDICT
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.activity import CallsPage
+from gatewright_gui.pages.activity.call_model import CALL, CLIENT, REASON, TOOK, VERDICT
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow
@@ -90,18 +90,18 @@ async def make_calls(policy: Path) -> None:
         await workspace.call("archivist", "file", DENIED)
 
 
-async def page_of(window: MainWindow, rows: int) -> AuditPage:
+async def page_of(window: MainWindow, rows: int) -> CallsPage:
     """The page, with that many rows that are all read."""
     window.show_page("audit")
     page = window.shelf.page("audit")
-    assert isinstance(page, AuditPage)
+    assert isinstance(page, CallsPage)
     await until(lambda: page.model.rowCount() == rows and page.trail.now.is_whole)
     await until(lambda: not rows or page.model.row_at(0) is not None)
     await settled(window)
     return page
 
 
-async def choose(window: MainWindow, page: AuditPage, row: int) -> None:
+async def choose(window: MainWindow, page: CallsPage, row: int) -> None:
     """A click on a row of the calls."""
     index = page.model.index(row, VERDICT)
     page.view.scrollTo(index)
@@ -119,7 +119,7 @@ def press(where: QWidget, name: str) -> None:
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-def pick(page: AuditPage, name: str, text: str) -> None:
+def pick(page: CallsPage, name: str, text: str) -> None:
     combo = page.findChild(QComboBox, name)
     assert combo is not None
     at = combo.findText(text)
@@ -327,7 +327,7 @@ async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and
 
     press(page, "audit.console")
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     await until(lambda: console.request.tool_name == "file" and console.request.form.values_as_far() != {})
     await settled(window)
     assert window.shelf.current_key == "console"
@@ -398,7 +398,7 @@ async def test_log_that_cannot_be_read_is_said_with_its_place(policy: Path, tmp_
     async with opened_window(policy, tmp_path) as window:
         window.show_page("audit")
         page = window.shelf.page("audit")
-        assert isinstance(page, AuditPage)
+        assert isinstance(page, CallsPage)
         await until(lambda: page.empty.accessibleName() == "The log cannot be read")
         assert str(path) in page.empty.accessibleDescription()
 

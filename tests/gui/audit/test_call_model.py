@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.pages.audit.call_model import CALL, TIME, VERDICT, CallModel
+from gatewright_gui.pages.activity.call_model import CALL, TIME, VERDICT, CallModel
 from gatewright_gui.session.audit import NOTHING_FOUND, Found, LoggedCall
 from tests.gui.session.opened import turn_until
 

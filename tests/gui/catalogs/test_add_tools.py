@@ -13,9 +13,9 @@ from PySide6.QtTest import QTest
 
 from gatewright.gate import Status
 from gatewright.policy.document import CatalogType
-from gatewright_gui.pages.catalogs.add_dialog import LARGE, AddDialog
-from gatewright_gui.pages.catalogs.tool_table import TOOL
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.add_dialog import LARGE, AddDialog
+from gatewright_gui.pages.servers.tool_table import TOOL
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.adapters.test_openapi import document
 from tests.engine.builtins.webbench import Site, answer, started

@@ -10,10 +10,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.workspace.api import HostLevel
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.agent_dialog import CodingAgentDialog
-from gatewright_gui.pages.catalogs.coding_agents_pane import GATE, NAME, CodingAgentsPane
 from gatewright_gui.pages.home import HomePage
+from gatewright_gui.pages.servers import ServersPage
+from gatewright_gui.pages.servers.agent_dialog import CodingAgentDialog
+from gatewright_gui.pages.servers.coding_agents_pane import GATE, NAME, CodingAgentsPane
 from gatewright_gui.session.coding_agents import LOOK_MS
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, until
@@ -40,7 +40,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
 
 def pane_of(window: MainWindow) -> CodingAgentsPane:
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     return page.coding_agents
 
 

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright_gui.pages.catalogs.confine import ConfineBand, UnconfineDialog
-from gatewright_gui.pages.policy import PolicyPage
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.servers.confine import ConfineBand, UnconfineDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of, page_of, press
 from tests.gui.session.opened import Said, opened_window, settled
@@ -58,7 +58,7 @@ async def band_of(window: MainWindow, catalog_id: str | None) -> ConfineBand:
     await settled(window)
     if catalog_id is None:
         policy = window.shelf.page("policy")
-        assert isinstance(policy, PolicyPage)
+        assert isinstance(policy, RulesPage)
         QTest.mouseClick(policy.part.button("settings"), Qt.MouseButton.LeftButton)
         bands = policy.findChildren(ConfineBand)
     else:

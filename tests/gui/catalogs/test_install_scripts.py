@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from gatewright.adapters.confine import Confiner
-from gatewright_gui.pages.catalogs.add_dialog import AddDialog
-from gatewright_gui.pages.catalogs.page import CatalogsPage
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.add_dialog import AddDialog
+from gatewright_gui.pages.servers.page import ServersPage
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import POLICY, dialog_of, page_of, press
@@ -112,7 +112,7 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: No
         yield made
 
 
-async def add(window: MainWindow, line: str) -> CatalogsPage:
+async def add(window: MainWindow, line: str) -> ServersPage:
     page = page_of(window)
     QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
     dialog = await dialog_of(window, AddDialog)
@@ -122,7 +122,7 @@ async def add(window: MainWindow, line: str) -> CatalogsPage:
     return page
 
 
-def status(page: CatalogsPage) -> str:
+def status(page: ServersPage) -> str:
     assert page.current is not None
     return page.current.status[0]
 

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.observe import MOST_OBSERVE_S
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.observe_dialog import FORM, ObserveDialog, moment_words, read_moment
+from gatewright_gui.pages.servers import ServersPage
+from gatewright_gui.pages.servers.observe_dialog import FORM, ObserveDialog, moment_words, read_moment
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import demo, opened_window, settled, until
@@ -31,9 +31,9 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
         yield made
 
 
-def page_of(window: MainWindow) -> CatalogsPage:
+def page_of(window: MainWindow) -> ServersPage:
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     return page
 
 

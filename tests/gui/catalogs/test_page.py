@@ -16,13 +16,13 @@ from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, 
 from gatewright.policy import policyedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import CatalogChange, Edit
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
-from gatewright_gui.pages.catalogs.add_dialog import AddDialog
-from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
-from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.servers import ServersPage
+from gatewright_gui.pages.servers.accept_dialog import AcceptDialog
+from gatewright_gui.pages.servers.add_dialog import AddDialog
+from gatewright_gui.pages.servers.client_dialog import ClientDialog
+from gatewright_gui.pages.servers.tool_table import STATE, TIER, TOOL, WHY
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.window.main_window import MainWindow
@@ -48,9 +48,9 @@ async def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield made
 
 
-def page_of(window: MainWindow) -> CatalogsPage:
+def page_of(window: MainWindow) -> ServersPage:
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     return page
 
 
@@ -76,7 +76,7 @@ def press(where: QWidget, name: str) -> None:
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-async def add_good(window: MainWindow, path: Path) -> CatalogsPage:
+async def add_good(window: MainWindow, path: Path) -> ServersPage:
     page = page_of(window)
     press(page, "catalogs.add")
     dialog = await dialog_of(window, AddDialog)
@@ -88,7 +88,7 @@ async def add_good(window: MainWindow, path: Path) -> CatalogsPage:
     return page
 
 
-async def trust(window: MainWindow, page: CatalogsPage) -> str:
+async def trust(window: MainWindow, page: ServersPage) -> str:
     press(page, "catalogs.trust")
     dialog = await dialog_of(window, TrustDialog)
     words = dialog.code.text
@@ -222,7 +222,7 @@ async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
     press(page, "catalogs.try")
     await settled(window)
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     assert window.shelf.current_key == "console"
     assert (console.request.agent_id, console.request.tool_name) == ("free", "add")
     console.request.form.set_values({"a": 1, "b": 2})
@@ -248,7 +248,7 @@ async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) 
     press(page, "catalogs.try")
     await settled(window)
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     assert console.request.tool_name == "mail.post"
 
 

@@ -13,11 +13,11 @@ from gatewright.base.errors import Problem, Severity, Subject
 from gatewright.policy import policyedit, sourceedit
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.catalogs.room_browser import RoomBrowser
-from gatewright_gui.pages.catalogs.room_pane import RoomDialog
-from gatewright_gui.pages.catalogs.room_tree import FILES, NAME, SEES
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
-from gatewright_gui.pages.problems import ProblemsPage
+from gatewright_gui.pages.policy_file.problems import ProblemsPage
+from gatewright_gui.pages.servers.room_browser import RoomBrowser
+from gatewright_gui.pages.servers.room_pane import RoomDialog
+from gatewright_gui.pages.servers.room_tree import FILES, NAME, SEES
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of, page_of, press
 from tests.gui.session.opened import Said, agents_page, opened_window, settled, until

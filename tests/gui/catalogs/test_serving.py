@@ -13,9 +13,9 @@ from mcp.types import CallToolResult
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 
-from gatewright_gui.pages.approvals import ApprovalsPage
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.serving_panel import AGENT, CALLS, CLIENT, DENIED, WAITS, WAY
+from gatewright_gui.pages.activity.approvals import WaitingPage
+from gatewright_gui.pages.servers import ServersPage
+from gatewright_gui.pages.servers.serving_panel import AGENT, CALLS, CLIENT, DENIED, WAITS, WAY
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gateway.conftest import POLICY, Place, served_over_http
 from tests.engine.gateway.test_consent import APPEND
@@ -50,18 +50,18 @@ def calling(made: AbstractAsyncContextManager[Client]) -> Generator[Call]:
         yield lambda tool, arguments: portal.start_task_soon(one.call_tool, tool, arguments)
 
 
-def page_of(window: MainWindow) -> CatalogsPage:
+def page_of(window: MainWindow) -> ServersPage:
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     return page
 
 
-def cells(page: CatalogsPage, row: int = 0) -> list[str]:
+def cells(page: ServersPage, row: int = 0) -> list[str]:
     model = page.served.model
     return [str(model.index(row, column).data()) for column in (CLIENT, AGENT, WAY, CALLS, DENIED, WAITS)]
 
 
-def click(page: CatalogsPage, index: QModelIndex) -> None:
+def click(page: ServersPage, index: QModelIndex) -> None:
     view = page.served.view
     view.scrollTo(index)
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(index).center())
@@ -107,7 +107,7 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
 
                 click(page, page.served.model.index(1, WAITS))
                 inbox = window.shelf.page("approvals")
-                assert isinstance(inbox, ApprovalsPage)
+                assert isinstance(inbox, WaitingPage)
                 bar = inbox.question
                 assert window.shelf.current_key == "approvals"
                 assert bar.isVisible()

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from gatewright.gate import Status
 from gatewright.policy.document import PlaceUse
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.adapters.test_wasm_tools import reading
 from tests.gui.catalogs.test_page import dialog_of, page_of, press

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QSplitter
 
-from gatewright_gui.pages.console import ConsolePage, stages
-from gatewright_gui.pages.console import history_model as callhistory
-from gatewright_gui.pages.console.conversation import HOLDS, STATE, ConversationModel
+from gatewright_gui.pages.trial import TrialPage, stages
+from gatewright_gui.pages.trial import history_model as callhistory
+from gatewright_gui.pages.trial.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget import Chip, ElidedLabel
 from gatewright_gui.session.conversation import Fact, SessionState, Window
@@ -26,18 +26,16 @@ READ = {"op": "read", "path": "README.md"}
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-def advice(page: ConsolePage) -> str:
+def advice(page: TrialPage) -> str:
     return " ".join(label.text() for label in page.outcome.result.none.findChildren(QLabel))
 
 
-async def test_after_deciding_in_live_mode_the_key_that_runs_is_said_to_run_live(
-    demo: Opened, page: ConsolePage
-) -> None:
+async def test_after_deciding_in_live_mode_the_key_that_runs_is_said_to_run_live(demo: Opened, page: TrialPage) -> None:
     call(page, **READ)
     page.decide()
     await settled(page, 1)
@@ -52,7 +50,7 @@ async def test_after_deciding_in_live_mode_the_key_that_runs_is_said_to_run_live
     assert "disposable copy" in advice(page)
 
 
-async def test_bar_says_what_each_answer_covers_before_it_is_given(page: ConsolePage) -> None:
+async def test_bar_says_what_each_answer_covers_before_it_is_given(page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     said = "file.delete of drafts/report.md by operator, in any session"
     assert bar.reach[bar.while_button].text() == said
@@ -66,7 +64,7 @@ async def test_bar_says_what_each_answer_covers_before_it_is_given(page: Console
     assert "Another file or block whose own level asks is asked about again" in told
 
 
-async def test_what_a_while_covers_is_what_the_row_says(page: ConsolePage) -> None:
+async def test_what_a_while_covers_is_what_the_row_says(page: TrialPage) -> None:
     call(page, op="create", path="drafts/other.md", content="x")
     await paused(page)
     page.run()
@@ -79,7 +77,7 @@ async def test_what_a_while_covers_is_what_the_row_says(page: ConsolePage) -> No
     await settled(page, 3)
 
 
-async def test_bar_says_where_an_answer_counts(demo: Opened, page: ConsolePage) -> None:
+async def test_bar_says_where_an_answer_counts(demo: Opened, page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     where = bar.findChild(Chip, "console.approval.where")
     assert where is not None
@@ -93,7 +91,7 @@ async def test_bar_says_where_an_answer_counts(demo: Opened, page: ConsolePage) 
     assert (await settled(page, 2)).reason == "you did not approve the call"
 
 
-async def test_open_question_is_told_to_the_other_pages_until_it_is_answered(demo: Opened, page: ConsolePage) -> None:
+async def test_open_question_is_told_to_the_other_pages_until_it_is_answered(demo: Opened, page: TrialPage) -> None:
     told: list[bool] = []
     demo.context.navigator.question_told.connect(told.append)
     bar = await asked(page, DELETE)
@@ -107,7 +105,7 @@ async def test_open_question_is_told_to_the_other_pages_until_it_is_answered(dem
     assert told[-1] is False
 
 
-async def test_verdict_of_another_call_is_marked_until_its_own_is_filled_in_again(page: ConsolePage) -> None:
+async def test_verdict_of_another_call_is_marked_until_its_own_is_filled_in_again(page: TrialPage) -> None:
     page.request.form.set_values(READ)
     page.decide()
     await settled(page, 1)
@@ -127,7 +125,7 @@ async def test_verdict_of_another_call_is_marked_until_its_own_is_filled_in_agai
     assert not verdict.is_stale
 
 
-async def test_history_tells_calls_of_one_operation_apart(page: ConsolePage) -> None:
+async def test_history_tells_calls_of_one_operation_apart(page: TrialPage) -> None:
     for number, path in enumerate(("README.md", "notes/species.md"), 1):
         call(page, op="read", path=path)
         page.decide()
@@ -137,7 +135,7 @@ async def test_history_tells_calls_of_one_operation_apart(page: ConsolePage) -> 
     assert "notes/species.md" in str(rows[0].data(Qt.ItemDataRole.AccessibleTextRole))
 
 
-async def test_stage_at_which_a_call_failed_says_so(page: ConsolePage) -> None:
+async def test_stage_at_which_a_call_failed_says_so(page: TrialPage) -> None:
     call(page, op="read", path="nothing/here.md")
     await paused(page)
     page.run()
@@ -147,7 +145,7 @@ async def test_stage_at_which_a_call_failed_says_so(page: ConsolePage) -> None:
     assert page.outcome.model.index(row, stages.VERDICT).data() == "failed"
 
 
-async def test_deleted_file_is_said_to_be_deleted(page: ConsolePage) -> None:
+async def test_deleted_file_is_said_to_be_deleted(page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     bar.approve_button.click()
     assert (await settled(page, 1)).status == "allowed"
@@ -156,7 +154,7 @@ async def test_deleted_file_is_said_to_be_deleted(page: ConsolePage) -> None:
     assert about.text == "deleted drafts/report.md · the whole file · -11 lines"
 
 
-async def test_calls_and_session_are_chosen_without_anything_moving(page: ConsolePage) -> None:
+async def test_calls_and_session_are_chosen_without_anything_moving(page: TrialPage) -> None:
     call(page, **READ)
     page.decide()
     await settled(page, 1)
@@ -173,7 +171,7 @@ async def test_calls_and_session_are_chosen_without_anything_moving(page: Consol
     assert page.history.height() == before
 
 
-async def test_reasons_keep_most_of_the_room_where_there_is_little(page: ConsolePage) -> None:
+async def test_reasons_keep_most_of_the_room_where_there_is_little(page: TrialPage) -> None:
     pane = page.outcome.stage_pane
     pane.resize(470, 300)
     view = pane.view
@@ -187,7 +185,7 @@ async def test_foot_of_the_window_leads_back_to_the_question(tmp_path: Path) -> 
         window.show_page("console")
         await window_settled(window)
         page = window.shelf.page("console")
-        assert isinstance(page, ConsolePage)
+        assert isinstance(page, TrialPage)
         await choose(page, "operator")
         await window_settled(window)
         assert not window.status.question.isVisible()
@@ -220,6 +218,6 @@ def test_rate_fills_up_by_itself_while_one_looks() -> None:
     assert not model.counts_down
 
 
-async def test_session_says_what_a_rate_means(page: ConsolePage) -> None:
+async def test_session_says_what_a_rate_means(page: TrialPage) -> None:
     await choose(page, "researcher")
     await until(lambda: "30 of 30 left · never more than 30 in any 1 min" in states(page))

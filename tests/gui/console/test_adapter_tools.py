@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.trial import TrialPage
 from tests.gui.console.standing import call, console_page, settled
 from tests.gui.console.test_live_mode import go_live
 from tests.gui.files.support import Opened
@@ -20,7 +20,7 @@ ELSEWHERE = ("text", "echo", "pet")
 @pytest.fixture
 async def page(
     demo: Opened, tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[ConsolePage]:
+) -> AsyncIterator[TrialPage]:
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     with pets() as url:
@@ -30,7 +30,7 @@ async def page(
             yield made
 
 
-async def test_every_kind_of_tool_is_decided_in_the_copy_run_live_and_refused(page: ConsolePage) -> None:
+async def test_every_kind_of_tool_is_decided_in_the_copy_run_live_and_refused(page: TrialPage) -> None:
     made = 0
     for name in ELSEWHERE:
         page.request.choose_tool(name)

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.console import ConsolePage, conversation, stages
-from gatewright_gui.pages.console.approval import ApprovalBar
+from gatewright_gui.pages.trial import TrialPage, conversation, stages
+from gatewright_gui.pages.trial.approval import ApprovalBar
 from gatewright_gui.session.question import PendingApproval, Reply
 from tests.gui.console.standing import call, choose, console_page, settled
 from tests.gui.files.support import Opened, until
@@ -22,12 +22,12 @@ APPEND = {"op": "append", "path": "notes/species.md", "content": "an otter\n"}
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-async def asked(page: ConsolePage, arguments: dict[str, str]) -> ApprovalBar:
+async def asked(page: TrialPage, arguments: dict[str, str]) -> ApprovalBar:
     call(page, **arguments)
     await paused(page)
     page.run()
@@ -35,23 +35,23 @@ async def asked(page: ConsolePage, arguments: dict[str, str]) -> ApprovalBar:
     return page.outcome.approval
 
 
-async def paused(page: ConsolePage) -> None:
+async def paused(page: TrialPage) -> None:
     """Until the cooldown of the demo's operator is over."""
     await page.console.look_at_session("operator")
     await until(lambda: not any(" to wait" in text for text in states(page)))
 
 
-def states(page: ConsolePage) -> list[str]:
+def states(page: TrialPage) -> list[str]:
     model = page.history.session.model
     return [str(model.index(row, conversation.STATE).data()) for row in range(model.rowCount())]
 
 
-def names(page: ConsolePage) -> list[str]:
+def names(page: TrialPage) -> list[str]:
     model = page.history.session.model
     return [str(model.index(row, conversation.WHAT).data()) for row in range(model.rowCount())]
 
 
-async def run_through(page: ConsolePage, arguments: dict[str, str], count: int) -> str:
+async def run_through(page: TrialPage, arguments: dict[str, str], count: int) -> str:
     """Run a call that is not asked about; what its approval stage said."""
     call(page, **arguments)
     await paused(page)
@@ -60,7 +60,7 @@ async def run_through(page: ConsolePage, arguments: dict[str, str], count: int) 
     return next((row.reason for row in record.stages if row.name == "approval"), record.reason)
 
 
-async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: ConsolePage) -> None:
+async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: TrialPage) -> None:
     bar = await asked(page, APPEND)
 
     buttons = (bar.refuse_button, bar.approve_button, bar.while_button, bar.scope_button)
@@ -78,7 +78,7 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Co
     assert (await settled(page, 1)).code == "approval-refused"
 
 
-async def test_allowed_for_a_while_is_not_asked_again_until_it_is_revoked(page: ConsolePage) -> None:
+async def test_allowed_for_a_while_is_not_asked_again_until_it_is_revoked(page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     bar.while_button.click()
     times = [f"Allow {words} in any session" for words in ("5 minutes", "15 minutes", "1 hour")]
@@ -104,7 +104,7 @@ async def test_allowed_for_a_while_is_not_asked_again_until_it_is_revoked(page: 
     await settled(page, 4)
 
 
-async def test_another_time_is_typed_and_counts_in_minutes(page: ConsolePage) -> None:
+async def test_another_time_is_typed_and_counts_in_minutes(page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     assert not bar.minutes.isVisible()
     bar.menu.actions()[-1].trigger()
@@ -117,7 +117,7 @@ async def test_another_time_is_typed_and_counts_in_minutes(page: ConsolePage) ->
     assert states(page)[names(page).index("file.delete of drafts/report.md")].startswith("allowed for 2 h")
 
 
-async def test_allowed_for_a_scope_covers_other_arguments_in_that_session_only(page: ConsolePage) -> None:
+async def test_allowed_for_a_scope_covers_other_arguments_in_that_session_only(page: TrialPage) -> None:
     bar = await asked(page, APPEND)
     bar.scope_button.click()
     assert (await settled(page, 1)).status == "allowed"
@@ -129,7 +129,7 @@ async def test_allowed_for_a_scope_covers_other_arguments_in_that_session_only(p
     await settled(page, 3)
 
 
-async def test_keys_answer_only_once_the_focus_is_in_the_bar_and_no_letter_does(page: ConsolePage) -> None:
+async def test_keys_answer_only_once_the_focus_is_in_the_bar_and_no_letter_does(page: TrialPage) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     call(page, **DELETE)
@@ -150,7 +150,7 @@ async def test_keys_answer_only_once_the_focus_is_in_the_bar_and_no_letter_does(
     assert (await settled(page, 1)).status == "allowed"
 
 
-async def test_stage_leads_to_its_line_by_a_click(demo: Opened, page: ConsolePage) -> None:
+async def test_stage_leads_to_its_line_by_a_click(demo: Opened, page: TrialPage) -> None:
     call(page, **DELETE)
     page.decide()
     record = await settled(page, 1)
@@ -168,7 +168,7 @@ async def test_stage_leads_to_its_line_by_a_click(demo: Opened, page: ConsolePag
     assert demo.lines == [asks.rule.line]
 
 
-async def test_session_says_what_is_left_and_what_the_end_waits_for(page: ConsolePage) -> None:
+async def test_session_says_what_is_left_and_what_the_end_waits_for(page: TrialPage) -> None:
     await until(lambda: "34 left" not in str(states(page)) and "0 of 40 calls made, 40 left" in states(page))
     reason = await run_through(page, {"op": "read", "path": "README.md"}, 1)
     assert reason == "nothing asks"
@@ -180,7 +180,7 @@ async def test_session_says_what_is_left_and_what_the_end_waits_for(page: Consol
     assert "30 of 30 left \u00b7 never more than 30 in any 1 min" in states(page)
 
 
-async def test_conditional_policy_rule_denies_with_its_words_and_its_line(page: ConsolePage) -> None:
+async def test_conditional_policy_rule_denies_with_its_words_and_its_line(page: TrialPage) -> None:
     call(page, op="create", path="drafts/run.sh", content="x")
     page.decide()
     record = await settled(page, 1)
@@ -223,7 +223,7 @@ def test_question_of_another_process_says_when_its_time_is_over(qtbot: QtBot) ->
 
 
 @pytest.mark.parametrize("width", [948, 1204])
-async def test_call_that_asks_and_what_stands_after_it_move_nothing_beside_them(page: ConsolePage, width: int) -> None:
+async def test_call_that_asks_and_what_stands_after_it_move_nothing_beside_them(page: TrialPage, width: int) -> None:
     """Of a window 1024 and 1280 wide."""
     page.resize(width, 640)
     await laid_out()

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
 from gatewright.tools.declaration import Normalization, ResultType
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.blob import MAX_PIXELS, MAX_SIDE, WIDTH, BytesModel, picture_of
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial.blob import MAX_PIXELS, MAX_SIDE, WIDTH, BytesModel, picture_of
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
 from tests.gui.console.standing import console_page
@@ -86,12 +86,12 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-async def ran(page: ConsolePage, kind: str, tool: str = "blob") -> None:
+async def ran(page: TrialPage, kind: str, tool: str = "blob") -> None:
     page.request.mode.set_current("json")
     page.request.tool.setEditText(tool)
     page.request.raw.set_text(json.dumps({"kind": kind}))
@@ -102,7 +102,7 @@ async def ran(page: ConsolePage, kind: str, tool: str = "blob") -> None:
 
 
 @pytest.mark.parametrize("tool", ["blob", "answer"])
-async def test_an_image_is_shown_as_one_and_as_its_bytes(page: ConsolePage, tool: str) -> None:
+async def test_an_image_is_shown_as_one_and_as_its_bytes(page: TrialPage, tool: str) -> None:
     await ran(page, "png", tool)
     result = page.outcome.result
     assert page.outcome.result.record is not None
@@ -121,7 +121,7 @@ async def test_an_image_is_shown_as_one_and_as_its_bytes(page: ConsolePage, tool
 
 
 @pytest.mark.parametrize("kind", ["bomb", "wide", "cut", "noise", "zeros"])
-async def test_what_is_no_picture_or_too_large_a_one_is_shown_as_bytes(page: ConsolePage, kind: str) -> None:
+async def test_what_is_no_picture_or_too_large_a_one_is_shown_as_bytes(page: TrialPage, kind: str) -> None:
     await ran(page, kind)
     result = page.outcome.result
     assert result.bytes.isVisible()
@@ -156,7 +156,7 @@ def test_lines_of_bytes_hold_all_of_them() -> None:
         assert sum(len(row[2]) for row in rows) == length
 
 
-async def save_to(page: ConsolePage, path: Path) -> None:
+async def save_to(page: TrialPage, path: Path) -> None:
     QTest.mouseClick(page.outcome.result.save_button, Qt.MouseButton.LeftButton)
     await until(lambda: bool(page.findChildren(QFileDialog)))
     field = page.findChildren(QFileDialog)[0].findChild(QLineEdit, "fileNameEdit")
@@ -167,7 +167,7 @@ async def save_to(page: ConsolePage, path: Path) -> None:
 
 
 async def test_a_result_is_saved_byte_by_byte_or_it_is_said_why_not(
-    demo: Opened, page: ConsolePage, tmp_path: Path
+    demo: Opened, page: TrialPage, tmp_path: Path
 ) -> None:
     for kind in ("noise", "png", "text"):
         await ran(page, kind)

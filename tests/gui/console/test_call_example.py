@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gatewright_gui.pages.console.call_example import MAX_CHARS, example_of
+from gatewright_gui.pages.trial.call_example import MAX_CHARS, example_of
 
 ROW = {
     "type": "object",

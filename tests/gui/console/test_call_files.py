@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.console.file_choice import BrowseDialog
-from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.trial.file_choice import BrowseDialog
+from gatewright_gui.pages.trial.request import RequestPanel
 from gatewright_gui.session.call_paths import file_choices
 from gatewright_gui.session.calls import shown_tools
 from tests.gui.dress import dressed

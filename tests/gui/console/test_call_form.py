@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.console.argument_check import checker_of
-from gatewright_gui.pages.console.call_example import example_values
-from gatewright_gui.pages.console.call_form import CallForm, FieldFault
-from gatewright_gui.pages.console.json_value import NOTHING, Path
+from gatewright_gui.pages.trial.argument_check import checker_of
+from gatewright_gui.pages.trial.call_example import example_values
+from gatewright_gui.pages.trial.call_form import CallForm, FieldFault
+from gatewright_gui.pages.trial.json_value import NOTHING, Path
 from gatewright_gui.session.calls import OperationShape, ShownTool, shown_tools
 from tests.support.demo import copy_demo
 

@@ -4,10 +4,10 @@ import pytest
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.console import history_model as callhistory
-from gatewright_gui.pages.console import stages
-from gatewright_gui.pages.console.history_model import CallHistoryModel
-from gatewright_gui.pages.console.stages import StageModel, duration
+from gatewright_gui.pages.trial import history_model as callhistory
+from gatewright_gui.pages.trial import stages
+from gatewright_gui.pages.trial.history_model import CallHistoryModel
+from gatewright_gui.pages.trial.stages import StageModel, duration
 from gatewright_gui.session.calls import CallRecord, CallRequest, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 

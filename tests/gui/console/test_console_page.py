@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from gatewright.policy.verdict import Permission, Verdict
-from gatewright_gui.pages.console import ConsolePage, stages
+from gatewright_gui.pages.trial import TrialPage, stages
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import StageRow, change_words
@@ -19,7 +19,7 @@ from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, source_of, until
 
 
-async def test_every_control_has_a_name_for_code_and_for_people(page: ConsolePage) -> None:
+async def test_every_control_has_a_name_for_code_and_for_people(page: TrialPage) -> None:
     names = (
         "agent", "tool", "form", "json", "decide", "run", "stages", "verdict", "result", "history", "approve", "refuse",
     )  # fmt: skip
@@ -29,7 +29,7 @@ async def test_every_control_has_a_name_for_code_and_for_people(page: ConsolePag
         assert found.accessibleName(), name
 
 
-async def test_only_what_the_agent_sees_is_offered(page: ConsolePage) -> None:
+async def test_only_what_the_agent_sees_is_offered(page: TrialPage) -> None:
     await choose(page, "researcher")
     op = page.request.form.editor("op")
     assert isinstance(op, QComboBox)
@@ -42,7 +42,7 @@ async def test_only_what_the_agent_sees_is_offered(page: ConsolePage) -> None:
     assert (record.verdict, record.stage) == (Verdict.DENY, "lookup")
 
 
-async def test_only_arguments_of_the_chosen_operation_are_sent(page: ConsolePage) -> None:
+async def test_only_arguments_of_the_chosen_operation_are_sent(page: TrialPage) -> None:
     form = page.request.form
     form.set_values({"op": "append", "path": "notes/a.md", "content": "x"})
     assert form.values() == {"op": "append", "path": "notes/a.md", "content": "x"}
@@ -54,7 +54,7 @@ async def test_only_arguments_of_the_chosen_operation_are_sent(page: ConsolePage
     assert form.values() == {"op": "read", "path": "notes/a.md"}
 
 
-async def test_form_and_json_hold_the_same_arguments(page: ConsolePage) -> None:
+async def test_form_and_json_hold_the_same_arguments(page: TrialPage) -> None:
     form = page.request.form
     form.set_values({"op": "read", "path": "README.md"})
     page.request.mode.set_current("json")
@@ -65,7 +65,7 @@ async def test_form_and_json_hold_the_same_arguments(page: ConsolePage) -> None:
     assert form.values() == {"op": "list", "path": "drafts", "odd": [1]}
 
 
-async def test_broken_json_is_told_with_its_place_and_kept(page: ConsolePage) -> None:
+async def test_broken_json_is_told_with_its_place_and_kept(page: TrialPage) -> None:
     page.request.mode.set_current("json")
     page.request.raw.set_text('{"op":\n "read" "path"}')
     assert page.request.raw.fault is not None
@@ -75,7 +75,7 @@ async def test_broken_json_is_told_with_its_place_and_kept(page: ConsolePage) ->
     assert page.request.raw.text.startswith('{"op":')
 
 
-async def test_denied_call_names_stage_rule_line_and_both_messages(demo: Opened, page: ConsolePage) -> None:
+async def test_denied_call_names_stage_rule_line_and_both_messages(demo: Opened, page: TrialPage) -> None:
     call(page, op="delete", path="drafts/report.md")
     page.decide()
     record = await settled(page, 1)
@@ -100,7 +100,7 @@ async def test_denied_call_names_stage_rule_line_and_both_messages(demo: Opened,
     assert reached == ["allow", "allow", "deny", "skipped"]
 
 
-async def test_run_happens_in_the_copy_and_leaves_the_workspace_alone(demo: Opened, page: ConsolePage) -> None:
+async def test_run_happens_in_the_copy_and_leaves_the_workspace_alone(demo: Opened, page: TrialPage) -> None:
     page.request.form.set_values({"op": "create", "path": "drafts/fresh.md", "content": "hello"})
     page.run()
     record = await settled(page, 1)
@@ -117,7 +117,7 @@ async def test_run_happens_in_the_copy_and_leaves_the_workspace_alone(demo: Open
     assert dict(state.calls) == {"file.create": 1, "file.read": 1}
 
 
-async def test_stages_are_told_as_they_pass(page: ConsolePage) -> None:
+async def test_stages_are_told_as_they_pass(page: TrialPage) -> None:
     seen: list[str] = []
 
     def keep(row: StageRow) -> None:
@@ -131,7 +131,7 @@ async def test_stages_are_told_as_they_pass(page: ConsolePage) -> None:
     assert seen == list(stages.STAGE_NAMES)
 
 
-async def test_copy_follows_the_policy_as_edited(demo: Opened, page: ConsolePage) -> None:
+async def test_copy_follows_the_policy_as_edited(demo: Opened, page: TrialPage) -> None:
     call(page, op="read", path="README.md")
     page.run()
     assert (await settled(page, 1)).verdict is Verdict.ALLOW
@@ -145,7 +145,7 @@ async def test_copy_follows_the_policy_as_edited(demo: Opened, page: ConsolePage
     assert (record.verdict, record.stage) == (Verdict.DENY, "permission")
 
 
-async def test_question_is_a_bar_that_blocks_nothing_and_never_takes_the_focus(page: ConsolePage) -> None:
+async def test_question_is_a_bar_that_blocks_nothing_and_never_takes_the_focus(page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     page.run()
@@ -165,7 +165,7 @@ async def test_question_is_a_bar_that_blocks_nothing_and_never_takes_the_focus(p
     assert not bar.isVisible()
 
 
-async def test_allowed_question_runs_once(demo: Opened, page: ConsolePage) -> None:
+async def test_allowed_question_runs_once(demo: Opened, page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     page.run()
@@ -176,7 +176,7 @@ async def test_allowed_question_runs_once(demo: Opened, page: ConsolePage) -> No
     assert (demo.folder / "workspace" / "drafts" / "report.md").exists()
 
 
-async def test_cancelling_a_waiting_call_withdraws_the_question(page: ConsolePage) -> None:
+async def test_cancelling_a_waiting_call_withdraws_the_question(page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     page.run()
@@ -189,7 +189,7 @@ async def test_cancelling_a_waiting_call_withdraws_the_question(page: ConsolePag
     assert (await settled(page, 1)).verdict is Verdict.ASK
 
 
-async def test_escape_gives_up_a_call_that_waits_for_an_answer(page: ConsolePage) -> None:
+async def test_escape_gives_up_a_call_that_waits_for_an_answer(page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     page.run()
@@ -199,7 +199,7 @@ async def test_escape_gives_up_a_call_that_waits_for_an_answer(page: ConsolePage
     assert page.outcome.approval.question is None
 
 
-async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page: ConsolePage) -> None:
+async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page: TrialPage) -> None:
     await choose(page, "archivist")
     form = page.request.form
     page.request.choose_tool("file", "append")
@@ -215,13 +215,13 @@ async def test_form_tells_what_the_operation_needs_in_the_words_of_the_gate(page
     assert (await settled(page, 2)).stage != "arguments"
 
 
-async def test_json_tells_what_the_operation_needs_too(page: ConsolePage) -> None:
+async def test_json_tells_what_the_operation_needs_too(page: TrialPage) -> None:
     await choose(page, "archivist")
     call(page, op="append", path="drafts/report.md")
     await until(lambda: [fault.message for fault in page.request.raw.faults] == ["`append` needs `content`"])
 
 
-async def test_reason_shows_its_code_without_backticks_and_copies_them(page: ConsolePage) -> None:
+async def test_reason_shows_its_code_without_backticks_and_copies_them(page: TrialPage) -> None:
     await choose(page, "archivist")
     call(page, op="append", path="drafts/report.md")
     page.decide()
@@ -235,7 +235,7 @@ async def test_reason_shows_its_code_without_backticks_and_copies_them(page: Con
     assert QApplication.clipboard().text() == record.reason
 
 
-async def test_reset_copy_gives_a_fresh_one(page: ConsolePage) -> None:
+async def test_reset_copy_gives_a_fresh_one(page: TrialPage) -> None:
     page.request.form.set_values({"op": "create", "path": "drafts/fresh.md", "content": "hello"})
     page.run()
     await settled(page, 1)
@@ -248,7 +248,7 @@ async def test_reset_copy_gives_a_fresh_one(page: ConsolePage) -> None:
     assert record.status == "allowed"
 
 
-async def test_history_shows_a_call_again_and_runs_it_again(page: ConsolePage) -> None:
+async def test_history_shows_a_call_again_and_runs_it_again(page: TrialPage) -> None:
     call(page, op="read", path="README.md")
     page.decide()
     await settled(page, 1)
@@ -262,7 +262,7 @@ async def test_history_shows_a_call_again_and_runs_it_again(page: ConsolePage) -
     assert record.request == page.console.records[0].request
 
 
-async def test_session_can_be_begun_anew(page: ConsolePage) -> None:
+async def test_session_can_be_begun_anew(page: TrialPage) -> None:
     call(page, op="read", path="README.md")
     page.run()
     await settled(page, 1)
@@ -271,13 +271,13 @@ async def test_session_can_be_begun_anew(page: ConsolePage) -> None:
     assert page.console.session_state("archivist").calls == ()
 
 
-async def test_session_that_changes_while_the_window_ends_is_not_looked_up(page: ConsolePage, demo: Opened) -> None:
+async def test_session_that_changes_while_the_window_ends_is_not_looked_up(page: TrialPage, demo: Opened) -> None:
     await demo.context.tasks.close()
     page.history.reset_button.click()
     assert "console.session" not in demo.context.tasks.names
 
 
-async def test_any_tool_name_can_be_typed_in_json(page: ConsolePage) -> None:
+async def test_any_tool_name_can_be_typed_in_json(page: TrialPage) -> None:
     page.request.mode.set_current("json")
     line = page.request.tool.lineEdit()
     assert isinstance(line, QLineEdit)
@@ -290,7 +290,7 @@ async def test_any_tool_name_can_be_typed_in_json(page: ConsolePage) -> None:
     assert "\u202e" not in record.reason
 
 
-async def test_keys_decide_and_run(page: ConsolePage) -> None:
+async def test_keys_decide_and_run(page: TrialPage) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     call(page, op="read", path="README.md")
@@ -302,14 +302,14 @@ async def test_keys_decide_and_run(page: ConsolePage) -> None:
     assert (await settled(page, 2)).kind == "run"
 
 
-async def focused(page: ConsolePage, widget: QWidget) -> None:
+async def focused(page: TrialPage, widget: QWidget) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     widget.setFocus()
     assert QApplication.focusWidget() is widget
 
 
-async def test_keys_stay_where_they_were_over_a_call(page: ConsolePage) -> None:
+async def test_keys_stay_where_they_were_over_a_call(page: TrialPage) -> None:
     call(page, op="read", path="README.md")
     for count, button in enumerate((page.decide_button, page.run_button), 1):
         await focused(page, button)
@@ -319,7 +319,7 @@ async def test_keys_stay_where_they_were_over_a_call(page: ConsolePage) -> None:
 
 
 @pytest.mark.parametrize("answer", ["approve", "refuse"])
-async def test_keys_come_back_from_a_question(page: ConsolePage, answer: str) -> None:
+async def test_keys_come_back_from_a_question(page: TrialPage, answer: str) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     editor = page.request.raw.editor
@@ -337,7 +337,7 @@ async def test_keys_come_back_from_a_question(page: ConsolePage, answer: str) ->
     assert QApplication.focusWidget() is editor
 
 
-async def test_waiting_call_shows_that_the_approval_waits(page: ConsolePage) -> None:
+async def test_waiting_call_shows_that_the_approval_waits(page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     row = stages.STAGE_NAMES.index("approval")
@@ -353,7 +353,7 @@ async def test_waiting_call_shows_that_the_approval_waits(page: ConsolePage) -> 
     assert model.index(row, stages.VERDICT).data() == "allow"
 
 
-async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, page: ConsolePage) -> None:
+async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, page: TrialPage) -> None:
     await choose(page, "operator")
     call(page, op="delete", path="drafts/report.md")
     page.run()
@@ -367,7 +367,7 @@ async def test_question_says_that_the_policy_was_edited_under_it(demo: Opened, p
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo: Opened, page: ConsolePage) -> None:
+async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo: Opened, page: TrialPage) -> None:
     for number in range(3000):  # so that copying takes longer than a look at the strip
         (demo.folder / "workspace" / "notes" / f"{number}.md").write_text("a note\n", encoding="utf-8")
     call(page, op="read", path="README.md")
@@ -383,14 +383,14 @@ async def test_call_given_up_while_the_copy_is_made_does_not_reach_the_gate(demo
     assert (await settled(page, 2)).status == "allowed"
 
 
-async def test_form_begins_with_an_operation_that_changes_nothing(page: ConsolePage) -> None:
+async def test_form_begins_with_an_operation_that_changes_nothing(page: TrialPage) -> None:
     assert page.request.form.operation == "read"
 
 
 async def test_form_begins_with_what_is_chosen_on_another_page(demo: Opened) -> None:
     demo.context.selection.choose_agent("operator")
     demo.context.selection.choose_tool("file", "list")
-    page = dressed(ConsolePage(demo.context))
+    page = dressed(TrialPage(demo.context))
     page.show()
     page.page_shown()
     await until(lambda: page.request.tool.is_known)
@@ -399,7 +399,7 @@ async def test_form_begins_with_what_is_chosen_on_another_page(demo: Opened) -> 
     page.close()
 
 
-async def test_typed_tool_outlives_a_look_at_another_page(page: ConsolePage) -> None:
+async def test_typed_tool_outlives_a_look_at_another_page(page: TrialPage) -> None:
     call(page, op="read")
     line = page.request.tool.lineEdit()
     assert isinstance(line, QLineEdit)
@@ -410,7 +410,7 @@ async def test_typed_tool_outlives_a_look_at_another_page(page: ConsolePage) -> 
     assert page.request.tool_name == "rm_rf"
 
 
-async def test_arguments_that_are_not_taken_are_one_line_that_unfolds(page: ConsolePage) -> None:
+async def test_arguments_that_are_not_taken_are_one_line_that_unfolds(page: TrialPage) -> None:
     form = page.request.form
     form.set_values({"op": "append", "path": "notes/a.md", "content": "x"})
     form.set_values({"op": "read", "path": "notes/a.md"})
@@ -425,13 +425,13 @@ async def test_arguments_that_are_not_taken_are_one_line_that_unfolds(page: Cons
     assert not content.isEnabled()
 
 
-async def test_head_of_the_change_is_said_in_words(page: ConsolePage) -> None:
+async def test_head_of_the_change_is_said_in_words(page: TrialPage) -> None:
     diff = "--- a/b.md\n+++ a/b.md sha256:00\n@@ -1,0 +1,2 @@\n+one\n+two\n"
     assert change_words(diff, "create") == ("a/b.md · new file · +2 lines", "@@ -1,0 +1,2 @@\n+one\n+two\n")
     assert change_words("no diff", "create") == ("", "no diff")
 
 
-async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: ConsolePage) -> None:
+async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: TrialPage) -> None:
     page.request.mode.set_current("json")
     data = QMimeData()
     data.setText('{"op": "read", "path": "' + "x" * 10_000_000 + '"}')
@@ -448,7 +448,7 @@ async def test_ten_megabytes_are_kept_aside_and_denied_with_a_reason(page: Conso
     assert page.request.message.text
 
 
-async def test_large_text_in_a_field_is_kept_aside_and_cleared_by_a_key(page: ConsolePage) -> None:
+async def test_large_text_in_a_field_is_kept_aside_and_cleared_by_a_key(page: TrialPage) -> None:
     page.request.form.set_values({"op": "append", "path": "notes/a.md"})
     field = page.request.form.editor("content")
     assert isinstance(field, LargeTextEdit)
@@ -458,7 +458,7 @@ async def test_large_text_in_a_field_is_kept_aside_and_cleared_by_a_key(page: Co
     assert field.text == ""
 
 
-async def test_copy_that_cannot_be_made_is_a_message(page: ConsolePage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copy_that_cannot_be_made_is_a_message(page: TrialPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewright.workspace.sandbox.MAX_COPY_FILES", 1)
     page.run()
     await until(page.outcome.message.isVisible)
@@ -467,7 +467,7 @@ async def test_copy_that_cannot_be_made_is_a_message(page: ConsolePage, monkeypa
     assert page.console.records == ()
 
 
-async def test_other_workspace_begins_with_an_empty_history(demo: Opened, page: ConsolePage, tmp_path: Path) -> None:
+async def test_other_workspace_begins_with_an_empty_history(demo: Opened, page: TrialPage, tmp_path: Path) -> None:
     call(page, op="read", path="README.md")
     page.run()
     await settled(page, 1)

@@ -2,7 +2,7 @@
 
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.pages.console.conversation import HOLDS, STATE, ConversationModel
+from gatewright_gui.pages.trial.conversation import HOLDS, STATE, ConversationModel
 from gatewright_gui.session.conversation import Fact, SessionState
 from gatewright_gui.session.question import Standing, span
 

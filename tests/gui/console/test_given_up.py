@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console import history_model as callhistory
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from tests.gui.console.standing import call, console_page, settled
 from tests.gui.console.test_approvals import DELETE, asked, names
@@ -19,12 +19,12 @@ from tests.support.demo import copy_demo
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-async def given_up(page: ConsolePage) -> CallRecord:
+async def given_up(page: TrialPage) -> CallRecord:
     """Cancel by the mouse, and let everything that the call still has to say be said."""
     QTest.mouseClick(page.cancel_button, Qt.MouseButton.LeftButton)
     await until(lambda: not page.console.is_busy)
@@ -36,7 +36,7 @@ async def given_up(page: ConsolePage) -> CallRecord:
 
 @pytest.mark.parametrize("live", [False, True])
 async def test_call_that_is_cancelled_at_its_question_ends_and_stays_in_the_history(
-    demo: Opened, page: ConsolePage, live: bool
+    demo: Opened, page: TrialPage, live: bool
 ) -> None:
     if live:
         demo.document.live.enter()
@@ -57,7 +57,7 @@ async def test_call_that_is_cancelled_at_its_question_ends_and_stays_in_the_hist
     assert target.exists()
 
 
-async def test_next_call_is_not_disturbed_by_what_the_cancelled_one_still_says(page: ConsolePage) -> None:
+async def test_next_call_is_not_disturbed_by_what_the_cancelled_one_still_says(page: TrialPage) -> None:
     await asked(page, DELETE)
     QTest.mouseClick(page.cancel_button, Qt.MouseButton.LeftButton)
     await until(lambda: not page.console.is_busy)
@@ -72,7 +72,7 @@ async def test_next_call_is_not_disturbed_by_what_the_cancelled_one_still_says(p
 
 
 async def test_cancelled_call_of_a_workspace_that_was_left_is_not_in_the_history_of_the_next(
-    demo: Opened, page: ConsolePage, tmp_path: Path
+    demo: Opened, page: TrialPage, tmp_path: Path
 ) -> None:
 
     await asked(page, DELETE)
@@ -82,7 +82,7 @@ async def test_cancelled_call_of_a_workspace_that_was_left_is_not_in_the_history
     await until(lambda: "console.tools" not in demo.context.tasks.names)
 
 
-async def test_impatient_second_click_on_cancel_resets_nothing(page: ConsolePage) -> None:
+async def test_impatient_second_click_on_cancel_resets_nothing(page: TrialPage) -> None:
     await asked(page, DELETE)
     cancel, reset = page.cancel_button, page.reset_copy_button
     at = cancel.mapTo(page, cancel.rect().center())
@@ -94,7 +94,7 @@ async def test_impatient_second_click_on_cancel_resets_nothing(page: ConsolePage
     assert "approvals that stand in it" in reset.toolTip()
 
 
-async def test_reset_copy_says_what_went_with_it(demo: Opened, page: ConsolePage) -> None:
+async def test_reset_copy_says_what_went_with_it(demo: Opened, page: TrialPage) -> None:
     bar = await asked(page, DELETE)
     bar.menu.actions()[0].trigger()
     await settled(page, 1)

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.calls import CallRecord, CallRequest
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.hooks import agreement
@@ -38,13 +38,13 @@ async def window(world: HookWorld, tmp_path: Path) -> AsyncGenerator[MainWindow]
         yield made
 
 
-def page_of(window: MainWindow) -> ConsolePage:
+def page_of(window: MainWindow) -> TrialPage:
     page = window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     return page
 
 
-async def decide(page: ConsolePage, tool: str, arguments: dict[str, object]) -> CallRecord:
+async def decide(page: TrialPage, tool: str, arguments: dict[str, object]) -> CallRecord:
     count = len(page.console.records)
     page.request.put(CallRequest("coder", tool, json.dumps(arguments)))
     page.decide()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright_gui.pages.console.argument_check import ArgumentChecker, text_faults
-from gatewright_gui.pages.console.json_completion import completion_at
-from gatewright_gui.pages.console.json_places import JsonPlaces
-from gatewright_gui.pages.console.pasted_call import pasted_call
+from gatewright_gui.pages.trial.argument_check import ArgumentChecker, text_faults
+from gatewright_gui.pages.trial.json_completion import completion_at
+from gatewright_gui.pages.trial.json_places import JsonPlaces
+from gatewright_gui.pages.trial.pasted_call import pasted_call
 from gatewright_gui.session.calls import OperationShape, ShownTool
 
 SCHEMA = {

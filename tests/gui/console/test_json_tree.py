@@ -6,8 +6,8 @@ import time
 from PySide6.QtCore import QModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.pages.console import json_tree_model as jsontree
-from gatewright_gui.pages.console.json_tree_model import MAX_ROWS, JsonTreeModel, is_small
+from gatewright_gui.pages.trial import json_tree_model as jsontree
+from gatewright_gui.pages.trial.json_tree_model import MAX_ROWS, JsonTreeModel, is_small
 from tests.support.patience import in_time
 
 VALUE: dict[str, object] = {

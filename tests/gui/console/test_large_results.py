@@ -9,9 +9,9 @@ import pytest
 
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console import json_tree_model as jsontree
-from gatewright_gui.pages.console.result import slow_value
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial import json_tree_model as jsontree
+from gatewright_gui.pages.trial.result import slow_value
 from gatewright_gui.session.calls import MAX_LINE, MAX_SHOWN, CallRecord, cut
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
@@ -43,12 +43,12 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-async def ran(page: ConsolePage, kind: str) -> CallRecord:
+async def ran(page: TrialPage, kind: str) -> CallRecord:
     page.request.mode.set_current("json")
     page.request.tool.setEditText("large")
     page.request.raw.set_text(json.dumps({"kind": kind}))
@@ -58,7 +58,7 @@ async def ran(page: ConsolePage, kind: str) -> CallRecord:
     return page.console.records[-1]
 
 
-async def test_long_list_is_shown_as_a_table_and_a_tree_without_holding_up_the_window(page: ConsolePage) -> None:
+async def test_long_list_is_shown_as_a_table_and_a_tree_without_holding_up_the_window(page: TrialPage) -> None:
     record = await ran(page, "rows")
     assert record.whole is not None
     result = page.outcome.result
@@ -79,9 +79,7 @@ async def test_long_list_is_shown_as_a_table_and_a_tree_without_holding_up_the_w
     assert tree.tree.isExpanded(tree.model.index(0, 0, first))
 
 
-async def test_reading_a_long_result_again_does_not_hold_up_the_window(
-    page: ConsolePage, gui_watchdog: Watching
-) -> None:
+async def test_reading_a_long_result_again_does_not_hold_up_the_window(page: TrialPage, gui_watchdog: Watching) -> None:
     record = await ran(page, "rows")
     result = page.outcome.result
     await until(result.table.isVisible)
@@ -97,7 +95,7 @@ async def test_reading_a_long_result_again_does_not_hold_up_the_window(
         await until(result.tree.isVisible)
 
 
-async def test_endless_line_is_cut_where_it_is_shown_and_kept_whole(page: ConsolePage) -> None:
+async def test_endless_line_is_cut_where_it_is_shown_and_kept_whole(page: TrialPage) -> None:
     record = await ran(page, "line")
     result = page.outcome.result
     result.parts.set_current("text")

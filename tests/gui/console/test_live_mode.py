@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console import history_model as callhistory
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial import history_model as callhistory
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
@@ -28,20 +28,20 @@ async def answer(key: str) -> None:
     QTest.mouseClick(found()[0], Qt.MouseButton.LeftButton)
 
 
-async def go_live(page: ConsolePage) -> None:
+async def go_live(page: TrialPage) -> None:
     QTest.mouseClick(page.live_button, Qt.MouseButton.LeftButton)
     await answer("live")
     await until(lambda: page.console.is_live)
 
 
-async def ran(page: ConsolePage, count: int) -> CallRecord:
+async def ran(page: TrialPage, count: int) -> CallRecord:
     page.request.form.set_values(FRESH)
     page.run()
     await until(lambda: len(page.console.records) >= count and not page.console.is_busy)
     return page.console.records[-1]
 
 
-async def test_live_mode_is_entered_only_after_a_question_whose_default_is_to_stay(page: ConsolePage) -> None:
+async def test_live_mode_is_entered_only_after_a_question_whose_default_is_to_stay(page: TrialPage) -> None:
     QTest.mouseClick(page.live_button, Qt.MouseButton.LeftButton)
     await answer("stay")
     await until(lambda: "console.live" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
@@ -54,7 +54,7 @@ async def test_live_mode_is_entered_only_after_a_question_whose_default_is_to_st
     assert not page.reset_copy_button.isVisible()
 
 
-async def test_live_run_really_writes_and_stands_out_in_the_history(demo: Opened, page: ConsolePage) -> None:
+async def test_live_run_really_writes_and_stands_out_in_the_history(demo: Opened, page: TrialPage) -> None:
     target = demo.folder / "workspace" / "drafts" / "fresh.md"
     in_copy = await ran(page, 1)
     assert (in_copy.status, in_copy.is_live) == ("allowed", False)
@@ -73,9 +73,7 @@ async def test_live_run_really_writes_and_stands_out_in_the_history(demo: Opened
     assert page.history.model.index(0, callhistory.CALL).data() == "LIVE file.create"
 
 
-async def test_deciding_in_live_mode_changes_nothing_and_asks_the_real_workspace(
-    demo: Opened, page: ConsolePage
-) -> None:
+async def test_deciding_in_live_mode_changes_nothing_and_asks_the_real_workspace(demo: Opened, page: TrialPage) -> None:
     await ran(page, 1)
     await go_live(page)
     page.request.form.set_values(FRESH)
@@ -86,7 +84,7 @@ async def test_deciding_in_live_mode_changes_nothing_and_asks_the_real_workspace
     assert not (demo.folder / "workspace" / "drafts" / "fresh.md").exists()
 
 
-async def test_copy_and_workspace_have_conversations_of_their_own(page: ConsolePage) -> None:
+async def test_copy_and_workspace_have_conversations_of_their_own(page: TrialPage) -> None:
     await ran(page, 1)
     agent_id = page.request.agent_id or ""
     assert page.console.session_state(agent_id).calls
@@ -94,7 +92,7 @@ async def test_copy_and_workspace_have_conversations_of_their_own(page: ConsoleP
     assert page.console.session_state(agent_id).calls == ()
 
 
-async def test_another_workspace_is_never_opened_live(demo: Opened, page: ConsolePage, tmp_path: Path) -> None:
+async def test_another_workspace_is_never_opened_live(demo: Opened, page: TrialPage, tmp_path: Path) -> None:
     await go_live(page)
     assert await demo.document.open(copy_demo(tmp_path / "other"))
     assert not page.console.is_live
@@ -102,7 +100,7 @@ async def test_another_workspace_is_never_opened_live(demo: Opened, page: Consol
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_key_resets_the_copy_and_its_files(page: ConsolePage) -> None:
+async def test_key_resets_the_copy_and_its_files(page: TrialPage) -> None:
     assert (await ran(page, 1)).status == "allowed"
     assert (await ran(page, 2)).status == "failed"
     page.activateWindow()
@@ -112,7 +110,7 @@ async def test_key_resets_the_copy_and_its_files(page: ConsolePage) -> None:
     assert (await ran(page, 3)).status == "allowed"
 
 
-async def test_copy_says_how_far_it_is(demo: Opened, page: ConsolePage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copy_says_how_far_it_is(demo: Opened, page: TrialPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewright_gui.session.copy.TELL_S", 0.0)
     for number in range(60):
         (demo.folder / "workspace" / "notes" / f"{number}.md").write_text("a note\n", encoding="utf-8")
@@ -138,7 +136,7 @@ async def test_status_bar_says_live_in_words_and_colour(demo: Opened, qtbot: obj
     bar.deleteLater()
 
 
-async def test_message_to_the_user_is_shown_live_and_not_sent_in_the_copy(demo: Opened, page: ConsolePage) -> None:
+async def test_message_to_the_user_is_shown_live_and_not_sent_in_the_copy(demo: Opened, page: TrialPage) -> None:
     page.request.choose_agent("operator")
     page.request.agent_chosen.emit("operator")
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]

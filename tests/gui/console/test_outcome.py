@@ -10,12 +10,12 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QDialog, QTableView
 
 from gatewright.policy.verdict import Permission, Verdict
-from gatewright_gui.pages.console import ConsolePage, stages
-from gatewright_gui.pages.console import compare as comparison
-from gatewright_gui.pages.console.compare import NAME, CompareDialog, PairModel, compared
-from gatewright_gui.pages.console.history_filter import HistoryFilter
-from gatewright_gui.pages.console.result import views_of
-from gatewright_gui.pages.console.verdict import ExactDialog
+from gatewright_gui.pages.trial import TrialPage, stages
+from gatewright_gui.pages.trial import compare as comparison
+from gatewright_gui.pages.trial.compare import NAME, CompareDialog, PairModel, compared
+from gatewright_gui.pages.trial.history_filter import HistoryFilter
+from gatewright_gui.pages.trial.result import views_of
+from gatewright_gui.pages.trial.verdict import ExactDialog
 from gatewright_gui.session.calls import CallRecord, RuleLink, StageRow
 from gatewright_gui.session.navigator import DEFAULT_LEVEL
 from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, PolicyPlace, ToolPlace, place_of
@@ -28,19 +28,19 @@ CREATE = {"op": "create", "path": "drafts/fresh.md", "content": "hello\n"}
 Dialog = TypeVar("Dialog", bound=QDialog)
 
 
-async def choose(page: ConsolePage, agent_id: str) -> None:
+async def choose(page: TrialPage, agent_id: str) -> None:
     page.request.choose_agent(agent_id)
     page.request.agent_chosen.emit(agent_id)
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-def put(page: ConsolePage, arguments: object) -> None:
+def put(page: TrialPage, arguments: object) -> None:
     page.request.mode.set_current("json")
     page.request.tool.setEditText("file")
     page.request.raw.set_text(json.dumps(arguments))
 
 
-async def made(page: ConsolePage, arguments: object, *, run: bool = True) -> CallRecord:
+async def made(page: TrialPage, arguments: object, *, run: bool = True) -> CallRecord:
     count = len(page.console.records)
     put(page, arguments)
     if run:
@@ -58,7 +58,7 @@ async def dialog(kind: type[Dialog]) -> Dialog:
     return found()[0]
 
 
-async def focused(page: ConsolePage, view: QTableView) -> None:
+async def focused(page: TrialPage, view: QTableView) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     view.setFocus()
@@ -67,7 +67,7 @@ async def focused(page: ConsolePage, view: QTableView) -> None:
 # the result
 
 
-async def test_edit_shows_its_change_first_and_text_and_tree_on_request(page: ConsolePage) -> None:
+async def test_edit_shows_its_change_first_and_text_and_tree_on_request(page: TrialPage) -> None:
     record = await made(page, CREATE)
     result = page.outcome.result
     assert record.change is not None
@@ -80,7 +80,7 @@ async def test_edit_shows_its_change_first_and_text_and_tree_on_request(page: Co
     assert json.loads(result.text.text)["success"] is True
 
 
-async def test_decided_edit_shows_what_it_would_change(demo: Opened, page: ConsolePage) -> None:
+async def test_decided_edit_shows_what_it_would_change(demo: Opened, page: TrialPage) -> None:
     record = await made(page, CREATE, run=False)
     assert (record.kind, record.output) == ("decide", None)
     result = page.outcome.result
@@ -89,14 +89,14 @@ async def test_decided_edit_shows_what_it_would_change(demo: Opened, page: Conso
     assert not (demo.folder / "workspace" / "drafts" / "fresh.md").exists()
 
 
-async def test_change_is_that_of_the_text_in_the_copy(page: ConsolePage) -> None:
+async def test_change_is_that_of_the_text_in_the_copy(page: TrialPage) -> None:
     await made(page, CREATE)
     record = await made(page, {"op": "append", "path": "drafts/fresh.md", "content": "more\n"}, run=False)
     assert record.change is not None
     assert " hello\n+more" in record.change
 
 
-async def test_deleting_a_file_shows_the_text_that_goes(page: ConsolePage) -> None:
+async def test_deleting_a_file_shows_the_text_that_goes(page: TrialPage) -> None:
     await choose(page, "operator")
     record = await made(page, {"op": "delete", "path": "drafts/report.md"}, run=False)
     assert record.verdict is Verdict.ASK
@@ -106,7 +106,7 @@ async def test_deleting_a_file_shows_the_text_that_goes(page: ConsolePage) -> No
     assert not [line for line in record.change.splitlines()[2:] if line.startswith("+")]
 
 
-async def test_read_has_no_change_and_its_text_comes_first(page: ConsolePage) -> None:
+async def test_read_has_no_change_and_its_text_comes_first(page: TrialPage) -> None:
     record = await made(page, READ)
     result = page.outcome.result
     assert record.change is None
@@ -115,7 +115,7 @@ async def test_read_has_no_change_and_its_text_comes_first(page: ConsolePage) ->
     assert result.parts.button("diff").toolTip() == "The call changes no text"
 
 
-async def test_denied_call_is_marked_as_an_error(page: ConsolePage) -> None:
+async def test_denied_call_is_marked_as_an_error(page: TrialPage) -> None:
     record = await made(page, {"op": "delete", "path": "README.md"})
     assert record.is_error
     assert record.change is None
@@ -124,7 +124,7 @@ async def test_denied_call_is_marked_as_an_error(page: ConsolePage) -> None:
     assert page.outcome.result.text.isVisible()
 
 
-async def test_cut_result_says_its_size_and_hash_and_the_tree_holds_all_of_it(demo: Opened, page: ConsolePage) -> None:
+async def test_cut_result_says_its_size_and_hash_and_the_tree_holds_all_of_it(demo: Opened, page: TrialPage) -> None:
     (demo.folder / "workspace" / "notes" / "long.md").write_text("a line of a note\n" * 20_000, encoding="utf-8")
     record = await made(page, {"op": "read", "path": "notes/long.md"})
     assert record.truncated
@@ -145,7 +145,7 @@ async def test_cut_result_says_its_size_and_hash_and_the_tree_holds_all_of_it(de
     assert QGuiApplication.clipboard().text() == "$.data.content"
 
 
-async def test_tree_is_searched_and_copied_by_keys(page: ConsolePage) -> None:
+async def test_tree_is_searched_and_copied_by_keys(page: TrialPage) -> None:
     await made(page, READ)
     page.outcome.result.parts.set_current("tree")
     tree = page.outcome.result.tree
@@ -164,7 +164,7 @@ async def test_tree_is_searched_and_copied_by_keys(page: ConsolePage) -> None:
     assert QGuiApplication.clipboard().text() == tree.model.text_at(first)
 
 
-async def test_exactly_what_the_model_gets_can_be_seen_and_copied(page: ConsolePage) -> None:
+async def test_exactly_what_the_model_gets_can_be_seen_and_copied(page: TrialPage) -> None:
     record = await made(page, READ)
     QTest.mouseClick(page.outcome.verdict.copy_model_button, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == record.output
@@ -182,7 +182,7 @@ async def test_exactly_what_the_model_gets_can_be_seen_and_copied(page: ConsoleP
 # stages and rules
 
 
-async def test_stage_at_work_tells_how_long_it_takes(page: ConsolePage) -> None:
+async def test_stage_at_work_tells_how_long_it_takes(page: TrialPage) -> None:
     now = [0.0]
     model = stages.StageModel(page, steady=lambda: now[0])
     model.start_over(running=True)
@@ -201,7 +201,7 @@ async def test_stage_at_work_tells_how_long_it_takes(page: ConsolePage) -> None:
     assert model.index(1, stages.TIME).data() == "2.4 s"
 
 
-async def test_chosen_stage_is_told_in_full_and_copied(page: ConsolePage) -> None:
+async def test_chosen_stage_is_told_in_full_and_copied(page: TrialPage) -> None:
     await made(page, READ)
     pane = page.outcome.stage_pane
     await focused(page, pane.view)
@@ -237,7 +237,7 @@ async def test_rules_lead_to_where_they_are_edited(demo: Opened) -> None:
     assert place_of(policy, ("defaults",), None) is None
 
 
-async def test_level_that_decided_leads_to_the_files_page(demo: Opened, page: ConsolePage) -> None:
+async def test_level_that_decided_leads_to_the_files_page(demo: Opened, page: TrialPage) -> None:
     heard: list[tuple[object, ...]] = []
     navigator = demo.context.navigator
 
@@ -254,7 +254,7 @@ async def test_level_that_decided_leads_to_the_files_page(demo: Opened, page: Co
     assert heard == [("files",), (SOURCE, DEFAULT_LEVEL)]
 
 
-async def test_rule_that_is_gone_is_said(demo: Opened, page: ConsolePage) -> None:
+async def test_rule_that_is_gone_is_said(demo: Opened, page: TrialPage) -> None:
     page.outcome.rule_requested.emit(RuleLink("lost", ("agents", "archivist", "tool_rules", 999), 3))
     await until(lambda: demo.said)
     assert demo.said == ["`lost` is no longer in the policy"]
@@ -263,7 +263,7 @@ async def test_rule_that_is_gone_is_said(demo: Opened, page: ConsolePage) -> Non
 # the history
 
 
-async def test_call_made_again_under_another_policy_tells_both_verdicts(demo: Opened, page: ConsolePage) -> None:
+async def test_call_made_again_under_another_policy_tells_both_verdicts(demo: Opened, page: TrialPage) -> None:
     await made(page, READ)
     assert rights.tick_operations(demo.document, "archivist", "file", ("read",), on=False)
     await focused(page, page.history.view)
@@ -276,7 +276,7 @@ async def test_call_made_again_under_another_policy_tells_both_verdicts(demo: Op
     assert then.text == "then allow, now deny"
 
 
-async def test_history_is_searched_and_filtered(page: ConsolePage) -> None:
+async def test_history_is_searched_and_filtered(page: TrialPage) -> None:
     await made(page, READ, run=False)
     await made(page, {"op": "delete", "path": "README.md"}, run=False)
     await made(page, {"op": "list", "path": "."}, run=False)
@@ -297,7 +297,7 @@ async def test_history_is_searched_and_filtered(page: ConsolePage) -> None:
     assert history.model.rowCount() == 3
 
 
-async def test_filtered_history_is_a_sound_model(page: ConsolePage) -> None:
+async def test_filtered_history_is_a_sound_model(page: TrialPage) -> None:
     model = page.history.model
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     model.set_filter(HistoryFilter(words=("read",)))
@@ -309,7 +309,7 @@ async def test_filtered_history_is_a_sound_model(page: ConsolePage) -> None:
     assert tester.model() is model
 
 
-async def test_two_chosen_calls_are_compared_by_a_key(page: ConsolePage) -> None:
+async def test_two_chosen_calls_are_compared_by_a_key(page: TrialPage) -> None:
     await made(page, READ)
     await made(page, {"op": "delete", "path": "README.md"})
     view = page.history.view
@@ -335,7 +335,7 @@ async def test_two_chosen_calls_are_compared_by_a_key(page: ConsolePage) -> None
     await until(lambda: "console.compare" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_equal_calls_compare_as_equal(page: ConsolePage) -> None:
+async def test_equal_calls_compare_as_equal(page: TrialPage) -> None:
     one = await made(page, READ, run=False)
     other = await made(page, READ, run=False)
     told = compared(other, one)
@@ -348,7 +348,7 @@ async def test_equal_calls_compare_as_equal(page: ConsolePage) -> None:
     assert tester.model() is model
 
 
-async def test_calls_are_copied_as_json_and_cleared(page: ConsolePage) -> None:
+async def test_calls_are_copied_as_json_and_cleared(page: TrialPage) -> None:
     record = await made(page, CREATE)
     await focused(page, page.history.view)
     QTest.keyClick(page.history.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -360,7 +360,7 @@ async def test_calls_are_copied_as_json_and_cleared(page: ConsolePage) -> None:
     assert page.console.session_state("archivist").calls
 
 
-async def test_edit_again_puts_the_call_back_by_a_key(page: ConsolePage) -> None:
+async def test_edit_again_puts_the_call_back_by_a_key(page: TrialPage) -> None:
     await made(page, READ, run=False)
     put(page, {"op": "list"})
     await focused(page, page.history.view)
@@ -369,7 +369,7 @@ async def test_edit_again_puts_the_call_back_by_a_key(page: ConsolePage) -> None
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_key_alone_never_makes_a_run_live_again(demo: Opened, page: ConsolePage) -> None:
+async def test_key_alone_never_makes_a_run_live_again(demo: Opened, page: TrialPage) -> None:
     await made(page, READ)
     demo.document.live.enter()
     assert "LIVE" in page.history.again_button.toolTip()

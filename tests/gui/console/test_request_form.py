@@ -10,7 +10,7 @@ from PySide6.QtCore import QMimeData, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QToolButton, QWidget
 
-from gatewright_gui.pages.console.request import RequestPanel
+from gatewright_gui.pages.trial.request import RequestPanel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import ShownTool

@@ -10,8 +10,8 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.result_table import ResultTableView
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial.result_table import ResultTableView
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
@@ -57,12 +57,12 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         yield made
 
 
-async def ran(page: ConsolePage, kind: str) -> CallRecord:
+async def ran(page: TrialPage, kind: str) -> CallRecord:
     page.request.mode.set_current("json")
     page.request.tool.setEditText("look")
     page.request.raw.set_text(json.dumps({"kind": kind}))
@@ -78,7 +78,7 @@ def cells(table: ResultTableView) -> list[list[str]]:
     ]
 
 
-async def test_hits_of_a_search_are_a_table_under_its_sentence(page: ConsolePage) -> None:
+async def test_hits_of_a_search_are_a_table_under_its_sentence(page: TrialPage) -> None:
     await ran(page, "notes")
     table = page.outcome.result.table
     assert table.isVisible()
@@ -93,7 +93,7 @@ async def test_hits_of_a_search_are_a_table_under_its_sentence(page: ConsolePage
     assert tester.model() is table.model
 
 
-async def test_long_text_of_a_row_is_whole_in_the_tooltip_and_below_once_it_is_chosen(page: ConsolePage) -> None:
+async def test_long_text_of_a_row_is_whole_in_the_tooltip_and_below_once_it_is_chosen(page: TrialPage) -> None:
     await ran(page, "notes")
     table = page.outcome.result.table
     cell = table.model.index(0, 0)
@@ -106,7 +106,7 @@ async def test_long_text_of_a_row_is_whole_in_the_tooltip_and_below_once_it_is_c
     assert table.whole.text == LONG
 
 
-async def test_empty_list_is_said(page: ConsolePage) -> None:
+async def test_empty_list_is_said(page: TrialPage) -> None:
     await ran(page, "none")
     table = page.outcome.result.table
     assert table.isVisible()
@@ -115,13 +115,13 @@ async def test_empty_list_is_said(page: ConsolePage) -> None:
     assert not table.table.isVisible()
 
 
-async def test_list_as_a_server_gives_it_is_a_table(page: ConsolePage) -> None:
+async def test_list_as_a_server_gives_it_is_a_table(page: TrialPage) -> None:
     await ran(page, "server")
     assert cells(page.outcome.result.table) == [["one"], ["two"]]
 
 
 @pytest.mark.parametrize("kind", ["text", "mixed"])
-async def test_result_that_is_no_list_of_objects_has_no_table(page: ConsolePage, kind: str) -> None:
+async def test_result_that_is_no_list_of_objects_has_no_table(page: TrialPage, kind: str) -> None:
     await ran(page, kind)
     result = page.outcome.result
     assert result.text.isVisible()
@@ -129,7 +129,7 @@ async def test_result_that_is_no_list_of_objects_has_no_table(page: ConsolePage,
     assert "no objects" in result.parts.button("table").toolTip()
 
 
-async def test_text_and_tree_of_a_listed_result_are_a_click_away(page: ConsolePage) -> None:
+async def test_text_and_tree_of_a_listed_result_are_a_click_away(page: TrialPage) -> None:
     await ran(page, "notes")
     result = page.outcome.result
     QTest.mouseClick(result.parts.button("tree"), Qt.MouseButton.LeftButton)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.trial import TrialPage
 from tests.gui.console.standing import call, console_page, settled
 from tests.gui.console.test_live_mode import go_live
 from tests.gui.files.support import Opened
@@ -33,7 +33,7 @@ args = [{SERVER}, "plain"]
 
 
 @pytest.fixture
-async def page(demo: Opened, tmp_path: Path) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened, tmp_path: Path) -> AsyncIterator[TrialPage]:
     folder = tmp_path / "far"
     folder.mkdir()
     policy = folder / "policy.toml"
@@ -48,7 +48,7 @@ async def page(demo: Opened, tmp_path: Path) -> AsyncIterator[ConsolePage]:
         yield made
 
 
-async def test_in_the_copy_a_call_of_a_servers_tool_is_decided_and_the_button_says_so(page: ConsolePage) -> None:
+async def test_in_the_copy_a_call_of_a_servers_tool_is_decided_and_the_button_says_so(page: TrialPage) -> None:
     assert page.run_button.text() == "Decide, not run"
     assert page.run_button.toolTip().startswith("It acts outside of the copy, and is called live only")
     call(page)
@@ -57,7 +57,7 @@ async def test_in_the_copy_a_call_of_a_servers_tool_is_decided_and_the_button_sa
     assert (record.kind, record.verdict) == ("decide", "allow")
 
 
-async def test_in_the_copy_a_call_of_the_web_is_decided_too(page: ConsolePage) -> None:
+async def test_in_the_copy_a_call_of_the_web_is_decided_too(page: TrialPage) -> None:
     page.request.choose_tool("web_fetch")
     assert page.run_button.text() == "Decide, not run"
     call(page, url="https://example.org/")
@@ -66,7 +66,7 @@ async def test_in_the_copy_a_call_of_the_web_is_decided_too(page: ConsolePage) -
     assert (record.kind, record.verdict) == ("decide", "allow")
 
 
-async def test_live_a_call_reaches_the_server(page: ConsolePage) -> None:
+async def test_live_a_call_reaches_the_server(page: TrialPage) -> None:
     await go_live(page)
     assert page.run_button.text() == "Run LIVE"
     call(page)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gatewright.policy.verdict import SafetyTier
 from gatewright.tools import Tool, tool
-from gatewright_gui.pages.console import ConsolePage, stages
+from gatewright_gui.pages.trial import TrialPage, stages
 from gatewright_gui.session.console import MAX_STREAMED
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.opening import Opener
@@ -77,7 +77,7 @@ async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     async with console_page(demo, "operator") as made:
         made.request.mode.set_current("json")
         made.request.tool.setEditText("dawdle")
@@ -85,7 +85,7 @@ async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
         yield made
 
 
-async def test_stages_stand_there_one_by_one_while_the_call_runs(page: ConsolePage, slow: Slow) -> None:
+async def test_stages_stand_there_one_by_one_while_the_call_runs(page: TrialPage, slow: Slow) -> None:
     page.run()
     await until(slow.begun.is_set)
     model = page.outcome.model
@@ -99,7 +99,7 @@ async def test_stages_stand_there_one_by_one_while_the_call_runs(page: ConsolePa
     assert not page.history.again_button.isEnabled()
 
 
-async def test_cancel_really_ends_the_running_tool(page: ConsolePage, slow: Slow) -> None:
+async def test_cancel_really_ends_the_running_tool(page: TrialPage, slow: Slow) -> None:
     page.run()
     await until(slow.begun.is_set)
     await until(page.cancel_button.isVisible)
@@ -115,7 +115,7 @@ async def test_cancel_really_ends_the_running_tool(page: ConsolePage, slow: Slow
 
 
 async def test_pieces_of_a_stream_are_seen_as_they_come_until_the_call_is_cancelled(
-    page: ConsolePage, slow: Slow
+    page: TrialPage, slow: Slow
 ) -> None:
     page.request.tool.setEditText("trickle")
     page.run()
@@ -131,7 +131,7 @@ async def test_pieces_of_a_stream_are_seen_as_they_come_until_the_call_is_cancel
 
 @pytest.mark.parametrize("where", ["run", "tool", "stages", "editor"])
 async def test_escape_gives_up_the_running_call_from_anywhere_in_the_console(
-    page: ConsolePage, slow: Slow, where: str
+    page: TrialPage, slow: Slow, where: str
 ) -> None:
     parts = {"run": page, "tool": page.request.tool, "stages": page.outcome.stages, "editor": page.request.raw.editor}
     assert "Esc" in page.cancel_button.toolTip()
@@ -142,7 +142,7 @@ async def test_escape_gives_up_the_running_call_from_anywhere_in_the_console(
     await until(slow.cancelled.is_set)
 
 
-async def test_escape_is_taken_by_what_is_nearer_to_the_keys_first(page: ConsolePage, slow: Slow) -> None:
+async def test_escape_is_taken_by_what_is_nearer_to_the_keys_first(page: TrialPage, slow: Slow) -> None:
     page.run()
     await until(slow.begun.is_set)
     search = page.history.bar.search
@@ -152,7 +152,7 @@ async def test_escape_is_taken_by_what_is_nearer_to_the_keys_first(page: Console
     assert page.console.is_busy
 
 
-async def test_live_mode_frames_the_window_and_lets_clicks_through(page: ConsolePage) -> None:
+async def test_live_mode_frames_the_window_and_lets_clicks_through(page: TrialPage) -> None:
     body = QWidget()
     QVBoxLayout(body)
     live = LiveMode(body)

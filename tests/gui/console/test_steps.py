@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.steps_pane import CALL, REASON, VERDICT
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial.steps_pane import CALL, REASON, VERDICT
 from gatewright_gui.session.call_record import record_text
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import STAGE_NAMES
@@ -62,10 +62,10 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
         yield made
 
 
-async def page_of(window: MainWindow, tool: str, **arguments: str) -> ConsolePage:
+async def page_of(window: MainWindow, tool: str, **arguments: str) -> TrialPage:
     window.show_page("console")
     page = window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     await until(lambda: page.request.tool.is_known)
     page.request.choose_tool(tool)
     page.request.mode.set_current("json")
@@ -74,7 +74,7 @@ async def page_of(window: MainWindow, tool: str, **arguments: str) -> ConsolePag
     return page
 
 
-def press(page: ConsolePage, name: str) -> None:
+def press(page: TrialPage, name: str) -> None:
     button = page.findChild(QPushButton, name)
     assert button is not None
     assert button.isVisible(), name
@@ -82,17 +82,17 @@ def press(page: ConsolePage, name: str) -> None:
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-async def record_of(page: ConsolePage, count: int) -> CallRecord:
+async def record_of(page: TrialPage, count: int) -> CallRecord:
     await until(lambda: len(page.console.records) == count and not page.console.is_busy)
     return page.console.records[-1]
 
 
-def told(page: ConsolePage, column: int) -> list[str]:
+def told(page: TrialPage, column: int) -> list[str]:
     model = page.outcome.steps.model
     return [str(model.index(row, column).data() or "") for row in range(1, model.count())]
 
 
-def held(page: ConsolePage) -> str:
+def held(page: TrialPage) -> str:
     step = page.outcome.steps.held
     return step.number if step is not None else ""
 

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QListView
 
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.console.file_choice import BrowseDialog
-from gatewright_gui.pages.console.request import RequestPanel
-from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN, ToolChoice
+from gatewright_gui.pages.trial import TrialPage
+from gatewright_gui.pages.trial.file_choice import BrowseDialog
+from gatewright_gui.pages.trial.request import RequestPanel
+from gatewright_gui.pages.trial.tool_choice import HIDDEN, UNKNOWN, ToolChoice
 from gatewright_gui.session.call_paths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme
@@ -20,9 +20,9 @@ from tests.gui.files.support import Opened, until
 
 
 @pytest.fixture
-async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
+async def page(demo: Opened) -> AsyncIterator[TrialPage]:
     demo.context.selection.choose_agent("archivist")
-    made = dressed(ConsolePage(demo.context))
+    made = dressed(TrialPage(demo.context))
     made.resize(1228, 720)
     made.show()
     made.page_shown()
@@ -33,7 +33,7 @@ async def page(demo: Opened) -> AsyncIterator[ConsolePage]:
     made.deleteLater()
 
 
-async def loaded(page: ConsolePage) -> None:
+async def loaded(page: TrialPage) -> None:
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
 
 
@@ -43,7 +43,7 @@ def press(panel: RequestPanel, name: str) -> None:
     panel.tool.activated.emit(panel.tool.currentIndex())
 
 
-async def test_tool_and_its_json_stay_when_tools_come_and_go(demo: Opened, page: ConsolePage) -> None:
+async def test_tool_and_its_json_stay_when_tools_come_and_go(demo: Opened, page: TrialPage) -> None:
     request = page.request
     request.mode.set_current("json")
     press(request, "file")
@@ -64,7 +64,7 @@ async def test_tool_and_its_json_stay_when_tools_come_and_go(demo: Opened, page:
     assert json.loads(request.raw.text) == {"op": "read", "path": "README.md"}
 
 
-async def test_tools_that_are_not_shown_come_after_the_others_and_have_a_form(page: ConsolePage) -> None:
+async def test_tools_that_are_not_shown_come_after_the_others_and_have_a_form(page: TrialPage) -> None:
     request = page.request
     names = [request.tool.itemText(row) for row in range(request.tool.count())]
     headings = [
@@ -107,7 +107,7 @@ def list_key(tool: ToolChoice, *keys: str | Qt.Key) -> None:
 
 @pytest.mark.parametrize("mode", ["form", "json"])
 async def test_typing_in_the_open_list_finds_a_tool_by_its_name_or_its_catalog(
-    demo: Opened, page: ConsolePage, mode: str
+    demo: Opened, page: TrialPage, mode: str
 ) -> None:
     tool = page.request.tool
     page.request.mode.set_current(mode)
@@ -137,7 +137,7 @@ async def test_typing_in_the_open_list_finds_a_tool_by_its_name_or_its_catalog(
     assert tool.name == "table_edit"
 
 
-async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: ConsolePage) -> None:
+async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: TrialPage) -> None:
     request = page.request
     request.mode.set_current("json")
     request.tool.setEditText("file_write")
@@ -157,7 +157,7 @@ async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: Consol
 
 
 async def test_fresh_request_follows_what_is_chosen_elsewhere_and_a_touched_one_does_not(
-    demo: Opened, page: ConsolePage, one_theme: Theme, qapp: QApplication
+    demo: Opened, page: TrialPage, one_theme: Theme, qapp: QApplication
 ) -> None:
     one_theme.apply(qapp, "dark")
     demo.context.selection.choose_tool("file_search")
@@ -174,7 +174,7 @@ async def test_fresh_request_follows_what_is_chosen_elsewhere_and_a_touched_one_
     assert (page.request.tool_name, page.request.form.values()) == ("file", {"op": "list", "path": "notes"})
 
 
-async def test_call_that_is_asked_for_elsewhere_begins_here(demo: Opened, page: ConsolePage) -> None:
+async def test_call_that_is_asked_for_elsewhere_begins_here(demo: Opened, page: TrialPage) -> None:
     page.request.form.set_values({"op": "read", "path": "README.md"})
     press(page.request, "block")
     demo.context.navigator.go_to_call("operator", "file", "append")
@@ -184,7 +184,7 @@ async def test_call_that_is_asked_for_elsewhere_begins_here(demo: Opened, page: 
 
 
 @pytest.mark.parametrize("mode", ["form", "json"])
-async def test_arguments_that_fit_go_to_the_next_tool_and_the_others_wait(page: ConsolePage, mode: str) -> None:
+async def test_arguments_that_fit_go_to_the_next_tool_and_the_others_wait(page: TrialPage, mode: str) -> None:
     request = page.request
     press(request, "file")
     request.mode.set_current("json")
@@ -198,7 +198,7 @@ async def test_arguments_that_fit_go_to_the_next_tool_and_the_others_wait(page: 
     assert back == {"op": "append", "path": "notes/a.md", "content": "x", "source": 7}
 
 
-async def test_example_names_files_that_are_there(demo: Opened, page: ConsolePage) -> None:
+async def test_example_names_files_that_are_there(demo: Opened, page: TrialPage) -> None:
     request = page.request
     base = demo.folder / "workspace"
     press(request, "file")
@@ -216,7 +216,7 @@ async def test_example_names_files_that_are_there(demo: Opened, page: ConsolePag
 
 
 async def test_example_of_a_tool_is_its_own_and_operations_that_are_off_have_none(
-    demo: Opened, page: ConsolePage
+    demo: Opened, page: TrialPage
 ) -> None:
     request = page.request
     press(request, "recall")
@@ -230,7 +230,7 @@ async def test_example_of_a_tool_is_its_own_and_operations_that_are_off_have_non
     assert "delete" not in {shape.name for shape in file.operations}
 
 
-async def test_tab_takes_what_is_offered(page: ConsolePage) -> None:
+async def test_tab_takes_what_is_offered(page: TrialPage) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     press(page.request, "file")
@@ -254,7 +254,7 @@ ROWS = tuple(
 )
 
 
-async def test_filter_chooses_the_first_file_that_fits_and_return_takes_it(page: ConsolePage) -> None:
+async def test_filter_chooses_the_first_file_that_fits_and_return_takes_it(page: TrialPage) -> None:
     dialog = BrowseDialog(page, FileChoices(ROWS), "")
     dialog.open()
     await until(dialog.isActiveWindow)
@@ -264,7 +264,7 @@ async def test_filter_chooses_the_first_file_that_fits_and_return_takes_it(page:
     assert dialog.choice == FileChoice("notes/species.md", "archive")
 
 
-async def test_folder_is_chosen_only_where_one_is_wanted(page: ConsolePage) -> None:
+async def test_folder_is_chosen_only_where_one_is_wanted(page: TrialPage) -> None:
     dialog = BrowseDialog(page, FileChoices(ROWS), "", takes_folders=True)
     dialog.open()
     await until(dialog.isActiveWindow)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.access.files import FilesPage
 from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, until
 

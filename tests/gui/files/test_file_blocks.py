@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
-from gatewright_gui.pages.files import FilesPage, folder_tree
+from gatewright_gui.pages.access.files import FilesPage, folder_tree
 from gatewright_gui.qt.widget import CodeView
 from tests.gui.files.support import SOURCE, Opened, until
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject
 
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.files import FilesPage, folder_tree
+from gatewright_gui.pages.access.files import FilesPage, folder_tree
 from gatewright_gui.session.files import MAX_ENTRIES
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import Opened, opened, until

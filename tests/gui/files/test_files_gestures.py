@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButt
 from gatewright.policy.agentedit import remove_agent
 from gatewright.policy.document import PermissionRule, Source, SourceType
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.agents.source_bar import SourceBar
-from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
-from gatewright_gui.pages.files.rule_table import edit_at_once
-from gatewright_gui.pages.files.source_dialog import SourceDialog
+from gatewright_gui.pages.access.files import FilesPage, folder_tree, rule_model
+from gatewright_gui.pages.access.files.rule_table import edit_at_once
+from gatewright_gui.pages.access.files.source_dialog import SourceDialog
+from gatewright_gui.pages.access.tools.source_bar import SourceBar
 from gatewright_gui.session.verbs import sources
 from gatewright_gui.session.verbs.agents import attach_source
 from tests.gui.files.support import SOURCE, Opened, add_rule, set_level, source_of, until

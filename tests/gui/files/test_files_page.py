@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableView, QToolBut
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
+from gatewright_gui.pages.access.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.files.folder_levels import FolderLevels
+from gatewright_gui.pages.access.files.folder_levels import FolderLevels
 from gatewright_gui.session import file_index
 from gatewright_gui.session.file_index import Decided, FileIndex, FolderNames, decide
 from tests.gui.files.support import SOURCE, opened

@@ -8,8 +8,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.verdict import Permission
 from gatewright.sources.held import FileState
-from gatewright_gui.pages.files import folder_tree
-from gatewright_gui.pages.files.folder_tree import FolderTreeModel
+from gatewright_gui.pages.access.files import folder_tree
+from gatewright_gui.pages.access.files.folder_tree import FolderTreeModel
 from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel
 

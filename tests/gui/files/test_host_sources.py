@@ -11,8 +11,8 @@ from gatewright.policy.document import PermissionRule, Source, SourceType
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import Action, Permission, SafetyTier
 from gatewright.tools import Normalization, PathParameter, ResultType
-from gatewright_gui.pages.files import FilesPage
-from gatewright_gui.pages.files.source_dialog import SourceDialog
+from gatewright_gui.pages.access.files import FilesPage
+from gatewright_gui.pages.access.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
 from tests.gui.files.support import Opened, until
 from tests.gui.files.test_files_gestures import chosen, dialog

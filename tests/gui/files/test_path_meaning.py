@@ -4,9 +4,9 @@ import pytest
 
 from gatewright.policy.document import Source
 from gatewright.policy.verdict import Action, Permission, Verdict
-from gatewright_gui.pages.files import FilesPage
-from gatewright_gui.pages.files.decided_panel import PathMeaning, meaning_of
-from gatewright_gui.pages.files.level import LEVELS
+from gatewright_gui.pages.access.files import FilesPage
+from gatewright_gui.pages.access.files.decided_panel import PathMeaning, meaning_of
+from gatewright_gui.pages.access.files.level import LEVELS
 from gatewright_gui.session.files import PathLevel
 from gatewright_gui.session.verbs import agents
 from tests.gui.files.support import SOURCE, Opened

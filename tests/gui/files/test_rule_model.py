@@ -9,8 +9,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.shadow import Shadow
 from gatewright.policy.verdict import Permission
-from gatewright_gui.pages.files import rule_model
-from gatewright_gui.pages.files.rule_model import PermissionRuleModel
+from gatewright_gui.pages.access.files import rule_model
+from gatewright_gui.pages.access.files.rule_model import PermissionRuleModel
 from gatewright_gui.session.files import Hits
 
 RULES = tuple(

@@ -7,9 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from gatewright_gui.pages.agents.agents_page import AgentsPage
-from gatewright_gui.pages.files.page import FilesPage
-from gatewright_gui.pages.files.who_dialog import WhoDialog
+from gatewright_gui.pages.access.files.page import FilesPage
+from gatewright_gui.pages.access.files.who_dialog import WhoDialog
+from gatewright_gui.pages.access.tools.page import ToolsPage
 from gatewright_gui.session.file_access import FileAccess
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled
@@ -81,7 +81,7 @@ async def test_reason_is_read_below_copied_as_text_and_return_leads_to_the_opera
     await settled(window)
 
     agents = window.shelf.page("agents")
-    assert isinstance(agents, AgentsPage)
+    assert isinstance(agents, ToolsPage)
     assert agents.isVisible()
     assert (window.selection.agent_id, agents.tools.view.current_row) == ("archivist", ("file", "append"))
 

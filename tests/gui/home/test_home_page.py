@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractItemView
 from gatewright.policy.right import Effect
 from gatewright.policy.verdict import SafetyTier, Verdict
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.audit import AuditPage
+from gatewright_gui.pages.activity import CallsPage
 from gatewright_gui.pages.home import HomePage
 from gatewright_gui.pages.home.picture import PAD, ReachCanvas
 from gatewright_gui.pages.home.picture_layout import (
@@ -344,7 +344,7 @@ async def test_calls_of_today_follow_the_log_and_a_bar_leads_to_them(page: HomeP
 
     assert window.shelf.current_key == "audit"
     audit = window.shelf.page("audit")
-    assert isinstance(audit, AuditPage)
+    assert isinstance(audit, CallsPage)
     begin_s = page.timeline.timeline.begin_s + stretch * page.timeline.timeline.stretch_s
     assert audit.filters.span == (begin_s, begin_s + page.timeline.timeline.stretch_s)
 

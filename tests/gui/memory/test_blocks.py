@@ -20,11 +20,11 @@ from gatewright.policy.verdict import Action, Permission
 from gatewright.workspace import Workspace
 from gatewright.workspace.trust import TypedTexts
 from gatewright_gui.models.access import AccessModel
-from gatewright_gui.pages.memory import MemoryPage
-from gatewright_gui.pages.memory.block_list import BlockLine, BlockModel
-from gatewright_gui.pages.memory.create_dialog import CreateDialog
-from gatewright_gui.pages.memory.history_pane import StepModel
-from gatewright_gui.pages.memory.text_dialog import TextDialog
+from gatewright_gui.pages.access.memory import MemoryPage
+from gatewright_gui.pages.access.memory.block_list import BlockLine, BlockModel
+from gatewright_gui.pages.access.memory.create_dialog import CreateDialog
+from gatewright_gui.pages.access.memory.history_pane import StepModel
+from gatewright_gui.pages.access.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import WHO, Blocks

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QLabel, QPlainTextEdit, QPushButton, QTextEdit
 
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.memory.page import MemoryPage
+from gatewright_gui.pages.access.memory.page import MemoryPage
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.memory import WHO
 from tests.gui.memory.test_blocks import LEFT, dialog_of, place

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.memory.text_dialog import TextDialog
-from gatewright_gui.pages.memory.texts_pane import ABOUT, SCORE, TEXT, TextModel, TextsPane
+from gatewright_gui.pages.access.memory.text_dialog import TextDialog
+from gatewright_gui.pages.access.memory.texts_pane import ABOUT, SCORE, TEXT, TextModel, TextsPane
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.remembered import TextRow
 from tests.gui.memory.test_blocks import LEFT, Bench, dialog_of, place

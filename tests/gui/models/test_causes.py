@@ -1,5 +1,5 @@
 from gatewright.base.errors import Place, Problem, Severity
-from gatewright_gui.pages.problems import MESSAGE, ProblemModel
+from gatewright_gui.pages.policy_file.problems import MESSAGE, ProblemModel
 from gatewright_gui.session.causes import causes_of
 
 MANIFEST = Problem(

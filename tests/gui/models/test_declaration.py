@@ -2,7 +2,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.schema import Schema, survey
-from gatewright_gui.pages.agents.declaration import ChoiceModel, OperationListModel, choices_of, chosen_row
+from gatewright_gui.pages.access.tools.declaration import ChoiceModel, OperationListModel, choices_of, chosen_row
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 ISSUES: Schema = {

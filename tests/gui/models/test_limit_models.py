@@ -8,10 +8,10 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import folder_pattern
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
-from gatewright_gui.pages.agents.agent_rules import AgentRow, AgentRulesModel, RowKind, agent_rows
-from gatewright_gui.pages.agents.constraint import ConstraintForm, form_of, json_fault, schema_of
-from gatewright_gui.pages.agents.limit_list import Column, LimitListModel
-from gatewright_gui.pages.agents.limits import (
+from gatewright_gui.pages.access.tools.agent_rules import AgentRow, AgentRulesModel, RowKind, agent_rows
+from gatewright_gui.pages.access.tools.constraint import ConstraintForm, form_of, json_fault, schema_of
+from gatewright_gui.pages.access.tools.limit_list import Column, LimitListModel
+from gatewright_gui.pages.access.tools.limits import (
     LimitRow,
     Owner,
     limit_fault,

@@ -30,19 +30,19 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.verdict import Action, Permission, SafetyTier, Verdict
-from gatewright_gui.pages.agents.constraint import ConstraintForm, form_of, schema_of
-from gatewright_gui.pages.agents.limits import limits_of
-from gatewright_gui.pages.agents.notes import Note, notes_of
-from gatewright_gui.pages.agents.right_lines import rows_of
-from gatewright_gui.pages.agents.row_state import (
+from gatewright_gui.pages.access.tools.constraint import ConstraintForm, form_of, schema_of
+from gatewright_gui.pages.access.tools.limits import limits_of
+from gatewright_gui.pages.access.tools.notes import Note, notes_of
+from gatewright_gui.pages.access.tools.right_lines import rows_of
+from gatewright_gui.pages.access.tools.row_state import (
     Asking,
     RowState,
     operation_asking,
     operation_state,
     verdict_words,
 )
-from gatewright_gui.pages.agents.source_bar import sources_words
-from gatewright_gui.pages.agents.why_pane import LAYER_WORDS, ReasonModel
+from gatewright_gui.pages.access.tools.source_bar import sources_words
+from gatewright_gui.pages.access.tools.why_pane import LAYER_WORDS, ReasonModel
 from gatewright_gui.session.condition import constraint_words
 from tests.gui.models.values import CATALOG, NOTES, POLICY
 from tests.support.rights import rights_by_layers

@@ -1,8 +1,8 @@
 from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.pages.preview.lint_pane import LintModel
-from gatewright_gui.pages.preview.token_table import TokenColumn, TokenModel, rule_words, total_words
+from gatewright_gui.pages.access.preview.lint_pane import LintModel
+from gatewright_gui.pages.access.preview.token_table import TokenColumn, TokenModel, rule_words, total_words
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.preview import LintRow
 from gatewright_gui.session.tokens import TokenReport, TokenRow

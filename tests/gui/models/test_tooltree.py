@@ -8,10 +8,10 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.agents.row_state import Asking, RowState
-from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
-from gatewright_gui.pages.agents.tool_fit import Filters, State
-from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel
+from gatewright_gui.pages.access.tools.row_state import Asking, RowState
+from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
+from gatewright_gui.pages.access.tools.tool_fit import Filters, State
+from gatewright_gui.pages.access.tools.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel
 from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
 
 CHECK = Qt.ItemDataRole.CheckStateRole

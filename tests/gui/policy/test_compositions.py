@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QScrollArea, Q
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.composition import CompositionStep
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.policy import PolicyPage
-from gatewright_gui.pages.policy.compositions_pane import CompositionsPane
-from gatewright_gui.pages.policy.step_form import StepForm
-from gatewright_gui.pages.policy.step_list import GETS, VERDICT
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.access.rules.compositions_pane import CompositionsPane
+from gatewright_gui.pages.access.rules.step_form import StepForm
+from gatewright_gui.pages.access.rules.step_list import GETS, VERDICT
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.argument import Argument, ArgumentKind
 from gatewright_gui.session.composing import StepPicture
 from gatewright_gui.session.verbs.rights import tick_tool
@@ -66,7 +66,7 @@ def written(folder: Path, text: str) -> Path:
 async def shown(window: MainWindow) -> CompositionsPane:
     window.show_page("policy")
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     QTest.mouseClick(page.part.button("compositions"), Qt.MouseButton.LeftButton)
     await settled(window)
     await until(lambda: not page.compositions.model.count() or page.compositions.form.rows)
@@ -88,7 +88,7 @@ async def bare(tmp_path: Path) -> AsyncGenerator[MainWindow]:
 
 def pane_of(window: MainWindow) -> CompositionsPane:
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     return page.compositions
 
 
@@ -257,7 +257,7 @@ async def test_it_is_run_in_the_console_with_an_example(window: MainWindow) -> N
     await settled(window)
     assert window.shelf.current_key == "console"
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     await until(lambda: console.request.tool_name == "copy")
     asked = console.request.request()
     assert asked is not None

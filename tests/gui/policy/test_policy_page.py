@@ -14,10 +14,10 @@ from gatewright.policy.document import Questions
 from gatewright.policy.verdict import DiscordEndpoint
 from gatewright.workspace import Workspace
 from gatewright.workspace.api import PolicyRule, Times, Verdict
-from gatewright_gui.pages.agents.limits_pane import LimitsPane
-from gatewright_gui.pages.policy import PolicyPage
-from gatewright_gui.pages.policy.rule_list import WHEN, RuleListModel
-from gatewright_gui.pages.policy.tried_table import CALL
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.access.rules.rule_list import WHEN, RuleListModel
+from gatewright_gui.pages.access.rules.tried_table import CALL
+from gatewright_gui.pages.access.tools.limits_pane import LimitsPane
 from gatewright_gui.session.settings_table import SECTIONS, Setting
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import drag, opened_window, settled, until
@@ -65,9 +65,9 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
         yield made
 
 
-def page_of(window: MainWindow) -> PolicyPage:
+def page_of(window: MainWindow) -> RulesPage:
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     return page
 
 

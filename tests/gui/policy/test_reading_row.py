@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.policy import PolicyPage
-from gatewright_gui.pages.policy.reading_row import ASKS, BASIS, NAME, ORIGIN, ReadingDialog, ReadingRow
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.access.rules.reading_row import ASKS, BASIS, NAME, ORIGIN, ReadingDialog, ReadingRow
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.git_tools import BRANCH, LOG
@@ -59,9 +59,9 @@ async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
         yield made
 
 
-def page_of(window: MainWindow) -> PolicyPage:
+def page_of(window: MainWindow) -> RulesPage:
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     return page
 
 

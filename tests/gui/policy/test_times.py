@@ -14,9 +14,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCompleter, QLabel
 
 from gatewright.policy.times import DAYS, Times, minutes_of
-from gatewright_gui.pages.policy import PolicyPage
-from gatewright_gui.pages.policy.rules_pane import RulesPane
-from gatewright_gui.pages.policy.times_form import TimesForm, hours_of, now_words
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.access.rules.rules_pane import RulesPane
+from gatewright_gui.pages.access.rules.times_form import TimesForm, hours_of, now_words
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 
@@ -59,7 +59,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 
 def rules_of(window: MainWindow) -> RulesPane:
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     return page.rules
 
 

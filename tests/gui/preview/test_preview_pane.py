@@ -9,9 +9,9 @@ from gatewright.policy.verdict import Action
 from gatewright.schema.formats import FORMATS, ToolListing, format_named
 from gatewright.workspace import Workspace
 from gatewright.workspace.template import write_agent_policy
-from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
-from gatewright_gui.pages.preview.token_table import SHARE, TokenColumn
+from gatewright_gui.pages.access.preview.preview_pane import COUNTING, PreviewPane
+from gatewright_gui.pages.access.preview.token_table import SHARE, TokenColumn
+from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.session.readable import readable_text
 from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 from gatewright.base.errors import Problem, Subject
 from gatewright.policy.edit import Edit, FieldChange
 from gatewright.policy.verdict import DiscordEndpoint
-from gatewright_gui.pages.agents.agents import tools_with_problems
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
-from gatewright_gui.pages.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.access.tools.agents import tools_with_problems
+from gatewright_gui.pages.policy_file import TextPage
+from gatewright_gui.pages.policy_file.problems import ABOUT, MESSAGE, PLACE, ProblemsPage
+from gatewright_gui.pages.servers.trust_dialog import TrustDialog
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow
@@ -243,7 +243,7 @@ async def test_a_file_that_is_not_in_force_is_mended_as_text(tmp_path: Path) -> 
         QTest.mouseClick(page.bar.action_button, Qt.MouseButton.LeftButton)
         await settled(window)
         toml = window.shelf.page("toml")
-        assert isinstance(toml, TomlPage)
+        assert isinstance(toml, TextPage)
         assert toml.editor.textCursor().selectedText() == 'tools = ["fil"]'
         QTest.keyClicks(toml.editor, 'tools = ["file"]')
         toml.apply_button.click()

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.app.build import build_window
-from gatewright_gui.pages.agents.agents_page import AgentsPage
-from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.pages.access.tools.page import ToolsPage
+from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
@@ -86,9 +86,9 @@ async def end(window: MainWindow) -> None:
     QApplication.sendPostedEvents(window, QEvent.Type.DeferredDelete.value)
 
 
-def agents_page(window: MainWindow) -> AgentsPage:
+def agents_page(window: MainWindow) -> ToolsPage:
     page = window.shelf.page("agents")
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     return page
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright_gui.pages.agents.source_bar import sources_words
+from gatewright_gui.pages.access.tools.source_bar import sources_words
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import agents
 from tests.gui.session.opened import Said, demo, opened_document

@@ -14,7 +14,7 @@ from gatewright.policy.rights import Preset
 from gatewright.policy.verdict import pick_tools
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.agents import right_lines
+from gatewright_gui.pages.access.tools import right_lines
 from gatewright_gui.session.argument import arguments_of
 from gatewright_gui.session.call_paths import file_choices
 from gatewright_gui.session.calls import callable_tools, restored

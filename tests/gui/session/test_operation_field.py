@@ -1,5 +1,5 @@
 from gatewright.schema import Schema, survey
-from gatewright_gui.pages.agents.declaration import choices_of
+from gatewright_gui.pages.access.tools.declaration import choices_of
 from gatewright_gui.session.operation_field import with_other_fields
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, Declaration
 

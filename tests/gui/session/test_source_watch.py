@@ -6,7 +6,7 @@ from pathlib import Path
 from gatewright.policy.target import Located
 from gatewright.sources.held import FileState, OutsideChange
 from gatewright.sources.watch import Noticed
-from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.access.files import FilesPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import FileStanding, OutsideChanges
 from gatewright_gui.session.source_watch import SourceWatch

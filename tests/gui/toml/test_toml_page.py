@@ -9,8 +9,8 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.policy_file import TextPage
+from gatewright_gui.pages.policy_file.problems import ProblemsPage
 from gatewright_gui.session.verbs.agents import describe_agent
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import broken, demo, opened_window, settled, until
@@ -27,16 +27,16 @@ async def window(policy: Path, tmp_path: Path) -> AsyncGenerator[MainWindow]:
         yield made
 
 
-async def page_of(window: MainWindow) -> TomlPage:
+async def page_of(window: MainWindow) -> TextPage:
     window.show_page("toml")
     await settled(window)
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     await until(lambda: not page.editor.isReadOnly())
     return page
 
 
-def replace(page: TomlPage, old: str, new: str) -> None:
+def replace(page: TextPage, old: str, new: str) -> None:
     """Select some letters of the text and type others."""
     at = "\n".join(page.editor.lines).index(old)
     cursor = page.editor.textCursor()
@@ -49,7 +49,7 @@ def replace(page: TomlPage, old: str, new: str) -> None:
         QTest.keyClicks(page.editor, line)
 
 
-def press(page: TomlPage, key: Qt.Key, held: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+def press(page: TextPage, key: Qt.Key, held: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
     QTest.keyClick(page.editor, key, held)
 
 

@@ -36,7 +36,7 @@ PROMISED = (
 )
 BROKEN = """
 from gatewright_gui.app import scenes
-from gatewright_gui.pages.agents.tool_pane import ToolPane
+from gatewright_gui.pages.access.tools.tool_pane import ToolPane
 from gatewright_gui.session.verbs import rights
 rights.tick_operations = lambda *_, **__: False
 def broken(self, *_):

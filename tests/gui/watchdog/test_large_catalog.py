@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton
 from gatewright.workspace import Workspace
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.pages.catalogs import CatalogsPage
+from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, end, until
@@ -56,7 +56,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
     await end(made)
 
 
-def press(page: CatalogsPage, name: str) -> None:
+def press(page: ServersPage, name: str) -> None:
     button = page.findChild(QPushButton, name)
     assert button is not None
     assert button.isEnabled()
@@ -70,7 +70,7 @@ async def test_500_tools_are_listed_looked_through_and_accepted_without_holding_
     async with gui_watchdog.during("open the page"):
         window.show_page("catalogs")
         await until(page.isVisible)
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     detail = page.detail
     async with gui_watchdog.during("work out what waits"):
         await until(lambda: detail.model.ticked_count == TOOLS)

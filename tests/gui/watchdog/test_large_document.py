@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QPushButton
 
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.pages.servers import ServersPage
+from gatewright_gui.pages.servers.add_dialog import AddDialog
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of
@@ -62,7 +62,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
 async def opened_dialog(window: MainWindow) -> AddDialog:
     window.show_page("catalogs")
     page = window.shelf.page("catalogs")
-    assert isinstance(page, CatalogsPage)
+    assert isinstance(page, ServersPage)
     page.add_button.click()
     return await dialog_of(window, AddDialog)
 

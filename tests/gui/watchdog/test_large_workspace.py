@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication
 
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.rights_dialog import RightsDialog
+from gatewright_gui.pages.access.tools.matrix import Place
+from gatewright_gui.pages.access.tools.rights_dialog import RightsDialog
 from gatewright_gui.pages.home import HomePage
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow

@@ -76,25 +76,25 @@ ROOMS = (
     "gatewright_gui.app.scenes",
     "gatewright_gui.app.tour",
     "gatewright_gui.models.keys",
-    "gatewright_gui.pages.agents.matrix",
-    "gatewright_gui.pages.agents.agent_rules_pane",
-    "gatewright_gui.pages.agents.constraint_dialog",
-    "gatewright_gui.pages.agents.declare_dialog",
-    "gatewright_gui.pages.agents.limits_pane",
-    "gatewright_gui.pages.agents.matrix_pane",
-    "gatewright_gui.pages.agents.rights_dialog",
-    "gatewright_gui.pages.console.approval",
-    "gatewright_gui.pages.console.page",
-    "gatewright_gui.pages.files",
-    "gatewright_gui.pages.problems",
-    "gatewright_gui.pages.toml",
+    "gatewright_gui.pages.access.tools.matrix",
+    "gatewright_gui.pages.access.tools.agent_rules_pane",
+    "gatewright_gui.pages.access.tools.constraint_dialog",
+    "gatewright_gui.pages.access.tools.declare_dialog",
+    "gatewright_gui.pages.access.tools.limits_pane",
+    "gatewright_gui.pages.access.tools.matrix_pane",
+    "gatewright_gui.pages.access.tools.rights_dialog",
+    "gatewright_gui.pages.trial.approval",
+    "gatewright_gui.pages.trial.page",
+    "gatewright_gui.pages.access.files",
+    "gatewright_gui.pages.policy_file.problems",
+    "gatewright_gui.pages.policy_file",
     "gatewright_gui.qt.dialog",
     "gatewright_gui.session.console",
     "gatewright_gui.window.help_dialog",
     "gatewright_gui.window.palette",
     "gatewright_gui.window.selfcheck_dialog",
 )
-SHOWN = ("gatewright.workspace.workspace", "gatewright_gui.pages.agents.agents_page", "gatewright_gui.window.shelf")
+SHOWN = ("gatewright.workspace.workspace", "gatewright_gui.pages.access.tools.page", "gatewright_gui.window.shelf")
 
 
 @pytest.fixture(scope="module")

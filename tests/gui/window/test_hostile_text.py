@@ -15,7 +15,7 @@ from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLabel, QLineEdit, QToolTip, QWidget
 
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.qt.plaintext import LONGEST_TIP, line_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.window.main_window import MainWindow
@@ -158,7 +158,7 @@ async def test_no_page_draws_a_strangers_text_as_anything_else(window: MainWindo
 async def test_a_call_with_hostile_arguments_is_told_as_plain_text(window: MainWindow) -> None:
     window.show_page("console")
     page = window.shelf.page("console")
-    assert isinstance(page, ConsolePage)
+    assert isinstance(page, TrialPage)
     await settled(window)
     text = "<b>MARK</b>\u202e\x9b2J"
     for tool, arguments in (

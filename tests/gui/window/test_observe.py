@@ -7,9 +7,9 @@ from pathlib import Path
 from PySide6.QtWidgets import QPushButton
 
 from gatewright.workspace.api import AuditFilter, Observed, ObservedKind
-from gatewright_gui.pages.audit.compare_dialog import CompareDialog
-from gatewright_gui.pages.audit.page import AuditPage
-from gatewright_gui.pages.policy.rule_list import RuleList
+from gatewright_gui.pages.access.rules.rule_list import RuleList
+from gatewright_gui.pages.activity.compare_dialog import CompareDialog
+from gatewright_gui.pages.activity.page import CallsPage
 from gatewright_gui.session.verbs.policy import OBSERVE_S, set_observed
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
@@ -86,7 +86,7 @@ async def test_a_rule_is_observed_compared_and_enforced(tmp_path: Path) -> None:
         await settled(window)
 
         page = window.shelf.page("audit")
-        assert isinstance(page, AuditPage)
+        assert isinstance(page, CallsPage)
         await until(lambda: len(page.trail.now.numbers) == 2)
         page.filters.within_button.click()
         assert page.filters.filter == AuditFilter()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit
 
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import demo, forget, opened_window, settled, until
@@ -44,9 +44,9 @@ def append_agent(window: MainWindow) -> None:
     path.write_text(path.read_text("utf-8") + TRAINEE, "utf-8")
 
 
-def toml(window: MainWindow) -> TomlPage:
+def toml(window: MainWindow) -> TextPage:
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     return page
 
 

@@ -13,7 +13,7 @@ from gatewright.policy import agentedit, rights, sourceedit
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.verdict import Permission
 from gatewright.workspace import Workspace
-from gatewright_gui.pages.agents.right_changes import RightChangesModel
+from gatewright_gui.pages.access.tools.right_changes import RightChangesModel
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import demo, opened_window, settled, until

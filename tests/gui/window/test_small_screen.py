@@ -7,7 +7,7 @@ from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QToolButton, QWidget
 
 from gatewright_gui.app.driver import lay_out
-from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.pages.access.tools.tool_tree import Column
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.settings import TEXT_FACTORS, TextSize
 from gatewright_gui.theme import Theme

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from gatewright.policy import policyedit
 from gatewright.policy.document import Catalog, CatalogType, PlaceUse
 from gatewright_gui.app.driver import lay_out
-from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.memory import MemoryPage
+from gatewright_gui.pages.access.memory import MemoryPage
 from gatewright_gui.pages.page import Page, PageRow
+from gatewright_gui.pages.servers import ServersPage
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.window.main_window import MainWindow
@@ -105,7 +105,7 @@ async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow) -> Non
 async def parts(window: MainWindow, page: Page) -> AsyncIterator[str]:
     """Every part of a page that has parts, chosen one after the other."""
     yield ""
-    if isinstance(page, CatalogsPage):  # the demo has no server that is confined
+    if isinstance(page, ServersPage):  # the demo has no server that is confined
         held = Catalog("held", CatalogType.MCP, command="serve", places={"./": PlaceUse.READ})
         assert window.document.push(lambda policy, _: policyedit.add_catalog(policy, held))
         window.message.dismiss()

@@ -31,12 +31,12 @@ from gatewright.policy.rule import MaxCalls
 from gatewright.policy.ruleedit import RulePosition
 from gatewright.policy.verdict import Permission
 from gatewright.workspace.template import Beginning, begin_workspace
-from gatewright_gui.pages.agents.agents_page import AgentsPage
-from gatewright_gui.pages.files import FilesPage
-from gatewright_gui.pages.files.rule_model import COMMENT, LEVEL
-from gatewright_gui.pages.files.rule_table import edit_at_once
-from gatewright_gui.pages.policy import PolicyPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.access.files import FilesPage
+from gatewright_gui.pages.access.files.rule_model import COMMENT, LEVEL
+from gatewright_gui.pages.access.files.rule_table import edit_at_once
+from gatewright_gui.pages.access.rules import RulesPage
+from gatewright_gui.pages.access.tools.page import ToolsPage
+from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.session.verbs import limits, policy, rights, sources
 from gatewright_gui.session.verbs.rights import ManyRights, Target
 from gatewright_gui.window.main_window import MainWindow
@@ -296,7 +296,7 @@ def _files(window: MainWindow, rng: random.Random) -> Policy | None:
 def _agents(window: MainWindow, rng: random.Random) -> Policy | None:
     """The description of the agent that is shown, typed and sent with Return."""
     page, policy = window.shelf.page("agents"), window.document.policy
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     if not policy.agents:
         assert page.agents.view.model().rowCount() == 0
         return None
@@ -314,7 +314,7 @@ def _agents(window: MainWindow, rng: random.Random) -> Policy | None:
 def _policy(window: MainWindow, rng: random.Random) -> Policy | None:
     """The message of a rule, typed and applied."""
     page, policy = window.shelf.page("policy"), window.document.policy
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     pane = page.rules
     assert [rule.name for rule in pane.model.rows] == [rule.name for rule in policy.rules]
     if not policy.rules:
@@ -330,7 +330,7 @@ def _policy(window: MainWindow, rng: random.Random) -> Policy | None:
 def _toml(window: MainWindow, rng: random.Random) -> Policy | None:
     """The description of the policy, typed into its text and applied."""
     page, policy = window.shelf.page("toml"), window.document.policy
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     text = f"toml {rng.random()}"
     lines = [line for line in page.editor.lines if not line.startswith('description = "toml')]
     page.editor.selectAll()
@@ -384,7 +384,7 @@ async def test_an_edit_after_a_switch_changes_what_is_meant_there_and_nothing_el
 
 def _half_described(window: MainWindow) -> None:
     page = window.shelf.page("agents")
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     page.tools.description.setFocus()
     QTest.keyClicks(page.tools.description, "half typed")
 
@@ -392,7 +392,7 @@ def _half_described(window: MainWindow) -> None:
 def _half_ruled(window: MainWindow) -> None:
     window.show_page("policy")
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     page.rules.view.choose(0)
     page.rules.form.message.setText("half typed")
 
@@ -406,7 +406,7 @@ def _half_set(window: MainWindow) -> None:
 
 def _menu_open(window: MainWindow) -> None:
     page = window.shelf.page("agents")
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     page.tools.view.customContextMenuRequested.emit(page.tools.view.visualRect(page.tools.view.currentIndex()).center())
 
 
@@ -427,7 +427,7 @@ def _cells_worked_out(window: MainWindow) -> None:
 
 def _many_worked_out(window: MainWindow) -> None:
     page = window.shelf.page("agents")
-    assert isinstance(page, AgentsPage)
+    assert isinstance(page, ToolsPage)
     targets = [Target(facts.name, facts.operation_names) for facts in window.document.catalog]
     ManyRights(window.document, window.deriver, window.tasks).edit("helper", targets * rights.TOOLS_AT_ONCE, "off")
     assert rights.MANY_TASK in window.tasks.names
@@ -456,7 +456,7 @@ async def test_what_is_begun_in_a_workspace_ends_with_it(
         if not isinstance(at := window.focusWidget() or window, QAbstractButton):  # a button is pressed by Return
             QTest.keyClick(at, key)
     page = window.shelf.page("policy")
-    assert isinstance(page, PolicyPage)
+    assert isinstance(page, RulesPage)
     page.rules.form.apply_requested.emit()
     await settled(window)
 

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 
 from gatewright.workspace.trust import Journal, UnsavedPolicy
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.policy_file import TextPage
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
@@ -86,7 +86,7 @@ async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(
         press(bar.more_button)
         await settled(window)
         page = window.shelf.page("toml")
-        assert isinstance(page, TomlPage)
+        assert isinstance(page, TextPage)
         assert "@@" in page.code.text
         press(bar.action_button)
         await settled(window)

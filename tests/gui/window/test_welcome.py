@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from gatewright.policy.verdict import Permission, Verdict
 from gatewright.workspace.template import SECRETS
 from gatewright_gui.app.build import new_window
-from gatewright_gui.pages.catalogs.add_dialog import AddDialog
-from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
-from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.pages.servers.add_dialog import AddDialog
+from gatewright_gui.pages.servers.client_dialog import ClientDialog
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.calls import CallRequest
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
@@ -133,7 +133,7 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     await settled(window)
     assert window.shelf.current_key == "console"
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     assert console.request.tool_name == window.selection.tool
     QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
     await settled(window)
@@ -182,7 +182,7 @@ async def test_the_example_of_the_first_steps_is_allowed_in_the_copy(tmp_path: P
     QTest.mouseClick(window.steps.buttons["try"], Qt.MouseButton.LeftButton)
     await settled(window)
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
     await settled(window)
     for button in (console.decide_button, console.run_button):
@@ -200,7 +200,7 @@ async def test_a_denied_call_of_the_console_is_no_step_done(tmp_path: Path, qapp
     window = await begun(tmp_path, qapp)
     window.show_page("console")
     console = window.shelf.page("console")
-    assert isinstance(console, ConsolePage)
+    assert isinstance(console, TrialPage)
     await settled(window)
     console.request.put(CallRequest("archivist", "file", {"op": "delete", "path": "README.md"}))
     QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)

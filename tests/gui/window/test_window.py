@@ -31,10 +31,10 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import X11_LIBRARIES, has_display, missing_packages
 from gatewright_gui.app.warm import warm_up
-from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
-from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS, Filters, State
+from gatewright_gui.pages.policy_file import TextPage
+from gatewright_gui.pages.policy_file.problems import ProblemsPage
+from gatewright_gui.pages.trial import TrialPage
 from gatewright_gui.session.diagnostics import log_file
 from gatewright_gui.session.opening import Opener, demo_folder
 from gatewright_gui.settings import Preferences
@@ -220,7 +220,7 @@ async def test_policy_with_errors_opens_on_problems_and_reload_brings_it_back(tm
         rect = page.view.visualRect(page.model.index(0, 0))
         QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
         toml = window.shelf.page("toml")
-        assert isinstance(toml, TomlPage)
+        assert isinstance(toml, TextPage)
         assert "lod" in toml.code.editor.textCursor().selectedText()
         assert not window.actions_by_key["export"].isEnabled()
 
@@ -272,7 +272,7 @@ async def test_outline_of_the_policy_file_goes_to_a_part_by_click_and_by_typing_
     window.show_page("toml")
     await settled(window)
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     rows = [page.outline.rows.index(row, 0).data() for row in range(page.outline.rows.rowCount())]
 
     at = page.outline.visualRect(page.outline.rows.index(rows.index("operator"), 0)).center()
@@ -292,7 +292,7 @@ async def test_toml_page_shows_unsaved_changes(window: MainWindow) -> None:
     edit(window)
     window.show_page("toml")
     page = window.shelf.page("toml")
-    assert isinstance(page, TomlPage)
+    assert isinstance(page, TextPage)
     page.part.set_current("difference")
     await settled(window)
 
@@ -714,7 +714,7 @@ async def test_a_window_that_ends_leaves_no_copy_of_the_workspace(
         window.show_page("console")
         await settled(window)
         page = window.shelf.page("console")
-        assert isinstance(page, ConsolePage)
+        assert isinstance(page, TrialPage)
         page.request.choose_tool("file")
         page.request.mode.set_current("json")
         page.request.raw.set_text('{"op": "list", "path": ""}')

@@ -7,12 +7,12 @@ from gatewright.workspace.api import MaxCalls, Verdict
 from gatewright_gui.app.driver import CTRL, DriveError
 from gatewright_gui.app.scenes.player import NotHere, Tour, column, names
 from gatewright_gui.app.scenes.preview import compare_schema
-from gatewright_gui.pages.agents import limit_list
-from gatewright_gui.pages.agents.matrix import MatrixModel, Place
-from gatewright_gui.pages.agents.matrix_words import UNKNOWN
-from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
-from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.agents.why_pane import Why
+from gatewright_gui.pages.access.tools import limit_list
+from gatewright_gui.pages.access.tools.matrix import MatrixModel, Place
+from gatewright_gui.pages.access.tools.matrix_words import UNKNOWN
+from gatewright_gui.pages.access.tools.tool_delegate import ask_rect, box_rect
+from gatewright_gui.pages.access.tools.tool_tree import Column
+from gatewright_gui.pages.access.tools.why_pane import Why
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
 

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QAbstractItemView
 
 from gatewright_gui.app.scenes.player import NotHere, Tour
-from gatewright_gui.pages.audit import AuditPage
+from gatewright_gui.pages.activity import CallsPage
 from gatewright_gui.session.opening import audit_log
 
 
@@ -15,7 +15,7 @@ def audit(tour: Tour) -> None:
         raise NotHere("no call was made in the workspace itself")
     tour.click("rail.audit")
     page = tour.window.shelf.page("audit")
-    assert isinstance(page, AuditPage)
+    assert isinstance(page, CallsPage)
     tour.choose("audit.verdict", "Any verdict")
     tour.until(lambda: page.trail.now.is_whole and page.model.rowCount(), "the calls")
     tour.until(lambda: page.model.row_at(0), "the newest call")

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QPlainTextEdit
 from gatewright.workspace.api import Verdict
 from gatewright_gui.app.driver import DriveError
 from gatewright_gui.app.scenes.player import NotHere, Tour, column
-from gatewright_gui.pages.console import ConsolePage, conversation, stages
+from gatewright_gui.pages.trial import TrialPage, conversation, stages
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.opening import audit_log
 
@@ -123,12 +123,12 @@ def live(tour: Tour) -> None:
     tour.until(lambda: not tour.has("window.liveframe"), "the frame to go")
 
 
-def enter_console(tour: Tour) -> ConsolePage:
+def enter_console(tour: Tour) -> TrialPage:
     """Go to the Console, as the agent that is shown."""
     agent_id = tour.subject.agent_id
     tour.click("rail.console")
     page = tour.window.shelf.page("console")
-    if not isinstance(page, ConsolePage):
+    if not isinstance(page, TrialPage):
         raise DriveError("the Console page is not there")
     tour.choose("console.agent", agent_id)
     return page
@@ -141,7 +141,7 @@ def write_call(tour: Tour, tool: str, arguments: Mapping[str, str]) -> None:
     tour.type_over(json.dumps(arguments), tour.find("console.json", QPlainTextEdit).viewport())
 
 
-def send(tour: Tour, page: ConsolePage, button: str, reply: Callable[[], None] | None = None) -> CallRecord:
+def send(tour: Tour, page: TrialPage, button: str, reply: Callable[[], None] | None = None) -> CallRecord:
     """Send a call once no pause is left that would have it denied, reply where it asks; what became of it."""
     calls, session = len(page.console.records), tour.model_of("console.sessionstate")
     tour.until(

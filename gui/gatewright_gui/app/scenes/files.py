@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QTreeView
 
 from gatewright.workspace.api import Permission
 from gatewright_gui.app.scenes.player import NotHere, Tour, column
-from gatewright_gui.pages.files import folder_tree, rule_model
+from gatewright_gui.pages.access.files import folder_tree, rule_model
 from gatewright_gui.session.files import PathLevel
 
 

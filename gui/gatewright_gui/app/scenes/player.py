@@ -10,8 +10,8 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPoint, QRect, Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QLabel, QPushButton, QTreeView, QWidget
 
 from gatewright_gui.app.driver import Driver
-from gatewright_gui.pages.agents.agents import AGENT_ID
-from gatewright_gui.pages.agents.tool_tree import TOOL
+from gatewright_gui.pages.access.tools.agents import AGENT_ID
+from gatewright_gui.pages.access.tools.tool_tree import TOOL
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.calls import shown_tools

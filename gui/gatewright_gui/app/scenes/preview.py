@@ -3,7 +3,7 @@
 import json
 
 from gatewright_gui.app.scenes.player import Tour, names
-from gatewright_gui.pages.preview.provider_tabs import ProviderTabs
+from gatewright_gui.pages.access.preview.provider_tabs import ProviderTabs
 from gatewright_gui.session.preview import provider_formats
 
 

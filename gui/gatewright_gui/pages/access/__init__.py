@@ -1,0 +1,1 @@
+"""Access: what one agent may do, and what holds for everyone."""

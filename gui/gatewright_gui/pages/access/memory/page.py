@@ -1,0 +1,187 @@
+"""What agents remember, in the operator's hand: whose memory it is at the top, and which part of it."""
+
+import asyncio
+from functools import cached_property
+
+from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
+
+from gatewright.workspace.api import GatewrightError
+from gatewright_gui.pages.access.memory.blocks_pane import BlocksPane
+from gatewright_gui.pages.access.memory.texts_pane import ArchivePane, ConversationsPane, NotesPane, TextsPane
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.memory import WHO
+from gatewright_gui.session.memory_watch import MemoryWatch
+from gatewright_gui.session.typed import Typed
+
+_WIDEST = 300
+"""Pixels of the field that names the agent."""
+_NAMED = 6
+"""So many foreign files are named in the question about them."""
+SHARED = mark("shared by all agents")
+PARTS = (
+    ("blocks", mark("Blocks"), mark("Texts, lists and fields that the agent keeps under labels")),
+    ("notes", mark("Notes"), mark("What agents keep for a user that they work for")),
+    ("archive", mark("Archive"), mark("Texts that are kept for good and found by their words")),
+    ("conversations", mark("Conversations"), mark("What was recorded of the agent's conversations")),
+)
+
+
+class MemoryPage(Page):
+    """Follows the chosen agent; *shared* is a choice of this page alone."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("memory")
+        self._context = context
+        self._shows_shared = False
+        self.agent = named(QComboBox(), "memory.agent", spoken=tr("Whose memory"))
+        self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.agent.setMinimumContentsLength(10)
+        self.agent.setMaximumWidth(_WIDEST)
+        self.part = named(Segmented(tr("What to show of the memory")), "memory.kind")
+        for key, words, tip in PARTS:
+            self.part.add_segment(key, tr(words), tooltip=tr(tip))
+        self.typed = Typed(context.document, context.tasks, self)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.blocks)
+        self.blocks.bar.action_requested.connect(self._take_over)
+        self._of = Label(tr("Memory of"))
+        top = row_of(self.part, Gap(3), self._of, stretch(self.agent, 100), stretch(), space=2, margins=(2, 1))
+        column_of(top, stretch(self._stack), into=self)
+        self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
+        self._watch.changed.connect(self._refresh)
+        self.agent.activated.connect(self._choose_agent)
+        self.part.current_changed.connect(self._choose_part)
+        document = context.document
+        document.closed.connect(self._let_go)
+        for signal in (document.opened, document.policy_changed, context.selection.agent_changed):
+            signal.connect(self._follow)
+        self._follow()
+
+    def focus_search(self) -> None:
+        """To the filter of what is shown."""
+        pane = self._pane
+        (pane.filter if isinstance(pane, BlocksPane) else pane.search).setFocus()
+
+    def main_view(self) -> QWidget:
+        """The list of what is shown."""
+        return self._pane.main_view()
+
+    def page_shown(self) -> None:
+        """Much may have been remembered meanwhile."""
+        self._follow()
+
+    def end(self) -> None:
+        """What is typed and not saved is there again in the next window."""
+        self.typed.end()
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memory is shown; "" for what all agents share."""
+        return str(self.agent.currentData() or "")
+
+    def _let_go(self) -> None:
+        """What is shown, and what is half typed there, is of a workspace that is gone."""
+        for key in ("blocks", "notes", "archive", "conversations"):
+            pane: QWidget | None = self.__dict__.pop(key, None)
+            if pane is not None:
+                self._stack.removeWidget(pane)
+                pane.hide()
+                pane.deleteLater()
+        self._choose_part(self.part.current)
+        self._follow()
+
+    def _follow(self, _why: object = None) -> None:
+        document, chosen = self._context.document, self._context.selection.agent_id
+        self.agent.blockSignals(True)
+        self.agent.clear()
+        for agent in document.agents:
+            self.agent.addItem(agent.agent_id, agent.agent_id)
+        self.agent.addItem(tr(SHARED), "")
+        is_there = chosen is not None and chosen in document.policy.agents
+        at = self.agent.findData(chosen) if is_there and not self._shows_shared else self.agent.count() - 1
+        self.agent.setCurrentIndex(at)
+        self.agent.blockSignals(False)
+        self._refresh()
+
+    def _choose_agent(self) -> None:
+        self._shows_shared = not self.agent_id
+        if self.agent_id:
+            self._context.selection.choose_agent(self.agent_id)
+        self._follow()
+
+    def _refresh(self) -> None:
+        if self.isVisible():
+            self._pane.show_agent(self.agent_id)
+
+    @cached_property
+    def blocks(self) -> BlocksPane:
+        """The blocks of the agent, or the shared ones; of another workspace in a new pane, as all parts are."""
+        made = BlocksPane(self._context, self.typed)
+        made.agent_requested.connect(self._context.navigator.go_to_agent)
+        return made
+
+    @cached_property
+    def notes(self) -> NotesPane:
+        """Made when it is first looked at, as the two others."""
+        return NotesPane(self._context, self.typed)
+
+    @cached_property
+    def archive(self) -> ArchivePane:
+        """The archive of the agent and the shared one."""
+        return ArchivePane(self._context)
+
+    @cached_property
+    def conversations(self) -> ConversationsPane:
+        """What was recorded of the agent's conversations."""
+        return ConversationsPane(self._context)
+
+    @property
+    def _pane(self) -> BlocksPane | TextsPane:
+        match self.part.current:
+            case "notes":
+                return self.notes
+            case "archive":
+                return self.archive
+            case "conversations":
+                return self.conversations
+            case _:
+                return self.blocks
+
+    def _take_over(self) -> None:
+        self._context.tasks.start(self._ask_take_over(), "memory.dialog")
+
+    async def _ask_take_over(self) -> None:
+        """Take over the files that the question named, and no others."""
+        document, workspace = self._context.document, self._context.document.workspace
+        try:
+            files = await asyncio.to_thread(workspace.foreign_memory)
+            if not files:
+                return
+            names = [path.relative_to(workspace.state_folder).as_posix() for path in files]
+            more = [tr("and {count} more", count=len(names) - _NAMED)] if len(names) > _NAMED else []
+            means = tr(
+                "Agents read it as their own memory from then on, with whatever its maker wrote for them to do. "
+                "Nothing takes that back; the audit log keeps that you did it."
+            )
+            choices = (Choice("keep", tr("Leave it unused"), "primary"), Choice("take", tr("Take it over"), "danger"))
+            title, text = tr("Take over memory that was made elsewhere?"), "\n".join([means, *names[:_NAMED], *more])
+            if await ask(self, title, text, choices, icon="triangle-alert", role="ask") == "take":
+                await asyncio.to_thread(workspace.adopt_memory, files, who=WHO)
+        except GatewrightError as error:
+            document.say("error", str(error))
+
+    def _choose_part(self, key: object = None) -> None:
+        pane = self._pane
+        if self._stack.indexOf(pane) < 0:
+            self._stack.addWidget(pane)
+            pane.bar.action_requested.connect(self._take_over)
+        self._stack.setCurrentWidget(pane)
+        for part in (self._of, self.agent):
+            part.setEnabled(key != "notes")  # which are of a user, whichever agent kept them
+        self._refresh()

@@ -1,0 +1,278 @@
+"""What the chosen agent is granted and what asks first, edited in place."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCompleter, QPushButton, QStyleOptionViewItem, QWidget
+
+from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
+from gatewright_gui.pages.access.tools.agent_rules import (
+    AgentRow,
+    AgentRulesModel,
+    Column,
+    RowKind,
+    agent_rows,
+    has_scope,
+    missing_kinds,
+    needed_by,
+)
+from gatewright_gui.pages.access.tools.rule_table import LINK, RuleDelegate, RuleTable
+from gatewright_gui.pages.access.tools.rules_pane import RulesPane
+from gatewright_gui.pages.access.tools.tool_view import WISH_KEYS
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.layout import column_of, named
+from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.menu import add_action
+from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.table_model import ROW, Index
+from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
+from gatewright_gui.qt.widget.delegate import embolden, put_icon
+from gatewright_gui.qt.widget.value_field import ValueField
+from gatewright_gui.session.verbs import approvals, capabilities
+
+WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 170), int(Column.WHERE): (60, 90)}
+
+
+class AgentRulesView(RuleTable):
+    """Alt with A, K and D gives a key its verdict."""
+
+    verdict_requested = Signal(object)
+    """Verdict."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """The keys of the list."""
+        if event.key() in WISH_KEYS and event.modifiers() == Qt.KeyboardModifier.AltModifier:
+            self.verdict_requested.emit(Verdict(WISH_KEYS[event.key()]))
+        else:
+            super().keyPressEvent(event)
+
+
+class AgentRulesDelegate(RuleDelegate):
+    """Headings are bold, what is inherited or missing is muted, a verdict has its icon and colour."""
+
+    def __init__(self, pane: "AgentRulesPane") -> None:
+        super().__init__(pane)
+        self._pane = pane
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Font, colour and icon."""
+        super().initStyleOption(option, index)
+        row = index.data(ROW)
+        if not isinstance(row, AgentRow):
+            return
+        if row.kind is RowKind.HEADING:
+            embolden(option)
+        if row.verdict is not None and index.column() == Column.VALUE:
+            verdict = row.verdict.value
+            put_icon(option, VERDICT_ICONS[verdict], verdict, current_look().tokens.icon_size)
+
+    def role_of(self, index: Index) -> Role:
+        """The colour of a cell."""
+        row: AgentRow = index.data(ROW)
+        if index.data(LINK):
+            return "accent"
+        if row.verdict is not None and index.column() == Column.VALUE and row.kind is RowKind.APPROVAL:
+            return row.verdict.value
+        if row.kind is RowKind.MISSING:
+            return "ask" if index.column() == Column.VALUE else "muted"
+        return "muted" if row.kind is RowKind.INHERITED or index.column() == Column.ABOUT else "text"
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
+        """A list of verdicts, a field for a scope, or one for a key."""
+        row = index.data(ROW)
+        if not isinstance(row, AgentRow):
+            return super().createEditor(parent, option, index)
+        if row.verdict is not None and index.column() == Column.VALUE:
+            look = current_look()
+            verdicts = (
+                (tr(verdict.words), verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
+                for verdict in Verdict
+            )
+            return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
+        if index.column() == Column.WHAT:
+            refusal = partial(self._pane.key_refusal, row)
+            field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
+            field.setPlaceholderText(tr("a tool, tool.operation or catalog:ID"))
+            completer = QCompleter(list(self._pane.keys()), field)
+            completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
+            field.setCompleter(completer)
+            return field
+        kind = CapabilityKind(row.what)
+        field = named(
+            ValueField(partial(capabilities.grant_refusal, kind), parent),
+            "agents.rules.scope",
+            spoken=tr("Scope of {capability}", capability=kind),
+            tip=capabilities.scope_tip(kind),
+        )
+        field.setPlaceholderText(self._pane.scope_example(kind))
+        return field
+
+
+class AgentRulesPane(RulesPane[AgentRow]):
+    """Capabilities and approvals of one agent."""
+
+    def __init__(self, context: PageContext) -> None:
+        add = named(
+            QPushButton(tr("Add")),
+            spoken=tr("Grant a capability or add an approvals key"),
+            tip=tr("Grant a capability, or say what asks first (Ins in the list)"),
+        )
+        remove = IconButton("trash", tr("Revoke the capability, or remove the key (Del)"))
+        super().__init__(context, "agents.rules", add, remove)
+        self._agent: Agent | None = None
+        self._row: tuple[str | None, str | None] = (None, None)
+        self.model = AgentRulesModel(self, self)
+        self.view = AgentRulesView(tr("Capabilities and approvals"), WIDTHS)
+        self.set_table(self.view, self.model, AgentRulesDelegate(self), Column.VALUE)
+        self.view.verdict_requested.connect(self._judge_current)
+        column_of(self.view, into=self)
+
+    # what is shown
+
+    def show_agent(self, agent: Agent | None, tool: str | None, operation: str | None) -> None:
+        """Show what an agent is granted; the row of the tree is offered as a key."""
+        if agent is None or self._agent is None or agent.agent_id != self._agent.agent_id:
+            self.model.drop_draft()
+        self._agent, self._row = agent, (tool, operation)
+        self.header.set_note(agent.agent_id if agent else "")
+        self.setEnabled(agent is not None)
+        rows: Sequence[AgentRow] = ()
+        if agent is not None:
+            document = self._context.document
+            scopes = {at: one.text for at, one in enumerate(agent.capabilities)}
+            rows = agent_rows(document.policy, agent, document.catalog, scopes)
+        self.model.set_rows(rows)
+        self.add_button.setEnabled(agent is not None)
+        self.view.fit()
+        if rows and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(1, Column.VALUE))
+        self.current_changed()
+        self.find_lines()
+
+    def scope_example(self, kind: CapabilityKind) -> str:
+        """What one may type for a kind here."""
+        return capabilities.scope_example(self._context.document, kind)
+
+    def keys(self) -> tuple[str, ...]:
+        """Every key that can be given."""
+        return approval_keys(self._context.document.policy, self._context.document.catalog)
+
+    def key_refusal(self, row: AgentRow, key: str) -> str:
+        """Why a key cannot be had; empty when it can, or when it stands there already."""
+        if self._agent is None or (row.kind is RowKind.APPROVAL and key == row.what):
+            return ""
+        if row.kind is RowKind.NEW_KEY and key in self._agent.approvals:
+            return tr("there is a key `{key}` already", key=key)
+        was = row.what if row.kind is RowKind.APPROVAL else None
+        return approvals.approval_refusal(self._context.document, self._agent.agent_id, key.strip(), was)
+
+    # what is asked for
+
+    def scope(self, row: AgentRow, text: str) -> bool:
+        """Another scope, or a grant with that scope."""
+        document = self._context.document
+        if row.granted is not None:
+            return capabilities.change_capability(document, row.granted, text)
+        return self._agent is not None and capabilities.grant(
+            document, self._agent.agent_id, CapabilityKind(row.what), text
+        )
+
+    def verdict(self, key: str, verdict: Verdict) -> bool:
+        """A verdict for a key; an inherited one becomes the agent's own."""
+        agent = self._agent
+        return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, verdict)
+
+    def rename(self, row: AgentRow, key: str) -> bool:
+        """Another key, or a new one that asks first."""
+        agent = self._agent
+        if agent is None:
+            return False
+        if row.kind is RowKind.NEW_KEY:
+            return self._ask_for(key)
+        return approvals.rename_approval(self._context.document, agent.agent_id, row.what, key)
+
+    def remove_current(self) -> None:
+        """Revoke the current capability, or remove the current key."""
+        row, agent = self.current, self._agent
+        if row is None or agent is None or not row.is_own:
+            return
+        if row.granted is not None:
+            capabilities.revoke(self._context.document, row.granted)
+        else:
+            approvals.remove_approval(self._context.document, agent.agent_id, row.what)
+
+    def edit_current(self) -> None:
+        """Edit the value of the current row; of a capability that lacks, grant it."""
+        row = self.current
+        if row is None:
+            return
+        if row.kind is RowKind.MISSING and not has_scope(CapabilityKind(row.what)):
+            self.grant(CapabilityKind(row.what))
+            return
+        self.edit_cell(self.view.currentIndex().row(), Column.VALUE)
+
+    def grant(self, kind: CapabilityKind) -> None:
+        """Grant a kind: at once where it has no scope, else its scope is asked for in place."""
+        at = self.model.find_row(str(kind))
+        if at is None and not has_scope(kind):
+            self.scope(AgentRow(RowKind.NEW_GRANT, str(kind)), "")
+        elif at is not None and not has_scope(kind):
+            row = self.model.row_at(at)
+            if row is not None and row.kind is RowKind.MISSING:
+                self.scope(row, "")
+        else:
+            at = self.model.begin(RowKind.NEW_GRANT, str(kind)) if at is None else at
+            self.edit_cell(at, Column.VALUE)
+
+    def add_key(self, key: str | None) -> None:
+        """A key that asks first; None: it is asked for in place."""
+        if key is None:
+            self.edit_cell(self.model.begin(RowKind.NEW_KEY, ""), Column.WHAT)
+        elif self._ask_for(key):
+            at = self.model.find_row(key)
+            if at is not None:
+                self.view.setCurrentIndex(self.model.index(at, Column.VALUE))
+                self.view.setFocus()
+
+    def _ask_for(self, key: str) -> bool:
+        agent = self._agent
+        return agent is not None and approvals.set_approval(self._context.document, agent.agent_id, key, Verdict.ASK)
+
+    def _judge_current(self, verdict: object) -> None:
+        row = self.current
+        if row is not None and row.verdict is not None and isinstance(verdict, Verdict) and verdict != row.verdict:
+            self.verdict(row.what, verdict)
+
+    def fill_menu(self) -> None:
+        """What can be granted, and which keys can be given."""
+        self.menu.clear()
+        agent, (tool, operation) = self._agent, self._row
+        if agent is None:
+            return
+        grants = self.menu.addMenu(tr("&Grant"))
+        tie_icon(grants.menuAction(), "key-round")
+        needed = needed_by(agent, self._context.document.catalog)
+        missing = missing_kinds(agent, needed)
+        for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
+            said = tr("needed by {count}", count=len(needed[kind])) if kind in missing else ""
+            row = self.model.row_at(self.model.find_row(str(kind)) or 0)
+            add_action(
+                grants,
+                f"{kind}\t{said}".strip(),
+                partial(self.soon, partial(self.grant, kind)),
+                name=f"agents.rules.grant.{kind}",
+                icon="key-round",
+                role="ask" if kind in missing else "text",
+                can=has_scope(kind) or row is None or row.kind is not RowKind.GRANTED,
+            )
+        self.menu.addSeparator()
+        for key in (f"{tool}.{operation}" if operation else None, tool):
+            if key is not None and key not in agent.approvals:
+                text = button_text(tr("Ask first for {key}", key=key))
+                add_action(self.menu, text, partial(self.soon, partial(self.add_key, key)), icon="hand")
+        another = partial(self.soon, partial(self.add_key, None))
+        add_action(self.menu, tr("Ask first for &another…"), another, name="agents.rules.other_key", icon="pencil")

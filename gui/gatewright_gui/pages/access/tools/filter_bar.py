@@ -1,0 +1,176 @@
+"""The filters over the tree: a button with a menu of boxes, and a chip for each kind that is set.
+
+It shows and changes `Filters`; it does not know which rows fit.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
+
+from gatewright.workspace.api import SafetyTier
+from gatewright_gui.pages.access.tools.row_state import TIER_WORDS
+from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS, Filters, State
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action, add_heading
+from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
+from gatewright_gui.qt.widget.label import Label
+
+STATES: tuple[tuple[State, str, str], ...] = (
+    (State.ON, mark("On"), mark("What the model sees")),
+    (State.OFF, mark("Off"), mark("What the model does not see")),
+    (State.ASKS, mark("Asks first"), mark("What asks a human before it runs")),
+    (State.OVERRULED, mark("Blocked by policy"), mark("Ticked here, turned off by another layer")),
+    (State.MIXED, mark("Mixed tools"), mark("Tools of which the model sees some operations and not others")),
+)
+KEYS = "Ctrl+Shift+F"
+_WIDEST_CHIP = 150
+
+
+class StayingMenu(QMenu):
+    """Stays open while boxes in it are ticked, by mouse or by Space."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """A click on a box ticks it."""
+        action = self.actionAt(event.position().toPoint())
+        if not self._tick(action):
+            super().mouseReleaseEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Space ticks; Enter ticks and closes."""
+        action = self.activeAction()
+        if event.key() != Qt.Key.Key_Space or not self._tick(action):
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Tooltips, as the boxes are short of words."""
+        self.setToolTipsVisible(True)
+        return super().event(event)
+
+    def _tick(self, action: QAction | None) -> bool:
+        if action is None or not action.isCheckable() or not action.isEnabled():
+            return False
+        action.trigger()
+        return True
+
+
+class FilterBar(QWidget):
+    """Chips with a cross each; hidden while nothing is set. `button` opens the menu and stands where one searches."""
+
+    filters_changed = Signal(object)
+    """Filters."""
+    cleared = Signal()
+    """No filter and no search either."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._filters = NO_FILTERS
+        self._origins: tuple[str, ...] = ()
+        self.menu = StayingMenu(self)
+        self.menu.aboutToShow.connect(self._fill)
+        tip = tr("Filter by state, tier, origin, limits, problems ({keys})", keys=KEYS)
+        self.button = named(QToolButton(), "agents.filter", spoken=tr("Filter tools and operations"), tip=tip)
+        self.button.setText(tr("Filter") + " ")
+        self.button.setShortcut(KEYS)
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setMenu(self.menu)
+        tie_icon(self.button, "funnel", "muted")
+        self._chips = row_of(space=1)
+        self.shown = named(Label(), "agents.shown", kind="muted")
+        self.clear_button = named(QPushButton(tr("Show all")), "agents.filter.clear", kind="link")
+        self.clear_button.clicked.connect(self.cleared)
+        row_of(self.shown, self._chips, stretch(), self.clear_button, into=self, space=2, margins=(2, 0, 1, 1))
+        self.hide()
+
+    @property
+    def filters(self) -> Filters:
+        """What is set."""
+        return self._filters
+
+    def set_origins(self, origins: Iterable[str]) -> None:
+        """Where the tools come from that there are."""
+        self._origins = tuple(dict.fromkeys(origins))
+
+    def set_filters(self, filters: Filters) -> None:
+        """Set others; says so when they differ."""
+        if filters != self._filters:
+            self._filters = filters
+            tie_icon(self.button, "funnel", "muted" if filters == NO_FILTERS else "accent")
+            while (item := self._chips.takeAt(0)) is not None:
+                if (widget := item.widget()) is not None:
+                    widget.hide()
+                    widget.deleteLater()
+            states = (tr(text) for state, text, _ in STATES if state in filters.states)
+            words = {
+                "states": ", ".join(f"{name[:1].lower()}{name[1:]}" for name in states),
+                "tiers": ", ".join(tr(TIER_WORDS[tier]) for tier in SafetyTier if tier in filters.tiers),
+                "origins": ", ".join(sorted(filters.origins)),
+                "has_limits": tr("has limits") if filters.has_limits else "",
+                "has_problem": tr("has a problem") if filters.has_problem else "",
+            }
+            for part, said in words.items():
+                if said:
+                    self._chips.addWidget(self._chip(part, said))
+            self.filters_changed.emit(filters)
+
+    def show_count(self, shown: int, every: int, *, is_filtering: bool) -> None:
+        """How much fits; the bar is there while anything may be left out."""
+        self.shown.setText(tr("{count:,} shown", count=shown))
+        self.shown.setToolTip(tr("{count:,} of {every:,} operations fit", count=shown, every=every))
+        self.setVisible(is_filtering)
+
+    # menu
+
+    def _fill(self) -> None:
+        menu, filters = self.menu, self._filters
+        menu.clear()
+        add_heading(menu, tr("State"))
+        for state, text, tip in STATES:
+            self._add(tr(text), state in filters.states, "states", state, tr(tip))
+        add_heading(menu, tr("Tier"))
+        for tier in SafetyTier:
+            text = tr(TIER_WORDS[tier])
+            self._add(f"{text[:1].upper()}{text[1:]}", tier in filters.tiers, "tiers", tier)
+        add_heading(menu, tr("Origin"))
+        for origin in self._origins:
+            self._add(button_text(origin), origin in filters.origins, "origins", origin)
+        add_heading(menu, tr("Also"))
+        tip = tr("Rules that limit how often, when, with what")
+        self._add(tr("Has limits"), filters.has_limits, "has_limits", tip=tip)
+        tip = tr("Problems of the policy that name the tool")
+        self._add(tr("Has a problem"), filters.has_problem, "has_problem", tip=tip)
+
+    def _add(self, text: str, ticked: bool, part: str, value: object = None, tip: str = "") -> None:
+        add_action(self.menu, text, partial(self._flip, part, value), ticked=ticked, tip=tip)
+
+    def _flip(self, part: str, value: object) -> None:
+        """Turn a part of the filters on or off, or one value of it."""
+        held = getattr(self._filters, part)
+        self.set_filters(replace(self._filters, **{part: not held if value is None else held ^ {value}}))
+
+    # chips
+
+    def _chip(self, part: str, words: str) -> QToolButton:
+        """One for each part of the filters that is set."""
+        spoken = tr("Filter: {words}; press to take it away", words=words)
+        chip = named(QToolButton(), f"agents.filter.{part.removeprefix('has_')}", spoken=spoken)
+        chip.setCheckable(True)
+        chip.setChecked(True)
+        chip.setText(button_text(line_text(chip.fontMetrics(), words, _WIDEST_CHIP)))
+        chip.setToolTip(tip_text(tr("Only what is: {words}. Click to take this filter away", words=words)))
+        chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        tie_icon(chip, "x", "accent")
+        chip.clicked.connect(partial(self._drop, part))
+        return chip
+
+    def _drop(self, part: str, _on: bool = False) -> None:
+        self.button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.set_filters(replace(self._filters, **{part: getattr(NO_FILTERS, part)}))

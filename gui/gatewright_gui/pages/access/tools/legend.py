@@ -1,0 +1,57 @@
+"""What boxes, marks and icons of the tree and the matrix mean: a button that opens the list of them."""
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QToolButton
+
+from gatewright_gui.pages.access.tools.share_counter import paint_share
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import CheckState, Role, current_look, tie_icon
+from gatewright_gui.session.path_share import Share
+
+BOXES = (
+    (CheckState.ON, mark("on")),
+    (CheckState.MIXED, mark("on in part")),
+    (CheckState.OFF, mark("off: nobody ticked it")),
+    (CheckState.BLOCKED, mark("blocked: ticked, and turned off by another layer")),
+)
+MARKS: tuple[tuple[str, Role, str], ...] = (
+    ("hand", "ask", mark("asks first; in the matrix a dot where some operations do")),
+    ("lock", "ask", mark("asks first, by another layer than the switch")),
+    ("triangle-alert", "ask", mark("some of it is blocked")),
+    ("list-filter", "muted", mark("limits, or a verdict that goes by the arguments")),
+    ("pencil", "ask", mark("an operation that is free text")),
+    ("terminal", "ask", mark("open-ended: it may do what nobody listed")),
+    ("circle-help", "ask", mark("operations that were guessed; look at them")),
+)
+
+
+class LegendButton(QToolButton):
+    """Click, Space or Down opens it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        named(self, name, spoken=tr("Legend"), tip=tr("What the boxes and marks mean"))
+        tie_icon(self, "circle-help", "muted")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setProperty("kind", "plainmenu")
+        menu = QMenu(self)
+        menu.aboutToShow.connect(self._fill)
+        self.setMenu(menu)
+
+    def _fill(self) -> None:
+        menu = self.menu()
+        menu.clear()
+        for state, words in BOXES:
+            menu.addAction(current_look().check_icon(state), tr(words))
+        menu.addSeparator()
+        picture = QPixmap(16, 16)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
+        painter.end()
+        menu.addAction(QIcon(picture), tr("depends on the file: files denied, asked for first, allowed"))
+        for icon, role, words in MARKS:
+            tie_icon(menu.addAction(tr(words)), icon, role)

@@ -1,0 +1,276 @@
+"""The main page: agents at the left, their tools in the middle, what the model sees at the right. It only lays out.
+
+Instead of the list and the tree of one agent the matrix of all can be shown; it is made when it is first wanted.
+"""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+
+from gatewright.workspace.api import Address
+from gatewright_gui.pages.access.preview import PreviewPane
+from gatewright_gui.pages.access.tools.agent_pane import AgentPane
+from gatewright_gui.pages.access.tools.tool_pane import ToolPane
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, Splitter
+
+if TYPE_CHECKING:
+    from gatewright_gui.pages.access.tools.matrix import Place
+    from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
+
+
+MODE_KEY, PREVIEW_KEY = "agents.mode", "agents.preview"
+MODES = (
+    ("tree", mark("Tree"), "list-filter", mark("One agent: its tools and operations (Ctrl+M)")),
+    ("matrix", mark("Matrix"), "layers", mark("All agents: tools by agents (Ctrl+M)")),
+)
+
+
+_NARROWEST, _PER_TEXT_SIZE = 346, 44
+"""Pixels of the page below which its panes do not stand side by side: of all texts, and by their size."""
+_LEFT_FREE = 200
+"""Pixels of the page that the drawer does not cover."""
+
+
+class ToolsPage(Page):
+    """Three panes side by side, or two: the matrix and the preview.
+
+    Where they do not fit side by side the preview is a drawer at the right, over the tree, and closed at first.
+    """
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("agents")
+        self._context = context
+        self.agents = AgentPane(context)
+        self.tools = ToolPane(context)
+        self.preview = PreviewPane(context)
+        self._matrix: MatrixPane | None = None
+        self._is_choosing = False
+        self.mode = named(Segmented(tr("Tree or matrix")), "agents.mode")
+        self.switch = QAction(tr("Switch tree and matrix"), self)
+        self.preview_button = named(IconButton("panel-right", tr("Show or hide the preview")), "agents.preview.shown")
+        self._mode_bar = holding(row_of(self.mode, self.preview_button, space=1))
+        self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
+        self._left = holding(column_of(self._mode_row, stretch(self.agents)))
+        self._dock_row = column_of(stretch(self.preview))
+        self._dock = holding(self._dock_row)
+        self._drawer = named(QWidget(self), "agents.drawer")
+        self._is_narrow = False
+        self._middle = QStackedWidget()
+        self.nobody = EmptyState(
+            "users",
+            tr("No agents yet"),
+            tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
+            action=tr("Add an agent"),
+        )
+        self.addAction(self.agents.actions_by_key["add"])
+        self._lay_out()
+        self._connect()
+        self.preview_button.setCheckable(True)
+        self.preview_button.toggled.connect(self._show_preview)
+        current_look().changed.connect(self._choose_place)
+        self.preview_button.setChecked(True)
+        self.preview_button.setChecked(context.sizes.choice(PREVIEW_KEY) != "hidden")
+        if context.sizes.choice(MODE_KEY) == "matrix":
+            self.mode.set_current("matrix")
+
+    def _lay_out(self) -> None:
+        for key, text, _, tip in MODES:
+            self.mode.add_segment(key, tr(text), tooltip=tr(tip))
+        self._middle.addWidget(self.tools)
+        self._middle.addWidget(self.nobody)
+        split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
+        for pane in (self._left, self._middle, self._dock):
+            split.addWidget(pane)
+        for at, share in enumerate((1, 5, 4)):
+            split.setStretchFactor(at, share)
+        split.restore((156, 664, 374))
+        column_of(split, into=self)
+        edge = named(QFrame(), kind="vline")
+        edge.setFixedWidth(1)
+        self._drawer_row = row_of(edge, into=self._drawer)
+        self._drawer.setAutoFillBackground(True)
+        self._drawer.hide()
+
+    def _connect(self) -> None:
+        context = self._context
+        self.switch.setObjectName("agents.switch")
+        self.switch.setShortcut(QKeySequence("Ctrl+M"))
+        tie_icon(self.switch, "layers")
+        self.switch.triggered.connect(self._switch)
+        self.addAction(self.switch)
+        self.mode.current_changed.connect(self._show_mode)
+        self.nobody.action_requested.connect(self.agents.add)
+        for signal in (context.document.closed, context.document.opened, context.document.policy_changed):
+            signal.connect(self._show_middle)
+        self._show_middle()
+        self.agents.describe_requested.connect(self._describe)
+        self.preview.tool_requested.connect(self.tools.choose_tool)
+        self.preview.tokens_counted.connect(self.tools.show_tokens)
+        context.navigator.tool_requested.connect(self._show_tool)
+        context.navigator.detail_requested.connect(self._show_detail)
+        context.selection.agent_changed.connect(self._into_matrix)
+        context.selection.tool_changed.connect(self._into_matrix)
+
+    def page_shown(self) -> None:
+        """Files may have come and gone meanwhile."""
+        self.tools.shares.look_again()
+
+    # tree and matrix
+
+    @property
+    def matrix(self) -> "MatrixPane":
+        """The matrix, made at the first use."""
+        from gatewright_gui.pages.access.tools.matrix_pane import MatrixPane
+
+        if self._matrix is None:
+            self._matrix = MatrixPane(self._context)
+            self._matrix.cell_chosen.connect(self._choose_cell)
+            self._matrix.row_requested.connect(self._show_row)
+            self._middle.addWidget(self._matrix)
+        return self._matrix
+
+    @property
+    def shows_matrix(self) -> bool:
+        """Whether the matrix is in the place of the tree."""
+        return self.mode.current == "matrix"
+
+    def _switch(self, _checked: bool = False) -> None:
+        self.mode.set_current("tree" if self.shows_matrix else "matrix")
+        self.focus_main()
+
+    def _show_preview(self, on: bool) -> None:
+        """Hidden, it leaves its room to the tree or the matrix. A drawer is open for now: that is not kept."""
+        (self._drawer if self._is_narrow else self._dock).setVisible(on)
+        if not self._is_narrow:
+            self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
+
+    # the drawer
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Room for the panes without the preview."""
+        size = super().minimumSizeHint()
+        return size if self._dock.isHidden() else size - QSize(self._dock.minimumSizeHint().width() + HANDLE_WIDTH, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Side by side, or in a drawer."""
+        super().resizeEvent(event)
+        self._choose_place()
+
+    def _choose_place(self, _why: object = None) -> None:
+        """By the size of the page and its texts alone, whatever is chosen: nothing jumps."""
+        self._set_narrow(self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size)
+        wide = min(max(self.preview.minimumSizeHint().width(), self.width() // 2), self.width() - _LEFT_FREE)
+        self._drawer.setGeometry(self.width() - wide, 0, wide, self.height())
+
+    def _set_narrow(self, is_narrow: bool) -> None:
+        if is_narrow == self._is_narrow:
+            return
+        self._is_narrow = is_narrow
+        self._dock.hide()
+        self._drawer.hide()
+        (self._drawer_row if is_narrow else self._dock_row).addWidget(self.preview, 1)
+        self._drawer.raise_()
+        is_shown = not is_narrow and self._context.sizes.choice(PREVIEW_KEY) != "hidden"
+        self.preview_button.setChecked(is_shown)
+        self._show_preview(is_shown)
+
+    def show_schema(self) -> None:
+        """Show what the model gets and give it the keys, where there is something."""
+        self.preview_button.setChecked(True)
+        self.preview.part.set_current("schema")
+        if self.preview.code.isVisible():
+            self.preview.code.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_mode(self, mode: object) -> None:
+        had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
+        self._context.sizes.set_choice(MODE_KEY, str(mode))
+        (self.matrix.controls if mode == "matrix" else self._mode_row).insertWidget(0, self._mode_bar)
+        self._left.setVisible(mode != "matrix")
+        self._show_middle()
+        self._into_matrix()  # last: a matrix that is not shown scrolls to no cell
+        if had_keys:
+            self.mode.button(str(mode)).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_middle(self, _why: object = None) -> None:
+        """The tree or the matrix; without an agent, what to do. Of the matrix the way back to the tree stays."""
+        is_empty = self._context.document.is_open and not self._context.document.agents
+        if self.shows_matrix:
+            self._middle.setCurrentWidget(self.matrix)
+        else:
+            self._middle.setCurrentWidget(self.nobody if is_empty else self.tools)
+
+    def _into_matrix(self, _what: object = None) -> None:
+        """What was chosen elsewhere is the current cell too."""
+        if self.shows_matrix and not self._is_choosing:
+            from gatewright_gui.pages.access.tools.matrix import Place
+
+            selection = self._context.selection
+            place = Place(selection.tool, selection.operation) if selection.tool is not None else None
+            self.matrix.show_cell(selection.agent_id, place)
+
+    def _choose_cell(self, agent_id: str, place: "Place") -> None:
+        """The tree follows out of sight, so that preview, why and the tree speak of the same."""
+        self._is_choosing = True  # the selected cells stay selected
+        try:
+            self._context.selection.choose_agent(agent_id)
+            if place.tool:
+                self.tools.choose_row(place.tool, place.operation)
+            else:
+                self.tools.show_group(place.origin)
+        finally:
+            self._is_choosing = False
+
+    def _show_row(self, agent_id: str, place: "Place") -> None:
+        self._show_tool(agent_id, place.tool or None, place.operation)
+        if not place.tool:
+            self.tools.show_group(place.origin)
+            self.tools.view.setFocus()
+
+    # what the window asks for
+
+    def focus_search(self) -> None:
+        """Into the filter over the tree or the matrix."""
+        field = self.matrix.search if self.shows_matrix else self.tools.search
+        field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        field.selectAll()
+
+    def focus_main(self) -> None:
+        """To the cells: one of them is current then."""
+        if self.shows_matrix:
+            self.matrix.focus_cells()
+        else:
+            super().focus_main()
+
+    def main_view(self) -> QWidget:
+        """The matrix, or the tree; without an agent the list of agents."""
+        if self.shows_matrix:
+            return self.matrix.view
+        if self._middle.currentWidget() is self.nobody:
+            return self.nobody.action_button
+        return self.tools.view if self.tools.isEnabledTo(self) else self.agents.view
+
+    def _describe(self) -> None:
+        self.tools.description.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.tools.description.selectAll()
+
+    def _show_tool(self, agent_id: str, tool: str | None, operation: str | None) -> None:
+        self.mode.set_current("tree")
+        self._context.selection.choose_agent(agent_id)
+        if tool is not None:
+            self.tools.show_row(tool, operation)
+
+    def _show_detail(self, part: str, rule: Address | None) -> None:
+        """Of the row that was asked for just before."""
+        self.tools.detail.show_part(part)
+        if rule is not None:
+            self.tools.detail.show_rule(rule)

@@ -1,0 +1,562 @@
+"""The middle of the Agents page: the chosen agent, search and chips, the tree, why. It calls verbs, nothing else.
+
+Over 450 lines, because every signal of its parts ends in a short method here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
+
+from gatewright.workspace.api import CapabilityKind, Reason
+from gatewright_gui.pages.access.tools.agents import tools_with_problems
+from gatewright_gui.pages.access.tools.declare_menu import DeclareMenu
+from gatewright_gui.pages.access.tools.detail_pane import DetailPane
+from gatewright_gui.pages.access.tools.filter_bar import FilterBar
+from gatewright_gui.pages.access.tools.grant_button import GrantButton
+from gatewright_gui.pages.access.tools.legend import LegendButton
+from gatewright_gui.pages.access.tools.notes import Note, notes_of, observed_notes, problem_notes, reading_notes
+from gatewright_gui.pages.access.tools.rights_menu import RightsMenu
+from gatewright_gui.pages.access.tools.row_state import Asking, verdict_sentence
+from gatewright_gui.pages.access.tools.share_counter import ShareCounter
+from gatewright_gui.pages.access.tools.source_bar import SourceBar, advice_for
+from gatewright_gui.pages.access.tools.tool_filter import ToolFilterModel
+from gatewright_gui.pages.access.tools.tool_fit import NO_FILTERS
+from gatewright_gui.pages.access.tools.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel
+from gatewright_gui.pages.access.tools.tool_view import ToolView
+from gatewright_gui.pages.access.tools.why_pane import Step, ladder
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action, popup_menu
+from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.widget.button import WordButton
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.quiet_field import QuietField
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.document import ChangeSet
+from gatewright_gui.session.filetext import lines_of
+from gatewright_gui.session.readings import is_strange, readings
+from gatewright_gui.session.tokens import TokenReport
+from gatewright_gui.session.verbs.file import server_of
+from gatewright_gui.session.workson import works_on
+
+if TYPE_CHECKING:
+    from gatewright_gui.session.verbs.rights import ManyRights, Wish
+
+
+_WIDEST_NAME = 200
+_OF_GROUP = mark(
+    "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
+)
+_RESET = mark("Clear overrides…")
+TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
+TASK_SHARES = "agents.shares"
+
+
+class ToolPane(QWidget):
+    """Shows the agent of the selection and keeps the selection's tool."""
+
+    def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._document, self._selection = context.document, context.selection
+        self.model = ToolTreeModel(self, self)
+        self.rows = ToolFilterModel(self.model, self)
+        self.view = ToolView(self.model, self.rows)
+        self.detail = DetailPane(context)
+        self.shares = ShareCounter(
+            context, lambda _agent, _tools, found: self.model.set_shares(found), self, TASK_SHARES
+        )
+        self.why = self.detail.why
+        self.nothing = EmptyState("search", tr("Nothing fits"), tr("No tool or operation fits."), action=tr("Show all"))
+        self.search = named(SearchField(tr("Filter tools and operations")), "agents.search")
+        self.filters = FilterBar()
+        tip = tr("Operations that the model sees; a tool without operations counts once")
+        self.counter = named(Label(), "agents.counter", tip=tip, kind="muted")
+        self.sources = SourceBar()
+        self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
+        self.title = named(Label(), "agents.title", kind="heading")
+        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", kind="link")
+        self.declaring = DeclareMenu(context, self)
+        tip = tr("See exactly what would be started or connected to for these tools, and trust it")
+        self.trust_button = named(WordButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
+        tie_icon(self.trust_button, "lock-open")
+        self.grant_button = GrantButton(context, self._ask_grant)
+        self._origin = ""
+        """Where the tools of the current row come from."""
+        self.rights_menu = RightsMenu(context, self)
+        self.first_row: tuple[str | None, str | None] = (None, None)
+        """Tool and operation to begin with when rows come; the first of all where they are not there."""
+        self._agent_id = ""
+        """Whose rights the rows show; for a moment not yet those of the selection."""
+        self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
+        self._bulk: dict[str, QAction] = {}
+        """What turns on or off all that is shown; in the menu of presets."""
+        self._opened_before: set[str] = set()
+        """What was open before the filter was set; it is open again when the filter is taken away."""
+        self._lay_out()
+        self._connect()
+        self._show_agent()
+        self._read_strangers()
+
+    # layout
+
+    def _lay_out(self) -> None:
+        self.nothing.hide()
+        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
+        split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
+        split.addWidget(self.detail)
+        for button in (self.grant_button, self.trust_button, self.declaring.button):
+            self.why.header.add_control(button, keeps_room=True)
+        for at, share in enumerate((2, 1)):
+            split.setStretchFactor(at, share)
+        split.restore((380, 230))
+        self.description.setPlaceholderText(tr("Say what this agent is for"))
+        searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
+        column_of(
+            row_of(
+                *(self.title, stretch(self.description), self.counter, self.reset_button), space=2, margins=(2, 1, 1, 0)
+            ),
+            row_of(*searches, space=2, margins=(2, 1, 1, 1)),
+            self.filters,
+            self.sources,
+            stretch(split),
+            into=self,
+        )
+        QWidget.setTabOrder(self.view, self.grant_button)
+        QWidget.setTabOrder(self.grant_button, self.trust_button)
+        QWidget.setTabOrder(self.trust_button, self.declaring.button)
+
+    def _preset_button(self) -> QToolButton:
+        self.preset_menu = QMenu(self)
+        self.preset_menu.setToolTipsVisible(True)
+        self.preset_menu.aboutToShow.connect(self._fill_presets)
+        for key, icon in (("on", "circle-check"), ("off", "ban")):
+            action = self._bulk[key] = QAction(self)
+            action.setObjectName(f"agents.all_{key}")
+            tie_icon(action, icon)
+            action.triggered.connect(lambda _=False, on=key == "on": self.turn_shown(on=on))
+        tip = tr("Give the agent a preset, or its rights to other agents; shows first what would change")
+        button = named(QToolButton(), "agents.preset", spoken=tr("Preset, copy rights"), tip=tip)
+        button.setText(tr("Preset") + " ")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setMenu(self.preset_menu)
+        return button
+
+    def _fill_presets(self) -> None:
+        self.preset_menu.clear()
+        self.preset_menu.addActions(list(self._bulk.values()))
+        self.preset_menu.addSeparator()
+        self.rights_menu.fill(self.preset_menu, (self._agent_id,))
+
+    def _connect(self) -> None:
+        document, selection = self._document, self._selection
+        document.closed.connect(self._let_go)
+        document.opened.connect(self._show_agent)
+        document.opened.connect(self._read_strangers)
+        self.model.modelAboutToBeReset.connect(self._keep_rows)
+        self.model.modelReset.connect(self._restore_rows)
+        document.policy_changed.connect(self._policy_changed)
+        document.problems_changed.connect(self._problems_changed)
+        selection.agent_changed.connect(self._show_agent)
+        selection.groups_folded.connect(self._show_groups)
+        self.search.search_changed.connect(self._set_search)
+        self.search.results_requested.connect(self._into_tree)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.filters.filters_changed.connect(partial(self._refilter, self.rows.set_filters))
+        self.filters.cleared.connect(self.show_all)
+        self.reset_button.clicked.connect(self.reset)
+        self.nothing.action_requested.connect(self.show_all)
+        self.view.current_changed.connect(self._row_changed)
+        self.view.selectionModel().selectionChanged.connect(self._name_reset)
+        self.view.group_folded.connect(self._fold)
+        self.view.wish_requested.connect(self.wish)
+        self.view.toggle_requested.connect(self.toggle)
+        self.view.delegate.ask_toggled.connect(self._toggle_ask)
+        self.view.delegate.files_requested.connect(self._show_files)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._open_menu)
+        self.declaring.declared.connect(self.view.open_tool)
+        self.trust_button.clicked.connect(self._ask_trust)
+        self.detail.line_requested.connect(self._context.navigator.go_to_line)
+        self.description.editingFinished.connect(self._describe)
+        self.sources.source_asked.connect(self._attach)
+        self.view.left_out.connect(self.sources.say_left_out)
+
+    # what is shown
+
+    def _let_go(self) -> None:
+        """What is half typed of an agent that is gone is of nobody else."""
+        self.description.setModified(False)
+        self.first_row, self._kept_rows, self._opened_before = (None, None), (set(), (None, None)), set()
+        self._show_agent()
+        self._read_strangers()
+        self.show_all()
+
+    def _policy_changed(self, changes: ChangeSet) -> None:
+        if changes.everything or changes.sources or self._selection.agent_id in changes.agents:
+            self._show_agent()
+        if changes.everything:
+            self._read_strangers()
+
+    def _read_strangers(self, _why: object = None) -> None:
+        """How the operations of strangers' tools are found, if there are any; and what tools work on."""
+        self.model.set_grounds(works_on(self._document))
+        if any(map(is_strange, self._document.catalog)):
+            self._context.tasks.start(self._ask_readings(), TASK_READINGS, replace=True)
+        else:
+            self.model.set_readings({})
+
+    async def _ask_readings(self) -> None:
+        found = await self._context.deriver.derive(readings)
+        if found is not None:
+            self.model.set_readings(found)
+            self._row_changed()
+
+    def show_tokens(self, report: object) -> None:
+        """What each tool costs; None while that is being counted."""
+        if isinstance(report, TokenReport):
+            self.model.set_tokens(report.by_tool, exact=report.exact)
+        else:
+            self.model.set_tokens({}, exact=True)
+
+    def choose_tool(self, tool: str) -> None:
+        """Make a tool's row the current one, unless it or one below it is."""
+        if tool != self._selection.tool:
+            self.choose_row(tool, None)
+
+    def choose_row(self, tool: str, operation: str | None) -> None:
+        """Make a row the current one, for which a filter that hides it is taken away; the keys stay where they are."""
+        if not self.view.show_row(tool, operation):
+            self.show_all()
+            self.view.show_row(tool, operation)
+
+    def _keep_rows(self) -> None:
+        self._kept_rows = (self.view.open_names(), self.view.current_row)
+
+    def _restore_rows(self) -> None:
+        """Other operations of a tool make other rows: what was open and chosen is so again."""
+        self._show_groups()
+        opened, (tool, operation) = self._kept_rows
+        if tool is not None:
+            self.view.open_tools(opened)
+            self.view.show_row(tool, operation)
+
+    def _show_groups(self) -> None:
+        """Open what is not closed; while a filter is set, all that has a row that fits."""
+        self.view.show_groups(() if self.rows.is_filtering else self._selection.closed_groups)
+
+    def _fold(self, origin: str, closed: bool) -> None:
+        if not self.rows.is_filtering:
+            self._selection.fold_group(origin, closed=closed)
+
+    def _show_agent(self, _why: object = None) -> None:
+        """Show the rights of the chosen agent: at once, or as soon as they are worked out where that takes long."""
+        agent_id = self._selection.agent_id or ""
+
+        async def show_later() -> None:
+            await self._document.work_out_rights(agent_id)
+            self._show_rights(agent_id)
+
+        self._context.tasks.cancel(TASK_RIGHTS)
+        if self._document.has_rights(agent_id):
+            self._show_rights(agent_id)
+        else:
+            self._context.tasks.start(show_later(), TASK_RIGHTS, replace=True)
+
+    def _show_rights(self, agent_id: str) -> None:
+        agent = self._document.policy.agents.get(agent_id)
+        first, other = self.model.rowCount() == 0, agent_id != self._agent_id
+        self._agent_id = agent_id if agent else ""
+        sources = self._document.policy.sources_of(agent) if agent else ()
+        self.shares.want((self._agent_id,) if agent else ())
+        rights, enforced = self._document.rights(self._agent_id), self._document.enforced_rights(self._agent_id)
+        self.model.set_agent(agent, rights, sources, self._document.policy.catalogs, enforced)
+        self.setEnabled(agent is not None)
+        name = agent.agent_id if agent else ""
+        self.title.setText(line_text(self.title.fontMetrics(), name, _WIDEST_NAME, Qt.TextElideMode.ElideMiddle))
+        self.title.setToolTip(tip_text(name))
+        if not self.description.hasFocus() or not self.description.isModified():
+            self.description.setText(agent.description if agent else "")
+            self.description.setCursorPosition(0)
+            self.description.setToolTip(tip_text(self.description.text()) or tr("Say what this agent is for"))
+        on, every = self.model.counts
+        self.counter.setText(tr("{count:,} of {every:,} on", count=on, every=every) if agent else "")
+        advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None
+        self.sources.show_agent(self._document.policy, agent, advice)
+        self.filters.set_origins(right.facts.origin for right in self.model.rights)
+        self._show_problems()
+        if other and self.rows.is_filtering:
+            self._refilter(self.rows.refresh)
+        else:
+            self._show_shown()
+        if first and self.model.rowCount():
+            self._open_first()
+        self._row_changed()
+
+    def _show_problems(self) -> None:
+        """Which tools have one, for the filter."""
+        rights = {right.facts.name: right for right in self.model.rights}
+        self.rows.set_problems(tools_with_problems(self._document.problems, self._agent_id, rights))
+
+    def _problems_changed(self, _problems: object) -> None:
+        self._show_problems()
+        self._show_trust()
+        if self.view.currentIndex().isValid():
+            self._show_reasons()
+
+    def _open_first(self) -> None:
+        if self.model.rowCount() <= 12:
+            self.view.expandAll()
+            self._show_groups()
+        self._opened_before = self.view.open_names()
+        tool, operation = self.first_row
+        if not tool or not self.view.show_row(tool, operation):
+            self.view.choose_first()
+
+    def show_row(self, tool: str, operation: str | None) -> None:
+        """Bring a row into view and give it the keys."""
+        self.choose_row(tool, operation)
+        self.view.setFocus()
+
+    def show_group(self, origin: str) -> None:
+        """Make the row of a group the current one."""
+        index = self.rows.group_index(origin)
+        if index.isValid():
+            self.view.setCurrentIndex(index)
+
+    def show_all(self) -> None:
+        """No filter."""
+        self.search.clear()
+        self.filters.set_filters(NO_FILTERS)
+
+    def _set_search(self, text: str) -> None:
+        self.view.delegate.searched = tuple(text.lower().split())
+        self._refilter(self.rows.set_search, text)
+        self.view.viewport().update()
+
+    def _refilter(self, change: Callable[..., None], *wanted: object) -> None:
+        tool, operation = self._selection.tool, self._selection.operation
+        if not self.rows.is_filtering:
+            self._opened_before = self.view.open_names()
+        change(*wanted)
+        self.view.open_tools(self._opened_before)
+        self._show_groups()
+        if self.rows.is_filtering and self.rows.tool_count <= 50:
+            self.view.expandAll()
+        if tool and not self.view.show_row(tool, operation) and self.rows.tool_count:
+            self.view.choose_first()
+        empty = self.rows.rowCount() == 0 and self.model.rowCount() > 0
+        self.nothing.setVisible(empty)
+        self.view.setVisible(not empty)
+        self._show_shown()
+
+    def _show_shown(self) -> None:
+        filtering = self.rows.is_filtering
+        shown = self.rows.shown_count if filtering else 0
+        on, off = tr("Turn on all"), tr("Turn off all")
+        if filtering:
+            on, off = tr("Turn on the {count:,} shown", count=shown), tr("Turn off the {count:,} shown", count=shown)
+        self._bulk["on"].setText(on)
+        self._bulk["off"].setText(off)
+        self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
+
+    def _into_tree(self) -> None:
+        self.view.setFocus()
+        if not self.view.currentIndex().isValid():
+            self.view.choose_first()
+
+    def _row_changed(self) -> None:
+        tool, operation = self.view.current_row
+        if tool is None and self.rows.is_filtering and self.model.rowCount():
+            return  # nothing fits for the moment: what is chosen stays
+        self._selection.choose_tool(tool, operation)
+        self._show_reasons()
+        ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
+        group = self.rows.group_at(self.view.currentIndex())
+        named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")
+        self.why.header.set_note(f"{named} · {ground}" if ground else named)
+        right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        self._origin = right[0].facts.origin if right else group.origin if group else ""
+        self._show_trust()
+        self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
+
+    def _show_reasons(self) -> None:
+        """Why the current row is as it is, as far as it is known now."""
+        tool, operation = self.view.current_row
+        index = self.view.currentIndex()
+        reasons: tuple[Reason | Step, ...] = index.data(REASONS) or ()
+        found = self.model.right_of(self.model.index_of(tool, operation)) if tool is not None else None
+        sentence = verdict_sentence(*found) if found is not None else ""
+        noted = self.model.noted_at(*found) if found is not None else None
+        if noted is not None:
+            sentence = f"{sentence} {noted.sentence}"
+        if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
+            reasons = ladder(*found, ("agents", self._agent_id, "tools"))
+        self.why.sentence.setText(sentence)
+        self.grant_button.show_row(self._agent_id, found[0] if found else None, found[1] if found else None)
+        self.why.model.set_reasons(reasons, self._notes(tool, operation))
+        nothing = tr(_OF_GROUP) if self.rows.group_at(index) is not None else tr("Choose a tool or an operation.")
+        self.why.set_nothing(sentence or nothing)
+        if self.why.model.addresses:
+            self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
+
+    def _show_trust(self) -> None:
+        """Whether the server of the current row's tools waits for trust."""
+        place = ("catalogs", self._origin)
+        about = (one for one in self._document.problems if one.subject is not None and one.subject.address == place)
+        self.trust_button.setVisible(any(server_of(self._document, one) for one in about))
+
+    def _ask_grant(self, kind: CapabilityKind) -> None:
+        self.detail.show_part("agent")
+        self.detail.agent.grant(kind)
+
+    def _ask_trust(self, _checked: bool = False) -> None:
+        self._context.navigator.ask_for_trust(self._origin)
+
+    def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
+        """What limits the row without hiding it."""
+        policy, agent = self._document.policy, self._document.policy.agents.get(self._agent_id)
+        found = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        if agent is None or found is None:
+            return ()
+        told = reading_notes(policy, found[0].facts, self.model.reading_of(found[0].facts.name))
+        wrong = problem_notes(self._document.problems, agent.agent_id, found[0], operation)
+        row = self.model.right_of(self.model.index_of(found[0].facts.name, operation))
+        noted = self.model.noted_at(*row) if row is not None else None
+        observed = observed_notes(policy, agent, found[0].facts, noted)
+        return (*observed, *wrong, *notes_of(policy, agent, found[0], operation), *told)
+
+    async def _find_lines(self) -> None:
+        addresses = self.why.model.addresses
+        lines = await self._context.deriver.derive(lines_of, addresses)
+        if lines is not None:
+            path = self._document.path
+            self.why.model.set_lines(lines, path.name if path else "")
+
+    # what is asked for
+
+    def tick_tool(self, tool: str, on: bool) -> bool:
+        """Tick a tool, or take its tick away."""
+        from gatewright_gui.session.verbs import rights as verbs
+
+        return verbs.tick_tool(self._document, self._agent_id, tool, on=on)
+
+    def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+        """Tick an operation, or take its tick away."""
+        from gatewright_gui.session.verbs import rights as verbs
+
+        return verbs.tick_operations(self._document, self._agent_id, tool, (operation,), on=on)
+
+    def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+        """Tick operations of several tools as they were before, or take their ticks away."""
+        from gatewright_gui.session.verbs.rights import Target
+
+        targets = tuple(Target(tool, tuple(names)) for tool, names in operations.items())
+        self._many.edit(self._agent_id, targets, "again" if on else "off")
+        return bool(targets)
+
+    @cached_property
+    def _many(self) -> "ManyRights":
+        from gatewright_gui.session.verbs.rights import ManyRights
+
+        return ManyRights(self._document, self._context.deriver, self._context.tasks)
+
+    def wish(self, wanted: "Wish") -> None:
+        """Allow, ask or deny what is selected."""
+        self._many.edit(self._agent_id, self.view.targets(), wanted)
+
+    def toggle(self) -> None:
+        """Space: tick or untick as the current row's box says; all that is selected goes with it."""
+        index = self.view.currentIndex().siblingAtColumn(0)
+        targets = self.view.targets()
+        if not index.isValid() or not targets:
+            return
+        state = Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole))
+        if len(self.view.selectionModel().selectedRows()) == 1:
+            wanted = Qt.CheckState.Unchecked if state == Qt.CheckState.Checked else Qt.CheckState.Checked
+            self.rows.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
+            return
+        self._many.edit(self._agent_id, targets, "again" if state == Qt.CheckState.Unchecked else "off")
+
+    def _toggle_ask(self, index: QModelIndex) -> None:
+        from gatewright_gui.session.verbs import rights as verbs
+
+        tool, operation = str(index.data(TOOL)), index.data(OPERATION)
+        on = index.data(ASKING) in {Asking.NO, Asking.SOME}
+        verbs.ask_first(self._document, self._agent_id, tool, operation or "", on=on)
+
+    def turn_shown(self, *, on: bool) -> None:
+        """All that the filter shows on or off."""
+        from gatewright_gui.session.verbs.rights import Target
+
+        targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
+        self._many.edit(self._agent_id, targets, "on" if on else "off")
+
+    def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
+        """Say in the tooltip of what: its text stays, so that what stands beside it does."""
+        tool, _ = self.view.current_row
+        many = self.view.selected_count > 1
+        words = tr("the selected tools") if many else tool or ""
+        tip = tr("Give {tools} their defaults again; shows first what would change", tools=words) if words else ""
+        self.reset_button.setToolTip(tip_text(tip))
+        self.reset_button.setAccessibleName(tr("Clear overrides of {tools}…", tools=words) if words else tr(_RESET))
+        self.reset_button.setEnabled(bool(words))
+
+    def reset(self) -> None:
+        """Ask whether the selected tools are to have their own defaults again."""
+        self.rights_menu.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
+
+    def _show_files(self, index: QModelIndex) -> None:
+        self._context.navigator.go_to_files(self._agent_id, index.data(TOOL), index.data(OPERATION) or "")
+
+    def _try(self, tool: str, operation: str | None) -> None:
+        self._context.navigator.go_to_call(self._agent_id, tool, operation)
+
+    def _describe(self) -> None:
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
+        agent_id = self._agent_id
+        if agent_id and self.description.isModified():
+            self.description.setModified(False)
+            agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
+
+    def _attach(self, source_id: str | None, on: bool) -> None:
+        from gatewright_gui.session.verbs import agents as agent_verbs
+
+        if source_id is None:
+            agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
+        else:
+            agent_verbs.attach_source(self._document, self._agent_id, source_id, on=on)
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = popup_menu(self)
+        add_action(menu, tr("Allow") + "\tAlt+A", partial(self.wish, "allow"), icon="circle-check")
+        add_action(menu, tr("Ask first") + "\tAlt+K", partial(self.wish, "ask"), icon="hand")
+        add_action(menu, tr("Deny") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
+        menu.addSeparator()
+        add_action(menu, tr("Clear overrides…"), self.reset, icon="rotate-ccw")
+        menu.addSeparator()
+        add_action(menu, tr("Select all shown") + "\tCtrl+A", self.view.selectAll)
+        add_action(menu, tr("Invert selection") + "\tCtrl+I", self.view.invert_selection)
+        self.declaring.fill(menu)
+        tool, operation = self.view.current_row
+        if tool is not None:
+            menu.addSeparator()
+            go = partial(self._try, tool, operation)
+            add_action(menu, tr("Try in the Console"), go, name="agents.try", icon="terminal")
+            if any(row.name == tool for row in self._document.policy.compositions):
+                go = partial(self._context.navigator.go_to_composition, tool)
+                add_action(menu, tr("Edit steps"), go, name="agents.steps", icon="list")
+            if self.view.currentIndex().data(SHARE) is not None:
+                go = partial(self._show_files, self.view.currentIndex())
+                add_action(menu, tr("Show matching files"), go, name="agents.files", icon="folder-tree")
+        menu.popup(self.view.viewport().mapToGlobal(at))

@@ -1,5 +1,0 @@
-"""The page of the audit log: who called what when, why it was decided so, and what to do about it."""
-
-from gatewright_gui.pages.audit.page import AuditPage
-
-__all__ = ["AuditPage"]

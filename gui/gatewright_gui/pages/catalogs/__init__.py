@@ -1,5 +1,0 @@
-"""The page of catalogs: MCP servers in and out of clients, trusted, started, and their tools accepted."""
-
-from gatewright_gui.pages.catalogs.page import CatalogsPage
-
-__all__ = ["CatalogsPage"]

@@ -1,5 +1,0 @@
-"""The Files page: ordered levels beside the real folder."""
-
-from gatewright_gui.pages.files.page import FilesPage
-
-__all__ = ["FilesPage"]

@@ -1,0 +1,248 @@
+"""Roots, shell, web, messages, defaults: plain fields that one table makes; each is written when it is left."""
+
+from functools import partial
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QScrollArea, QWidget
+
+from gatewright.workspace.api import GatewrightError, Policy
+from gatewright_gui.pages.access.rules.reading_row import LABEL, ReadingRow
+from gatewright_gui.pages.access.rules.words_field import WordsField
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.servers.confine import ConfineBand
+from gatewright_gui.pages.servers.room_pane import RoomDialog
+from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.read_only import READ_ONLY
+from gatewright_gui.session.settings_table import COMMANDS, SECTIONS, Section, Setting
+from gatewright_gui.session.verbs import policy as verbs
+
+LABEL_WIDTH, FIELD_WIDTH = 210, 420
+Control = QLineEdit | QComboBox | QCheckBox
+
+
+class _Choice(QComboBox):
+    """The wheel scrolls the page past it, as it would change a value that one only passes."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        event.ignore()
+
+
+class SettingsPane(QWidget):
+    """A value that would be refused stays in its field with the reason below it, and is not written."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self._context, self._document = context, context.document
+        self._controls: dict[Setting, Control] = {}
+        self._switches: dict[str, QCheckBox] = {}
+        self._faults: dict[Setting, Label] = {}
+        self.band = ConfineBand(context.document, context.tasks, "settings.shell.confine")
+        self.reading = ReadingRow(context)
+        self.room_button = named(
+            QPushButton(tr("What they can see...")), "settings.shell.room", spoken=tr("What shell commands can see")
+        )
+        tie_icon(self.room_button, "eye")
+        self.room_button.clicked.connect(lambda: context.tasks.start(self._show_room(), "settings.room", replace=True))
+        sections = [self._section_of(section) for section in SECTIONS]
+        area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setWidget(holding(column_of(*sections, stretch(), space=4, margins=(4, 3))))
+        column_of(stretch(area), into=self)
+        self._document.closed.connect(self._let_go)
+        self._document.opened.connect(self._refresh)
+        self._document.policy_changed.connect(self._refresh)
+        self._refresh()
+
+    def main_view(self) -> QWidget:
+        """The first field."""
+        return next(iter(self._controls.values()))
+
+    # layout
+
+    def _section_of(self, section: Section) -> QWidget:
+        title = named(Label(tr(section.title)), kind="heading")
+        head = row_of(title, stretch())
+        if section.made_of is not None:
+            switch = self._switches[section.key] = named(QCheckBox(tr("on")), f"settings.{section.key}.on")
+            switch.setAccessibleName(tr(section.title))
+            switch.toggled.connect(partial(self._switched, section))
+            head = row_of(title, switch, stretch(), space=3)
+        form = QFormLayout()
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setHorizontalSpacing(current_look().tokens.space_3)
+        form.setVerticalSpacing(current_look().tokens.space_1)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        for setting in section.settings:
+            if setting.path[-1] == str(READ_ONLY):
+                form.addRow(Label(tr(LABEL), buddy=self.reading.box), self.reading)
+            control = self._controls[setting] = self._control_of(section, setting)
+            fault = self._faults[setting] = named(Label(wraps=True), f"{control.objectName()}.said", kind="error")
+            fault.hide()
+            label = Label("" if isinstance(control, QCheckBox) else tr(setting.label))
+            label.setBuddy(control)
+            label.setMinimumWidth(LABEL_WIDTH)
+            form.addRow(label, holding(column_of(row_of(control, stretch()), fault)))
+        about = named(Label(tr(section.about)), kind="muted")
+        confined = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
+        return holding(column_of(head, about, form, *confined, space=1))
+
+    def _control_of(self, section: Section, setting: Setting) -> Control:
+        name = f"settings.{section.key}.{setting.path[-1]}"
+        write = partial(self._write, section, setting)
+        match setting.kind:
+            case "flag":
+                box = named(QCheckBox(f"{tr(setting.label)}: {tr(setting.hint)}"), name)
+                box.toggled.connect(write)
+                return box
+            case "choice":
+                choice = named(_Choice(), name, spoken=tr(setting.label), tip=tr(setting.hint))
+                for words, value in setting.choices:
+                    choice.addItem(tr(words), value)
+                choice.activated.connect(write)
+                return choice
+            case "agents" | "commands":
+                field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
+            case _:
+                field = named(QLineEdit(), name, spoken=tr(setting.label))
+                hint = tr(setting.hint)
+                field.setPlaceholderText(f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint)
+        field.setFixedWidth(FIELD_WIDTH)
+        field.editingFinished.connect(write)
+        return field
+
+    # what is shown
+
+    def _let_go(self) -> None:
+        """What was refused, and still stands in its field, is of a workspace that is gone."""
+        for setting in self._faults:
+            self._say(setting, "")
+        self._refresh()
+
+    def _refresh(self, _changes: object = None) -> None:
+        """The values of the policy as it is now, but for what was refused and still stands in its field."""
+        policy = self._document.policy
+        self.band.show_standing(None)
+        self.band.setEnabled(self._document.is_open)
+        self.room_button.setEnabled(self._document.is_open)
+        self.reading.refresh()
+        for section in SECTIONS:
+            is_there = section.made_of is None or section.switch.value_in(policy) is not None
+            if section.made_of is not None:
+                switch = self._switches[section.key]
+                is_begun = any(not self._faults[setting].isHidden() for setting in section.settings)
+                if is_there or not is_begun:
+                    with QSignalBlocker(switch):
+                        switch.setChecked(is_there)
+            for setting in section.settings:
+                control = self._controls[setting]
+                control.setEnabled(self._document.is_open and (is_there or self._switches[section.key].isChecked()))
+                if self._faults[setting].isHidden():
+                    self._show(setting, control, policy)
+            for setting in section.settings:
+                if isinstance(field := self._controls[setting], WordsField):
+                    field.offer(COMMANDS if setting.kind == "commands" else policy.agents)
+
+    @staticmethod
+    def _show(setting: Setting, control: Control, policy: Policy) -> None:
+        with QSignalBlocker(control):
+            if isinstance(control, QCheckBox):
+                control.setChecked(setting.value_in(policy) is True)
+            elif isinstance(control, QComboBox):
+                control.setCurrentIndex(control.findData(setting.value_in(policy)))
+            elif (text := setting.text_in(policy)) != control.text():
+                control.setText(text)
+
+    def _say(self, setting: Setting, fault: str) -> None:
+        self._faults[setting].setText(fault.replace("`", ""))
+        self._faults[setting].setVisible(bool(fault))
+
+    # what is done
+
+    def _value_of(self, setting: Setting) -> object:
+        control = self._controls[setting]
+        if isinstance(control, QCheckBox):
+            return control.isChecked()
+        return control.currentData() if isinstance(control, QComboBox) else setting.read(control.text())
+
+    def _write(self, section: Section, setting: Setting, *_value: object) -> None:
+        """Write a value, or a whole section that has all it needs; say what is wrong, or ask whether to trust."""
+        if not self._document.is_open:
+            return
+        policy, whole = self._document.policy, section.switch if section.made_of is not None else setting
+        try:
+            value = self._value_of(setting)
+            if section.made_of is not None and whole.value_in(policy) is None:
+                value = section.made({one: self._value_of(one) for one in section.settings})
+                after = whole.put_into(policy, value)
+            else:
+                if setting.is_required and not value:
+                    raise ValueError(setting.needed)
+                after = setting.put_into(policy, value)
+        except ValueError as error:
+            self._say(setting, str(error))
+            return
+        if after == policy:
+            self._say(setting, "")
+            self._refresh()
+            return
+        if setting.field == "roots" and isinstance(value, str) and self._document.workspace.outside(value) is not None:
+            self._context.tasks.start(self._trust(setting, value, after), "policy.trust", replace=True)
+            return
+        self._put(section, setting, after)
+
+    def _put(self, section: Section, setting: Setting, after: Policy) -> None:
+        field = setting.field
+        value: object = getattr(after, field)
+        found = verbs.field_faults(self._document, field, value)
+        if found:
+            self._say(setting, found[0][1])
+            return
+        for one in section.settings:
+            self._say(one, "")
+        verbs.set_field(self._document, field, value)
+
+    async def _show_room(self) -> None:
+        context = self._context
+        await shown(RoomDialog(self, self._document, context.tasks, context.sizes, context.selection.agent_id))
+
+    async def _trust(self, setting: Setting, written: str, after: Policy) -> None:
+        """A folder outside is used only once the operator trusted it."""
+        workspace = self._document.workspace
+        where = workspace.outside(written)
+        text = tr(
+            "{folder} lies outside the folder of the policy. Agents reach it only once you trust it.", folder=where
+        )
+        choices = (Choice("trust", tr("Trust this folder"), "primary"), Choice("no", tr("Cancel")))
+        if await ask(self, tr("A folder outside the workspace"), text, choices) == "trust":
+            try:
+                workspace.trust_root(setting.path[-1], written)
+            except GatewrightError as error:
+                self._say(setting, str(error))
+                return
+        section = next(one for one in SECTIONS if setting in one.settings)
+        self._put(section, setting, after)
+
+    def _switched(self, section: Section, on: bool) -> None:
+        """Off takes the whole away; on writes it as soon as it has what it needs."""
+        if not on:
+            for setting in section.settings:
+                self._say(setting, "")
+            if section.switch.value_in(self._document.policy) is not None:
+                self._put(section, section.settings[0], section.switch.put_into(self._document.policy, None))
+            self._refresh()
+            return
+        for setting in section.settings:
+            self._controls[setting].setEnabled(True)
+        needed = next((one for one in section.settings if one.is_required), None)
+        if needed is None:
+            self._write(section, section.settings[0])
+        else:
+            self._say(needed, needed.needed)
+        self._controls[section.settings[0]].setFocus(Qt.FocusReason.OtherFocusReason)

@@ -1,5 +1,0 @@
-"""What the chosen agent's model sees, beside the tree of boxes."""
-
-from gatewright_gui.pages.preview.preview_pane import PreviewPane
-
-__all__ = ["PreviewPane"]

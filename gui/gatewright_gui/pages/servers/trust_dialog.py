@@ -1,0 +1,204 @@
+"""Trust is asked for once: exactly what would be started or reached, and which places it gets, before anything is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from shiboken6 import isValid
+
+from gatewright.workspace.api import Catalog, CatalogType, PlaceUse
+from gatewright_gui.pages.servers.room_browser import RoomBrowser, fitting_height
+from gatewright_gui.pages.servers.room_tree import USE_ICONS, USE_MEANINGS
+from gatewright_gui.qt.dialog import FormDialog, choose_folder
+from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.confinement import USE_WORDS, tried_room, written_place
+from gatewright_gui.session.document import Document
+
+GETS_ONE = mark("This command gets the places below, and nothing else of your files.")
+GETS_MANY = mark("Commands get the places below, and nothing else of your files.")
+RUNS_ONE = mark("This command runs with your rights; no policy limits what it does by itself.")
+RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
+GOES_ONE = mark("Calls, with the agents' arguments, go to this address.")
+GOES_MANY = mark("Calls, with the agents' arguments, go to these addresses.")
+HOLDS_MODULE = mark("A module gets the places below, and nothing else of this computer.")
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedServer:
+    """A server that is to be trusted, words for what it is, a line each, and its places as they are proposed."""
+
+    catalog: Catalog
+    words: str
+    places: Mapping[str, PlaceUse]
+
+
+class TrustDialog(FormDialog):
+    """Accepted: the servers may be started from now on, each with its `places`.
+
+    `is_trusted`: they may already, only their places are asked about.
+    """
+
+    def __init__(
+        self,
+        parent: QWidget | None,
+        document: Document,
+        tasks: TaskOwner,
+        servers: tuple[ProposedServer, ...],
+        *,
+        is_trusted: bool = False,
+    ) -> None:
+        is_one = len(servers) == 1
+        ids = [server.catalog.catalog_id for server in servers]
+        who = ids[0] if is_one else counted(len(ids), "server", "servers")
+        title = tr("Places of {servers}", servers=who) if is_trusted else tr("Trust {servers}?", servers=who)
+        accept = tr("Trust and start") if is_one else tr("Trust and start all")
+        if is_trusted:
+            accept = tr("Accept and start")
+        if not any(one.catalog.kind is CatalogType.MCP for one in servers):  # nothing of it starts before a call
+            accept = tr("Accept") if is_trusted else tr("Trust")
+        super().__init__(parent, "trust", title, accept, tr("Not now"))
+        self._document, self._tasks = document, tasks
+        self._catalogs = {one.catalog.catalog_id: one.catalog for one in servers if one.catalog.takes_places}
+        self.places = {
+            one.catalog.catalog_id: dict(one.places) for one in servers if one.catalog.catalog_id in self._catalogs
+        }
+        """Of each that is confined, and of each module, what it is to get."""
+        words = servers[0].words if is_one else "\n\n".join(_paragraph(one) for one in servers)
+        told = Label(_told(servers, is_one=is_one), wraps=True)
+        self.setAccessibleDescription(f"{told.text()}\n{words}")
+        self.code = named(CodeView(tr("What is trusted")), "trust.definition")
+        self.code.set_wrapping(True)
+        self.code.set_plain(words)
+        head = row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3)
+        self.browser = RoomBrowser(tasks, "trust.places", self)
+        self.use = named(Segmented(tr("What it may do in the place")), "trust.use")
+        for use, marked in USE_WORDS.items():
+            self.use.add_segment(str(use), tr(marked), icon=USE_ICONS[use], tooltip=tr(USE_MEANINGS[use]))
+        self.meaning = named(Label(wraps=True), "trust.meaning", kind="muted")
+        self.folder_button = _button(tr("Add folder..."), "folder-plus", "folder", tr("Give it a folder more"))
+        self.source_button = _button(tr("Add source"), "plus", "source", tr("Give it the folder of a source"))
+        self.remove_button = _button(
+            tr("Remove"), "minus", "remove", tr("It does not get this place (Del in the list)")
+        )
+        self.source_menu = named(QMenu(self), "trust.sources")
+        self.source_menu.setAccessibleName(tr("Sources"))
+        self.source_button.setMenu(self.source_menu)
+        if self._catalogs:
+            tools = (self.folder_button, self.source_button, self.remove_button)
+            row = row_of(self.use, stretch(), *tools, space=2)
+            self.lay_out(head, stretch(self.code, 1), stretch(self.browser, 2), row, self.meaning, space=2)
+        else:
+            self.browser.hide()
+            self.lay_out(head, stretch(self.code), space=3)
+        self._connect()
+        self.cancel_button.setDefault(True)
+        self.resize(760, fitting_height(parent, 640 if self._catalogs else 340 if is_one else 580))
+        self.cancel_button.setFocus()
+        self._show()
+
+    def done(self, result: int) -> None:
+        """Nothing is counted any more."""
+        self.browser.end()
+        super().done(result)
+
+    def _connect(self) -> None:
+        self.browser.place_chosen.connect(self._show_place)
+        self.browser.remove_requested.connect(self._remove)
+        self.use.current_changed.connect(self._set_use)
+        self.folder_button.clicked.connect(lambda: self._tasks.start(self._add_folder(), "trust.folder", replace=True))
+        self.remove_button.clicked.connect(self._remove)
+        self.source_menu.aboutToShow.connect(self._fill_sources)
+
+    @property
+    def _current(self) -> str:
+        """The server that the current row belongs to."""
+        ids = tuple(self._catalogs)
+        number = self.browser.room
+        return ids[number if number < len(ids) else 0]
+
+    def _show(self) -> None:
+        if self._catalogs:
+            rooms = [tried_room(self._document, one, self.places[name]) for name, one in self._catalogs.items()]
+            self.browser.set_rooms(rooms)
+            self._show_place()
+
+    def _show_place(self) -> None:
+        place = self.browser.place
+        self.remove_button.setEnabled(place is not None)
+        self.use.setEnabled(place is not None)
+        if place is not None:
+            is_module = bool(self._catalogs[self._current].module)
+            self.use.set_segment_enabled(str(PlaceUse.SNAPSHOT), not is_module)
+            self.use.set_current(str(place[1].use))
+            self.meaning.setText(tr(USE_MEANINGS[place[1].use]))
+        else:
+            self.meaning.setText("")
+
+    def _set_use(self, key: object) -> None:
+        place = self.browser.place
+        if place is not None and str(place[1].use) != key:
+            self.places[self._current][place[1].written] = PlaceUse(str(key))
+            self._show()
+
+    def _remove(self) -> None:
+        place = self.browser.place
+        if place is not None:
+            self.places[self._current].pop(place[1].written, None)
+            self._show()
+
+    def add_place(self, server: str, written: str) -> None:
+        """Give a server one more place, to be read, and go to its row."""
+        self.places[server].setdefault(written, PlaceUse.READ)
+        self._show()
+        self.browser.choose(server, written)
+
+    async def _add_folder(self) -> None:
+        server = self._current
+        found = await choose_folder(self, tr("A folder for {server}", server=server), self._document.workspace.folder)
+        if found is not None and isValid(self):
+            self.add_place(server, written_place(self._document, found))
+
+    def _fill_sources(self) -> None:
+        self.source_menu.clear()
+        server = self._current
+        for source in self._document.policy.file_sources:
+            if source.source_id not in self.places[server]:
+                action = self.source_menu.addAction(button_text(f"{source.source_id}  ({source.base_path})"))
+                action.triggered.connect(partial(self.add_place, server, source.source_id))
+        if self.source_menu.isEmpty():
+            self.source_menu.addAction(tr("no other source")).setEnabled(False)
+
+
+def _told(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
+    catalogs = [server.catalog for server in servers]
+    held = any(one.is_confined for one in catalogs)
+    free = any(one.command is not None and not one.is_confined for one in catalogs)
+    away = any(one.url is not None for one in catalogs)
+    sentences = (
+        tr(GETS_ONE if is_one else GETS_MANY) if held else "",
+        tr(RUNS_ONE if is_one else RUNS_MANY) if free else "",
+        tr(GOES_ONE if is_one else GOES_MANY) if away else "",
+        tr(HOLDS_MODULE) if any(one.module for one in catalogs) else "",
+        tr("Another command, folder, variable, address or module is asked about again."),
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+    button = named(QPushButton(words), f"trust.{name}", spoken=words.rstrip("."), tip=tip)
+    button.setAutoDefault(False)
+    tie_icon(button, icon)
+    return button
+
+
+def _paragraph(server: ProposedServer) -> str:
+    return "\n".join((server.catalog.catalog_id, *(f"  {line}" for line in server.words.splitlines())))
